@@ -8,8 +8,8 @@ template <typename T, int WIDTH> struct __align__(sizeof(T) * WIDTH) Neighbours 
     T at[WIDTH];
 };
 
-// What is the same for all threads: K and the elements of C, and how the blocks share them. THREADS: of a block.
-// of_warps: shared memory for what warps leave, as many sums as all threads have.
+// What is the same for all threads: K and the elements of C, and how the blocks share them. THREADS: of a
+// block. of_warps: shared memory for what warps leave, as many sums as all threads have.
 template <typename In, typename Sum, typename Out, int THREADS, int PLACES> struct Gemv {
     static constexpr int WARPS = THREADS / 32;
 
@@ -38,11 +38,11 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
     {
         const int lanes = blockDim.x, tx = threadIdx.x, ty = threadIdx.y;
         const int first = (blockIdx.x * blockDim.y + ty) * ROWS;
-        const int step = lanes * WIDTH * AHEAD, turns = turns_of(step);
+        const int step = lanes * WIDTH * AHEAD, iterations = count_iterations(step);
         Sum sums[ROWS] = {};
-        for (int turn = 0; turn < turns; ++turn) {
+        for (int iteration = 0; iteration < iterations; ++iteration) {
             In xs[ROWS][AHEAD][WIDTH], vs[AHEAD][WIDTH];
-            const int start = (blockIdx.y * turns + turn) * step + tx * WIDTH;
+            const int start = (blockIdx.y * iterations + iteration) * step + tx * WIDTH;
 #pragma unroll
             for (int u = 0; u < AHEAD; ++u)
                 read<WIDTH>(vs[u], vector, start + u * lanes * WIDTH, start + u * lanes * WIDTH < k_extent);
@@ -80,11 +80,11 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
     {
         const int lanes = blockDim.x, tx = threadIdx.x, ty = threadIdx.y;
         const int column = (blockIdx.x * lanes + tx) * WIDTH;
-        const int step = blockDim.y * AHEAD, turns = turns_of(step);
+        const int step = blockDim.y * AHEAD, iterations = count_iterations(step);
         Sum sums[WIDTH] = {};
-        for (int turn = 0; turn < turns; ++turn) {
+        for (int iteration = 0; iteration < iterations; ++iteration) {
             In xs[AHEAD][WIDTH], vs[AHEAD];
-            const int start = (blockIdx.y * turns + turn) * step + ty;
+            const int start = (blockIdx.y * iterations + iteration) * step + ty;
 #pragma unroll
             for (int u = 0; u < AHEAD; ++u)
                 read<1>(vs + u, vector, start + u * blockDim.y, start + u * blockDim.y < k_extent);
@@ -120,7 +120,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
 
     __device__ static int thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
 
-    __device__ int turns_of(int step) const
+    __device__ int count_iterations(int step) const
     {
         return (k_extent + step * int(gridDim.y) - 1) / (step * int(gridDim.y));
     }
@@ -176,8 +176,8 @@ static __host__ __device__ constexpr int most(int a, int b)
     return a > b ? a : b;
 }
 
-// Multiplies with the widest loads that the rows of the matrix take, at most WIDTH elements. ROWS: of a thread.
-// UNDER_WAY: its loads.
+// Multiplies with the widest loads that the rows of the matrix take, at most WIDTH elements. ROWS: of a
+// thread. UNDER_WAY: its loads.
 template <int WIDTH, int ROWS, int UNDER_WAY, int FULL = WIDTH, typename Product>
 static __device__ void multiply_as_wide(Product &product, bool by_rows)
 {

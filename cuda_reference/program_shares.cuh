@@ -1,5 +1,5 @@
-// Programs, which are blocks that compute tile after tile, share tiles slab by slab: what each has of them, and the
-// marks by which one knows what another one has left.
+// Stream-K: programs, which are persistent blocks, share tiles of C along K. The share of each, and the marks by
+// which one knows that another has left its sums.
 #pragma once
 
 // A mark for each warp: 1 where its sums are there. All are 0 before a launch and after it.
@@ -9,9 +9,9 @@ template <int PLACES, int WARPS> static __device__ unsigned *place_of_marks()
     return streamed_marks;
 }
 
-// The first of the slabs that a program has, of all that are shared: `each` of them, and one more for the first
-// `extra` programs.
-static __device__ inline int first_slab_of(int program, int each, int extra)
+// Where the share of a program starts among all units of K that are shared, K tiles or pairs of them. A share has
+// `each` of them, and those of the first `extra` programs one more.
+static __device__ inline int share_start(int program, int each, int extra)
 {
     return program * each + min(program, extra);
 }

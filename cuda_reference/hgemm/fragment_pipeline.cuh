@@ -15,7 +15,7 @@ static __device__ void run_fragment_pipeline(int k, Copy copy, Read read, Multip
     static_assert(COUNT >= 2, "one tile must be under way while another is read");
     static_assert(STEPS % 2 == 0, "the first fragments of all tiles must go to the same set");
     int stage = COUNT - 1; // where the tiles are that are multiplied; before the first come the last
-    int refill = 0;        // where those COUNT - 1 turns later are copied to
+    int refill = 0;        // where those COUNT - 1 iterations later are copied to
 
     const auto read_next_tiles = [&](int pending) { // the first fragments of them
         wait_for_copies(pending);

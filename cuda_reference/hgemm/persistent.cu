@@ -3,14 +3,14 @@
 //
 //   nvcc -arch=sm_90a -cubin persistent.cu
 //   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
-//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements
+//   dynamic shared memory: STAGES stages of (BM + BN) * BK elements
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N
 //
 // A tile takes all shared memory of an SM, so there is one block per SM. In warp_specialized.cu it begins
-// with empty slots and ends with stores during which tensor cores rest, and copies too. Here there are as
-// many blocks as SMs, and each takes every so-manieth tile. The warpgroup that copies goes on with the next
-// tile as long as slots are free: when C is stored the slabs for what follows are there.
-// Slots and phases are counted over all tiles: see ring.cuh. For the order of tiles see tile_order.cuh.
+// with empty stages and ends with stores during which tensor cores rest, and copies too. Here there are as
+// many blocks as SMs, and each takes every PROGRAMS-th tile. The warpgroup that copies goes on with the next
+// tile as long as stages are free: when C is stored the K tiles for what follows are there.
+// Stages and phases are counted over all tiles: see ring.cuh. For the order of tiles see tile_order.cuh.
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -19,7 +19,7 @@
 #include "../sizes.cuh"
 #include "registers.cuh"
 #include "ring.cuh"
-#include "slabs.cuh"
+#include "k_tile.cuh"
 #include "tile_order.cuh"
 #include "warpgroup_tile.cuh"
 
@@ -41,17 +41,17 @@
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 256
-#define BK 64       // extent of the slabs along K
+#define BK 64       // K tile
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 4    // slots for slabs
+#define STAGES 4    // of the pipeline; each holds a K tile
 #define PROGRAMS 132 // most blocks of the grid
 #define GROUP 16     // rows of tiles in a stripe
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
 constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
-using Operands = Slabs<BM, BN, NT>;
-static_assert(BK == SLAB, "a row of a slab is 128 bytes");
+using Operands = KTile<BM, BN, NT>;
+static_assert(BK == K_TILE, "a row of a K tile is 128 bytes");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 hgemm_persistent(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
@@ -62,9 +62,9 @@ hgemm_persistent(const __grid_constant__ CUtensorMap A_map, const __grid_constan
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Ring<Operands, STAGES> ring;
-    const unsigned slots = shared_address(shared);
+    const unsigned stages = shared_address(shared);
     const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
-    const int slabs = (K + BK - 1) / BK;
+    const int k_tiles = (K + BK - 1) / BK;
 
     if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
         prefetch_map(A_map);
@@ -73,14 +73,14 @@ hgemm_persistent(const __grid_constant__ CUtensorMap A_map, const __grid_constan
     }
     __syncthreads();
 
-    Turn<STAGES> turn;
+    PipelineState<STAGES> state;
     if (threadIdx.y == CONSUMERS) {
         RegistersOf<CONSUMERS>::give();
         if (threadIdx.x == 0)
             for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
                 const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
-                ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
-                    Operands::load(slot, A_map, B_map, at.row * BM, at.col * BN, k0, barrier);
+                ring.fill(state, stages, k_tiles, [&](unsigned stage, int k0, unsigned barrier) {
+                    Operands::load(stage, A_map, B_map, at.row * BM, at.col * BN, k0, barrier);
                 });
             }
     } else {
@@ -89,7 +89,7 @@ hgemm_persistent(const __grid_constant__ CUtensorMap A_map, const __grid_constan
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
             WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
-            ring.multiply(turn, slots, slabs, first_row, tile);
+            ring.multiply(state, stages, k_tiles, first_row, tile);
             tile.store<ALIGNED>(C, at.row * BM + first_row, at.col * BN, M, N);
         }
     }

@@ -1,16 +1,16 @@
-// What a block does that computes tile after tile of C: a warpgroup copies slabs, the others multiply them.
+// What a block does that computes tile after tile of C: a warpgroup copies K tiles, the others multiply them.
 #pragma once
 
 #include "registers.cuh"
 #include "result_boxes.cuh"
 #include "ring.cuh"
-#include "slabs.cuh"
+#include "k_tile.cuh"
 #include "tile_order.cuh"
 #include "warpgroup_tile.cuh"
 
 // The ring before all threads use it, and maps before they are needed. WARPGROUPS: those that multiply.
-template <int WARPGROUPS, typename Operands, int SLOTS, typename... Maps>
-static __device__ __forceinline__ void begin(Ring<Operands, SLOTS> &ring, const Maps &...maps)
+template <int WARPGROUPS, typename Operands, int STAGE_COUNT, typename... Maps>
+static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT> &ring, const Maps &...maps)
 {
     if (threadIdx.x == 0 && threadIdx.y == WARPGROUPS) {
         (prefetch_map(maps), ...);
@@ -20,24 +20,24 @@ static __device__ __forceinline__ void begin(Ring<Operands, SLOTS> &ring, const 
 }
 
 // Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows.
-// first, slabs: of the slabs along K, the first one's k and how many there are. store(tile, row, col): a
+// first, k_tiles: of the K tiles along K, the first one's k and how many there are. store(tile, row, col): a
 // warpgroup's tile of C goes there.
 template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, typename Sum, typename Element, bool B_ALONG_K,
-          typename Operands, int SLOTS, typename Store>
+          typename Operands, int STAGE_COUNT, typename Store>
 static __device__ __forceinline__ void
-multiply_tiles(unsigned slots, Ring<Operands, SLOTS> &ring, const CUtensorMap &A_map,
-               const CUtensorMap &B_map, int M, int N, int first, int slabs, const Store &store)
+multiply_tiles(unsigned stages, Ring<Operands, STAGE_COUNT> &ring, const CUtensorMap &A_map,
+               const CUtensorMap &B_map, int M, int N, int first, int k_tiles, const Store &store)
 {
     constexpr int HEIGHT = TALL / WARPGROUPS; // of a warpgroup's tile
     const int rows = (M + TALL - 1) / TALL, cols = (N + WIDE - 1) / WIDE; // of tiles
-    Turn<SLOTS> turn;
+    PipelineState<STAGE_COUNT> state;
     if (threadIdx.y == WARPGROUPS) {
         keep_registers<RegistersOf<WARPGROUPS>::PRODUCER>();
         if (threadIdx.x == 0)
             for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
                 const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
-                ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
-                    Operands::load(slot, A_map, B_map, at.row * TALL, at.col * WIDE, first + k0, barrier);
+                ring.fill(state, stages, k_tiles, [&](unsigned stage, int k0, unsigned barrier) {
+                    Operands::load(stage, A_map, B_map, at.row * TALL, at.col * WIDE, first + k0, barrier);
                 });
             }
     } else {
@@ -46,22 +46,22 @@ multiply_tiles(unsigned slots, Ring<Operands, SLOTS> &ring, const CUtensorMap &A
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
             const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
             WarpgroupTile<HEIGHT, WIDE, Sum, Element, B_ALONG_K> tile;
-            ring.multiply(turn, slots, slabs, first_row, tile);
+            ring.multiply(state, stages, k_tiles, first_row, tile);
             store(tile, at.row * TALL + first_row, at.col * WIDE);
         }
     }
 }
 
-// The same of all of K, with C through boxes, see result_boxes.cuh. They lie behind the slots.
+// The same of all of K, with C through boxes, see result_boxes.cuh. They lie behind the stages.
 template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, typename Sum, typename Element, bool B_ALONG_K,
-          typename Result, typename Operands, int SLOTS>
+          typename Result, typename Operands, int STAGE_COUNT>
 static __device__ __forceinline__ void
-multiply_tiles_through_boxes(unsigned slots, Ring<Operands, SLOTS> &ring, const CUtensorMap &A_map,
-                             const CUtensorMap &B_map, const CUtensorMap &C_map, int M, int N, int slabs)
+multiply_tiles_through_boxes(unsigned stages, Ring<Operands, STAGE_COUNT> &ring, const CUtensorMap &A_map,
+                             const CUtensorMap &B_map, const CUtensorMap &C_map, int M, int N, int k_tiles)
 {
-    const unsigned places = slots + SLOTS * Operands::BYTES + threadIdx.y * Result::BYTES;
+    const unsigned places = stages + STAGE_COUNT * Operands::BYTES + threadIdx.y * Result::BYTES;
     multiply_tiles<TALL, WIDE, WARPGROUPS, STRIPE, Sum, Element, B_ALONG_K>(
-        slots, ring, A_map, B_map, M, N, 0, slabs, [&](const auto &tile, int row, int col) {
+        stages, ring, A_map, B_map, M, N, 0, k_tiles, [&](const auto &tile, int row, int col) {
             store_through<Result>(places, tile, C_map, row, col);
         });
     if (threadIdx.x == 0 && threadIdx.y < WARPGROUPS)

@@ -6,7 +6,7 @@
 // Elements have 16 bits of whatever format. Y has rows of COLUMNS of them, filled with zeros up to a multiple
 // of 128 bytes.
 
-#include "../early_launch.cuh"
+#include "../dependent_launch.cuh"
 #include "repacking.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -5,7 +5,7 @@
 //
 // The first blocks do what those of repack.cu do with X, the others the same with X_2.
 
-#include "../early_launch.cuh"
+#include "../dependent_launch.cuh"
 #include "repacking.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -3,7 +3,7 @@
 //   nvcc -arch=sm_90a -cubin repacked.cu
 //   before: repack.cu of A, of B, where their rows are no multiple of LINE bytes
 //   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
-//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
+//   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64
 //   rows of 128 bytes. Those of A and B are of the copies where there are such, with the extents of A and B.
@@ -15,7 +15,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "../early_launch.cuh"
+#include "../dependent_launch.cuh"
 #include "../sizes.cuh"
 #include "programs.cuh"
 
@@ -34,9 +34,9 @@
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 256
-#define BK 64       // extent of the slabs along K
+#define BK 64       // K tile
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 4    // slots for slabs
+#define STAGES 4    // of the pipeline; each holds a K tile
 #define PROGRAMS 132 // most blocks of the grid
 #define BOXES 2     // of C that a warpgroup has in shared memory; 0: C is written from registers
 #define GROUP 16     // rows of tiles in a stripe
@@ -44,8 +44,8 @@
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
-using Operands = Slabs<BM, BN, NT>;
-static_assert(BK == SLAB, "a row of a slab is 128 bytes");
+using Operands = KTile<BM, BN, NT>;
+static_assert(BK == K_TILE, "a row of a K tile is 128 bytes");
 
 #if BOXES
 extern "C" __global__ void __launch_bounds__(THREADS, 1)

@@ -18,9 +18,9 @@ static __device__ inline void store_matrices(unsigned address, const unsigned (&
 // HEIGHT x WIDTH elements in boxes, those of the same rows one after the other. MOST: for how many of them
 // there is shared memory at most; they take turns.
 template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
-    static constexpr int COLS = SLAB_ROW / sizeof(Result); // of a box
+    static constexpr int COLS = ROW_BYTES / sizeof(Result); // of a box
     static constexpr int ROWS = 64;
-    static constexpr int BOX = ROWS * SLAB_ROW; // bytes
+    static constexpr int BOX = ROWS * ROW_BYTES; // bytes
     static constexpr int COUNT = HEIGHT / ROWS * (WIDTH / COLS);
     static constexpr int PLACES = COUNT < MOST ? COUNT : MOST, BYTES = PLACES * BOX;
     static_assert(WIDTH % COLS == 0, "boxes must cover the tile");
@@ -52,7 +52,7 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
                 const auto both = tile.template pair<Result>(part, column, matrix % 2);
                 value[matrix] = reinterpret_cast<const unsigned &>(both);
             }
-            store_matrices(place + row * SLAB_ROW + ((j * 2 + chunk) ^ row % 8) * 16, value);
+            store_matrices(place + row * ROW_BYTES + ((j * 2 + chunk) ^ row % 8) * 16, value);
         }
     }
 
@@ -68,7 +68,7 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
                 const unsigned chunk = j * 2 + threadIdx.x % 4 / 2;
                 const float2 both = tile.template pair<Result>(part, box * (COLS / 8) + j, h);
                 asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
-                                 place + row * SLAB_ROW + (chunk ^ row % 8) * 16 + threadIdx.x % 2 * 8),
+                                 place + row * ROW_BYTES + (chunk ^ row % 8) * 16 + threadIdx.x % 2 * 8),
                              "f"(both.x), "f"(both.y)
                              : "memory");
             }

@@ -3,22 +3,22 @@
 //   nvcc -arch=sm_90a -cubin split_k.cu
 //   before: repack.cu of A, of B, where their rows are no multiple of LINE bytes
 //   grid (min(PROGRAMS / parts, tiles of C), 1, parts), block (128, CONSUMERS + 1)
-//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
+//   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N. With BOXES of C, boxes
 //   of 64 rows of 128 bytes
 //   C: of several parts a matrix of floats for each, whose rows are filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up. Of one part it is C
 //
-// As repacked.cu, with a part of K for each block along z. Parts have as many slabs each; what the last one has
-// beyond K reads as 0. Sums of halves are stored as floats, too, so that adding them up rounds once.
+// As repacked.cu, with a part of K for each block along z. Parts have as many K tiles each; what the last one
+// has beyond K reads as 0. Sums of halves are stored as floats, too, so that adding them up rounds once.
 // SPLITS goes to the launch: 0 leaves the number of parts to the shape. With BOXES there is one part.
 
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "../early_launch.cuh"
+#include "../dependent_launch.cuh"
 #include "../sizes.cuh"
 #include "programs.cuh"
 
@@ -37,9 +37,9 @@
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 256
-#define BK 64       // extent of the slabs along K
+#define BK 64       // K tile
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 4    // slots for slabs
+#define STAGES 4    // of the pipeline; each holds a K tile
 #define PROGRAMS 132 // most blocks of the grid
 #define BOXES 0      // of C that a warpgroup has in shared memory; 0: C is written from registers
 #define GROUP 16     // rows of tiles in a stripe
@@ -48,8 +48,8 @@
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
-using Operands = Slabs<BM, BN, NT>;
-static_assert(BK == SLAB, "a row of a slab is 128 bytes");
+using Operands = KTile<BM, BN, NT>;
+static_assert(BK == K_TILE, "a row of a K tile is 128 bytes");
 
 #if BOXES
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
@@ -79,12 +79,12 @@ hgemm_split_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_map, B_map);
     overlap_launches();
-    const int slabs = ((K + BK - 1) / BK + gridDim.z - 1) / gridDim.z; // of a part
+    const int k_tiles = ((K + BK - 1) / BK + gridDim.z - 1) / gridDim.z; // of a part
     const int pitch = (N + 3) / 4 * 4;                                  // of a row of a part of C
     float *const part = static_cast<float *>(C) + static_cast<size_t>(blockIdx.z) * M * pitch;
     OUT *const whole = static_cast<OUT *>(C);
     multiply_tiles<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT>(
-        shared_address(shared), ring, A_map, B_map, M, N, blockIdx.z * slabs * BK, slabs,
+        shared_address(shared), ring, A_map, B_map, M, N, blockIdx.z * k_tiles * BK, k_tiles,
         [&](const auto &tile, int row, int col) {
             if (gridDim.z > 1)
                 tile.template store<true>(part, row, col, M, pitch);

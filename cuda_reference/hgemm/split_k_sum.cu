@@ -5,10 +5,10 @@
 //   grid ceil(pieces / 32), block (32, min(MOST_WARPS, PARTS))
 //   S: PARTS matrices of M rows, which are filled up to multiples of 16 bytes, one behind the other
 //
-// Where C is large a thread adds up all parts of its elements. Where it is small warps share them, and the first
-// adds what the others have found. LARGE goes to the launch.
+// Where C is large a thread adds up all parts of its elements. Where it is small warps share them, and the
+// first adds what the others have found. LARGE goes to the launch.
 
-#include "../early_launch.cuh"
+#include "../dependent_launch.cuh"
 #include "../split_k_sum.cuh"
 
 #ifndef MOST_WARPS

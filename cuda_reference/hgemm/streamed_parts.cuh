@@ -1,5 +1,5 @@
-// Sums of a tile that programs share: each leaves those of its slabs, and the one that has the first slab adds
-// them to its own.
+// Sums of a tile that programs share: each leaves those of its K tiles, and the one that has the first K tile
+// adds them to its own.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -63,8 +63,8 @@ static __device__ __forceinline__ void add_part(unsigned *sums, int program)
     }
 }
 
-// What a thread does with its sums of a tile when its slabs are multiplied. leaves: whether the tile's first slab
-// is another program's. end: the slab behind the tile's, 0 of a tile that is not shared.
+// What a thread does with its sums of a tile when its K tiles are multiplied. leaves: whether the tile's
+// first K tile is another program's. end: the K tile behind the tile's, 0 of a tile that is not shared.
 template <int PLACES, int WARPS, int VECTORS, typename Sum>
 static __device__ __forceinline__ void share_sums(Sum &first, bool leaves, int program, int end, int each,
                                                   int extra, int programs)
@@ -73,6 +73,6 @@ static __device__ __forceinline__ void share_sums(Sum &first, bool leaves, int p
     if (leaves)
         leave_part<PLACES, WARPS, VECTORS>(sums, program);
     else
-        for (int other = program + 1; other < programs && first_slab_of(other, each, extra) < end; ++other)
+        for (int other = program + 1; other < programs && share_start(other, each, extra) < end; ++other)
             add_part<PLACES, WARPS, VECTORS, Sum>(sums, other);
 }

@@ -109,8 +109,8 @@ static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, in
                         i < rows - row - r ? cols - col - c : 0);
 }
 
-// All threads copy both tiles of a turn, from k0 on: that of A, m x k, from `row`, and behind it that of B,
-// which is stored as n x k if B_BY_COLUMNS, else as k x n, from `col`. CopyA: the manner for A.
+// All threads copy both tiles of an iteration, from k0 on: that of A, m x k, from `row`, and behind it that
+// of B, which is stored as n x k if B_BY_COLUMNS, else as k x n, from `col`. CopyA: the manner for A.
 template <typename TileA, typename TileB, bool B_BY_COLUMNS, int THREADS, typename Copy,
           typename CopyA = Copy>
 static __device__ void copy_tiles(half *tiles, const half *__restrict__ A, const half *__restrict__ B,

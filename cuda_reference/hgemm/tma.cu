@@ -2,23 +2,22 @@
 //
 //   nvcc -arch=sm_90a -cubin tma.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (128, CONSUMERS)
-//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements
+//   dynamic shared memory: STAGES stages of (BM + BN) * BK elements
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N
 //
 // As wgmma_async.cu, but for the copies. There each thread computes addresses, one for every 16 bytes, and
-// starts, counts and awaits its own copies. Here a slab is one instruction of one thread, or a few: a box at
-// a coordinate. Swizzle and edges are in the tensor map. No fence is needed, as copies and wgmma are of the
-// same proxy.
-// A slot has a barrier. Its phase ends when all bytes of the slab are there and every thread has arrived: so
-// it stands for __syncthreads, too. A thread arrives and waits for the phase in which it did, by its token:
-// nobody counts phases.
+// starts, counts and awaits its own copies. Here a K tile is one instruction of one thread, or a few: a box
+// at a coordinate. Swizzle and edges are in the tensor map. No fence is needed, as copies and wgmma are of
+// the same proxy. A stage has a barrier. Its phase ends when all bytes of the K tile are there and every
+// thread has arrived: so it stands for __syncthreads, too. A thread arrives and waits for the phase in which
+// it did, by its token: nobody counts phases.
 
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "../sizes.cuh"
-#include "slabs.cuh"
+#include "k_tile.cuh"
 #include "warpgroup_tile.cuh"
 
 #ifndef NT
@@ -39,17 +38,17 @@
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 256
-#define BK 64       // extent of the slabs along K
+#define BK 64       // K tile
 #define CONSUMERS 2 // warpgroups, each with BM / CONSUMERS rows of the block tile
-#define STAGES 4    // slots for slabs
+#define STAGES 4    // of the pipeline; each holds a K tile
 #endif
 
 constexpr int THREADS = CONSUMERS * WARPGROUP;
 constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
-constexpr int AHEAD = STAGES - 2;      // slabs that are copied before they are multiplied
-using Operands = Slabs<BM, BN, NT>;
-static_assert(BK == SLAB, "a row of a slab is 128 bytes");
-static_assert(AHEAD > 0, "a slab must be copied while others are multiplied");
+constexpr int AHEAD = STAGES - 2;      // K tiles that are copied before they are multiplied
+using Operands = KTile<BM, BN, NT>;
+static_assert(BK == K_TILE, "a row of a K tile is 128 bytes");
+static_assert(AHEAD > 0, "a K tile must be copied while others are multiplied");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 hgemm_tma(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
@@ -62,35 +61,35 @@ hgemm_tma(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUt
     __shared__ unsigned long long barriers[STAGES];
     const int block_row = blockIdx.y * BM, block_col = blockIdx.x * BN;
     const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-    const int slabs = (K + BK - 1) / BK;
+    const int k_tiles = (K + BK - 1) / BK;
     const bool loads = threadIdx.x == 0 && threadIdx.y == 0;
 
     if (loads) {
-        for (int slot = 0; slot < STAGES; ++slot)
-            initialise_barrier(shared_address(&barriers[slot]), THREADS + 1);
+        for (int stage = 0; stage < STAGES; ++stage)
+            initialise_barrier(shared_address(&barriers[stage]), THREADS + 1);
         publish_barriers();
     }
     __syncthreads();
 
-    const auto load = [&](int slab) {
-        if (loads && slab < slabs) {
-            const unsigned barrier = shared_address(&barriers[slab % STAGES]);
+    const auto load = [&](int k_tile) {
+        if (loads && k_tile < k_tiles) {
+            const unsigned barrier = shared_address(&barriers[k_tile % STAGES]);
             arrive_announcing(barrier, Operands::BYTES);
-            Operands::load(shared_address(shared) + slab % STAGES * Operands::BYTES, A_map, B_map, block_row,
-                           block_col, slab * BK, barrier);
+            Operands::load(shared_address(shared) + k_tile % STAGES * Operands::BYTES, A_map, B_map, block_row,
+                           block_col, k_tile * BK, barrier);
         }
     };
 #pragma unroll
-    for (int slab = 0; slab < AHEAD; ++slab)
-        load(slab);
+    for (int k_tile = 0; k_tile < AHEAD; ++k_tile)
+        load(k_tile);
 
     WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
-    for (int slab = 0; slab < slabs; ++slab) {
-        // The slab is there, and all threads are in this turn.
-        arrive_and_wait(shared_address(&barriers[slab % STAGES]));
-        const unsigned slot = shared_address(shared) + slab % STAGES * Operands::BYTES;
-        tile.multiply(slot + first_row * SLAB_ROW, slot + Operands::BYTES_OF_A, slab > 0);
-        load(slab + AHEAD); // into the slot of the slab before the last
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+        // The K tile is there, and all threads are in this iteration.
+        arrive_and_wait(shared_address(&barriers[k_tile % STAGES]));
+        const unsigned stage = shared_address(shared) + k_tile % STAGES * Operands::BYTES;
+        tile.multiply(stage + first_row * ROW_BYTES, stage + Operands::BYTES_OF_A, k_tile > 0);
+        load(k_tile + AHEAD); // into the stage of the K tile before the last
         wait_for_products<1>();
     }
     tile.complete();

@@ -2,14 +2,14 @@
 //
 //   nvcc -arch=sm_90a -cubin tma_store.cu
 //   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
-//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements, and behind them for each of CONSUMERS
+//   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them for each of CONSUMERS
 //   min(BOXES, boxes of its tile) boxes of 8 KiB
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64
 //   rows of 128 bytes
 //
 // In persistent.cu a lane has two neighbours of a row of C, and a warp writes 8 rows of 16 bytes or 32 at
 // once: parts of lines, by 64 or 128 instructions with an address each, behind which the warpgroup waits its
-// turn. Here stmatrix puts 16 x 16 elements into shared memory at once, without bank conflicts under the
+// iteration. Here stmatrix puts 16 x 16 elements into shared memory at once, without bank conflicts under the
 // swizzle, and one thread has the copy engine write boxes, as far as C has them, each as soon as it is there.
 // The warpgroup goes on with the next box or tile at once; what it overwrites has been read by then. Nobody
 // waits until a box is written.
@@ -23,7 +23,7 @@
 #include "registers.cuh"
 #include "result_boxes.cuh"
 #include "ring.cuh"
-#include "slabs.cuh"
+#include "k_tile.cuh"
 #include "tile_order.cuh"
 #include "warpgroup_tile.cuh"
 
@@ -42,9 +42,9 @@
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 256
-#define BK 64       // extent of the slabs along K
+#define BK 64       // K tile
 #define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 3    // slots for slabs
+#define STAGES 3    // of the pipeline; each holds a K tile
 #define PROGRAMS 132 // most blocks of the grid
 #define BOXES 4     // of C that a warpgroup has in shared memory
 #define GROUP 16     // rows of tiles in a stripe
@@ -52,9 +52,9 @@
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
 constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
-using Operands = Slabs<BM, BN, NT>;
+using Operands = KTile<BM, BN, NT>;
 using Result = ResultBoxes<HEIGHT, BN, OUT, BOXES>;
-static_assert(BK == SLAB, "a row of a slab is 128 bytes");
+static_assert(BK == K_TILE, "a row of a K tile is 128 bytes");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
@@ -65,9 +65,9 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Ring<Operands, STAGES> ring;
-    const unsigned slots = shared_address(shared);
+    const unsigned stages = shared_address(shared);
     const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
-    const int slabs = (K + BK - 1) / BK;
+    const int k_tiles = (K + BK - 1) / BK;
 
     if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
         prefetch_map(A_map);
@@ -77,24 +77,24 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
     }
     __syncthreads();
 
-    Turn<STAGES> turn;
+    PipelineState<STAGES> state;
     if (threadIdx.y == CONSUMERS) {
         RegistersOf<CONSUMERS>::give();
         if (threadIdx.x == 0)
             for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
                 const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
-                ring.fill(turn, slots, slabs, [&](unsigned slot, int k0, unsigned barrier) {
-                    Operands::load(slot, A_map, B_map, at.row * BM, at.col * BN, k0, barrier);
+                ring.fill(state, stages, k_tiles, [&](unsigned stage, int k0, unsigned barrier) {
+                    Operands::load(stage, A_map, B_map, at.row * BM, at.col * BN, k0, barrier);
                 });
             }
     } else {
         RegistersOf<CONSUMERS>::take();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-        const unsigned places = slots + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
+        const unsigned places = stages + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
             WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
-            ring.multiply(turn, slots, slabs, first_row, tile);
+            ring.multiply(state, stages, k_tiles, first_row, tile);
             store_through<Result>(places, tile, C_map, at.row * BM + first_row, at.col * BN);
         }
         if (threadIdx.x == 0)

@@ -4,15 +4,15 @@
 //   nvcc -arch=sm_80 -cubin unpack.cu
 //   grid ceil(ROWS * COLUMNS / (8 * 256)), block 256
 //
-// X has rows of COLUMNS elements, filled up to a multiple of 64. Rows of Y may start anywhere, but Y as a whole
-// does not: its elements are taken eight by eight, whatever row they are in, and stored as 16 bytes. They may
-// end in the next row, so they are loaded one by one; the first of these loads of a warp brings the sectors
-// into L1 that the others need, too. Elements that are left, fewer than eight, are one thread's.
+// X has rows of COLUMNS elements, filled up to a multiple of 64. Rows of Y may start anywhere, but Y as a
+// whole does not: its elements are taken eight by eight, whatever row they are in, and stored as 16 bytes.
+// They may end in the next row, so they are loaded one by one; the first of these loads of a warp brings the
+// sectors into L1 that the others need, too. Elements that are left, fewer than eight, are one thread's.
 // Elements have 16 bits of whatever format.
 
 #include <cstdint>
 
-#include "../early_launch.cuh"
+#include "../dependent_launch.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
 hgemm_unpack(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y, int ROWS, int COLUMNS)

@@ -34,24 +34,24 @@ template <int HEIGHT, int WIDTH, typename Sum, typename Element, bool B_ALONG_K>
     static constexpr bool HALVES = std::is_same_v<Sum, half>; // two to a register
     static constexpr int PARTS = HEIGHT / 64;                 // one wgmma has 64 rows
     static constexpr int STEP_A = 32;                         // bytes of a row that are 16 deep
-    static constexpr int STEP_B = B_ALONG_K ? 16 * SLAB_ROW : 32;
+    static constexpr int STEP_B = B_ALONG_K ? 16 * ROW_BYTES : 32;
     static_assert(HEIGHT % 64 == 0, "wgmma has 64 rows");
     std::conditional_t<HALVES, unsigned, float> sums[PARTS][WIDTH / (HALVES ? 4 : 2)];
 
-    // Starts to multiply the slabs of A and B at these addresses. add: to the sums there are; else they
+    // Starts to multiply the K tiles of A and B at these addresses. add: to the sums there are; else they
     // begin.
     __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
     {
-        const unsigned long long slab_a = describe(a);
-        const unsigned long long slab_b = describe<B_ALONG_K ? SLAB * SLAB_ROW : 16>(b);
+        const unsigned long long tile_a = describe(a);
+        const unsigned long long tile_b = describe<B_ALONG_K ? K_TILE * ROW_BYTES : 16>(b);
         begin_products();
 #pragma unroll
-        for (int step = 0; step < SLAB / 16; ++step)
+        for (int step = 0; step < K_TILE / 16; ++step)
 #pragma unroll
             for (int part = 0; part < PARTS; ++part)
-                multiply_slabs<Element, B_ALONG_K>(
-                    sums[part], slab_a + (part * 64 * SLAB_ROW + step * STEP_A) / 16,
-                    slab_b + step * STEP_B / 16, step > 0 || add);
+                wgmma_k16<Element, B_ALONG_K>(
+                    sums[part], tile_a + (part * 64 * ROW_BYTES + step * STEP_A) / 16,
+                    tile_b + step * STEP_B / 16, step > 0 || add);
         commit_products();
     }
 

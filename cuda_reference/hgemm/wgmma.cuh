@@ -1,7 +1,7 @@
 // wgmma: a warpgroup, four warps, multiplies 64 rows of A by 8 to 256 columns of B, 16 deep, straight from
 // shared memory. The threads go on while the tensor cores work; the sums are in their registers.
 //
-// Operands are slabs: 64 deep, in rows of 128 bytes under the swizzle of 128 bytes, at a multiple of 1024
+// Operands are K tiles: 64 deep, in rows of 128 bytes under the swizzle of 128 bytes, at a multiple of 1024
 // bytes. In place of pointers wgmma takes descriptors, of 64 bits:
 //   0 to 13    address / 16
 //   16 to 29   bytes / 16 from 64 columns to the next 64, where rows are along k
@@ -18,11 +18,11 @@
 #include <cuda_fp16.h>
 #include <type_traits>
 
-constexpr int SLAB = 64;        // deep
-constexpr int SLAB_ROW = 128;   // bytes
+constexpr int K_TILE = 64;      // extent along K
+constexpr int ROW_BYTES = 128;  // of a row in shared memory
 constexpr int PATTERN = 1024;   // bytes of 8 rows, after which the swizzle repeats
 
-// The descriptor of the slab at an address. ACROSS: bytes from 64 columns to the next.
+// The descriptor of the K tile at an address. ACROSS: bytes from 64 columns to the next.
 template <int ACROSS = 16> static __device__ inline unsigned long long describe(unsigned address)
 {
     return (address & 0x3ffff) >> 4 | static_cast<unsigned long long>(ACROSS / 16) << 16 |
@@ -81,10 +81,10 @@ template <int PENDING> static __device__ inline void wait_for_products()
                  : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(B_ALONG_K)))
 
 // One wgmma, for each number of columns and type of sums. Element: of A and B. B_ALONG_K: whether rows of the
-// slab of B are along k, not along its columns.
+// K tile of B are along k, not along its columns.
 #define SUMS_OF_FLOATS(COLUMNS, COUNT, A, B, ADD, ALONG_K)                                                  \
     template <typename Element, bool B_ALONG_K>                                                             \
-    static __device__ __forceinline__ void multiply_slabs(float (&d)[COUNT], unsigned long long a,          \
+    static __device__ __forceinline__ void wgmma_k16(float (&d)[COUNT], unsigned long long a,          \
                                                           unsigned long long b, bool add)                   \
     {                                                                                                       \
         if constexpr (std::is_same_v<Element, half>)                                                        \
@@ -94,7 +94,7 @@ template <int PENDING> static __device__ inline void wait_for_products()
     }
 #define SUMS_OF_HALVES(COLUMNS, COUNT, A, B, ADD, ALONG_K)                                                  \
     template <typename Element, bool B_ALONG_K>                                                             \
-    static __device__ __forceinline__ void multiply_slabs(unsigned (&d)[COUNT], unsigned long long a,       \
+    static __device__ __forceinline__ void wgmma_k16(unsigned (&d)[COUNT], unsigned long long a,       \
                                                           unsigned long long b, bool add)                   \
     {                                                                                                       \
         static_assert(std::is_same_v<Element, half>, "sums of products of bfloat16 are floats");            \

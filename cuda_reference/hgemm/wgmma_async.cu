@@ -1,15 +1,14 @@
-// HGEMM by wgmma: a ring of slabs filled by cp.async, and a group of wgmma always in flight.
+// HGEMM by wgmma: a ring of K tiles filled by cp.async, and a group of wgmma always in flight.
 //
 //   nvcc -arch=sm_90a -cubin wgmma_async.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (128, CONSUMERS)
-//   dynamic shared memory: STAGES slots of (BM + BN) * BK elements
+//   dynamic shared memory: STAGES stages of (BM + BN) * BK elements
 //
-// As wgmma.cu, but nothing waits for what it has just started. Copies run STAGES - 2 slabs ahead. A turn
-// starts the products of its slab and waits for those of the slab before, so that the tensor cores have the
-// next ones when they are done. That is why two slots are not ahead: one is multiplied, and of one the
-// products were last heard of in the turn before.
-// One barrier per slab says both that its copies are there for all threads, and that all warpgroups are done
-// with the slot that is filled next.
+// As wgmma.cu, but nothing waits for what it has just started. Copies run STAGES - 2 K tiles ahead. An
+// iteration starts the products of its K tile and waits for those of the K tile before, so that the tensor
+// cores have the next ones when they are done. That is why two stages are not ahead: one is multiplied, and
+// of one the products were last heard of in the iteration before. One barrier per K tile says both that its
+// copies are there for all threads, and that all warpgroups are done with the stage that is filled next.
 // Where rows do not start on 16 bytes, copies are of single elements and not asynchronous.
 
 #include <cuda_bf16.h>
@@ -17,7 +16,7 @@
 
 #include "../sizes.cuh"
 #include "async_copies.cuh"
-#include "slabs.cuh"
+#include "k_tile.cuh"
 #include "warpgroup_tile.cuh"
 
 #ifndef NT
@@ -38,17 +37,17 @@
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 256
-#define BK 64       // extent of the slabs along K
+#define BK 64       // K tile
 #define CONSUMERS 2 // warpgroups, each with BM / CONSUMERS rows of the block tile
-#define STAGES 4    // slots for slabs
+#define STAGES 4    // of the pipeline; each holds a K tile
 #endif
 
 constexpr int THREADS = CONSUMERS * WARPGROUP;
 constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
-constexpr int AHEAD = STAGES - 2;      // slabs that are copied before they are multiplied
-using Operands = Slabs<BM, BN, NT>;
-static_assert(BK == SLAB, "a row of a slab is 128 bytes");
-static_assert(AHEAD > 0, "a slab must be copied while others are multiplied");
+constexpr int AHEAD = STAGES - 2;      // K tiles that are copied before they are multiplied
+using Operands = KTile<BM, BN, NT>;
+static_assert(BK == K_TILE, "a row of a K tile is 128 bytes");
+static_assert(AHEAD > 0, "a K tile must be copied while others are multiplied");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 hgemm_wgmma_async(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__restrict__ C, int M, int N,
@@ -60,26 +59,26 @@ hgemm_wgmma_async(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__res
     extern __shared__ __align__(1024) unsigned char shared[];
     const int block_row = blockIdx.y * BM, block_col = blockIdx.x * BN;
     const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-    const int slabs = (K + BK - 1) / BK;
+    const int k_tiles = (K + BK - 1) / BK;
 
-    const auto copy = [&](int slab) {
-        if (slab < slabs)
-            Operands::copy<THREADS, AsyncCopy<ALIGNED>>(shared + slab % STAGES * Operands::BYTES, A, B,
-                                                        block_row, block_col, slab * BK, M, N, K);
-        commit_copies(); // an empty group at the end, so that all turns count alike
+    const auto copy = [&](int k_tile) {
+        if (k_tile < k_tiles)
+            Operands::copy<THREADS, AsyncCopy<ALIGNED>>(shared + k_tile % STAGES * Operands::BYTES, A, B,
+                                                        block_row, block_col, k_tile * BK, M, N, K);
+        commit_copies(); // an empty group at the end, so that all iterations count alike
     };
 #pragma unroll
-    for (int slab = 0; slab < AHEAD; ++slab)
-        copy(slab);
+    for (int k_tile = 0; k_tile < AHEAD; ++k_tile)
+        copy(k_tile);
 
     WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
-    for (int slab = 0; slab < slabs; ++slab) {
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
         wait_for_copies(AHEAD - 1);
         fence_async_proxy(); // wgmma sees what this thread has copied,
         __syncthreads();     // and what the others have
-        const unsigned slot = shared_address(shared) + slab % STAGES * Operands::BYTES;
-        tile.multiply(slot + first_row * SLAB_ROW, slot + Operands::BYTES_OF_A, slab > 0);
-        copy(slab + AHEAD); // into the slot of the slab before the last
+        const unsigned stage = shared_address(shared) + k_tile % STAGES * Operands::BYTES;
+        tile.multiply(stage + first_row * ROW_BYTES, stage + Operands::BYTES_OF_A, k_tile > 0);
+        copy(k_tile + AHEAD); // into the stage of the K tile before the last
         wait_for_products<1>();
     }
     tile.complete();

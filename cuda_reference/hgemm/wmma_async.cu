@@ -75,7 +75,7 @@ hgemm_wmma_async(const half *__restrict__ A, const half *__restrict__ B, ACC *__
 
     Accumulators<WM, WN, ACC> accumulators;
     int stage = 0;           // where the tiles are that are multiplied
-    int refill = STAGES - 1; // where those STAGES - 1 turns later are copied to
+    int refill = STAGES - 1; // where those STAGES - 1 iterations later are copied to
     const auto advance = [&] {
         refill = stage;
         stage = stage == STAGES - 1 ? 0 : stage + 1;
@@ -93,10 +93,10 @@ hgemm_wmma_async(const half *__restrict__ A, const half *__restrict__ B, ACC *__
     for (int i = 0; i < STAGES - 1; ++i)
         copy(i, i * BK);
     for (int k0 = (STAGES - 1) * BK; k0 < K; k0 += BK) {
-        __syncthreads(); // no warp reads the tiles of the last turn any more
+        __syncthreads(); // no warp reads the tiles of the last iteration any more
         copy(refill, k0);
         wait_for_copies(STAGES - 1);
-        __syncthreads(); // the tiles of this turn have arrived from all threads
+        __syncthreads(); // the tiles of this iteration have arrived from all threads
         multiply_tiles();
         advance();
     }

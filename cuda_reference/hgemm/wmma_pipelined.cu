@@ -8,12 +8,12 @@
 // As wmma_async.cu, but with 3 stages in shared memory, a tile of A and one of B in each. With three of them
 // the one that is refilled is not the one that a slower warp may still read, but the one before, and one
 // barrier is enough:
-//     wait for the copies of this turn's tile; barrier; multiply; start the copies two tiles ahead
+//     wait for the copies of this iteration's tile; barrier; multiply; start the copies two tiles ahead
 // Behind the barrier a thread knows that the tile has arrived from all threads, and that all warps have
-// finished the turn before; the copies go to the stage of that turn's tile. They have all of the next turn to
-// arrive. The drain multiplies the last two tiles: it waits for all copies but one, then for all. The
-// multistage buffer, its order and its drain are those of article 001, "Optimizing Half-Precision GEMM with
-// Tensor Cores".
+// finished the iteration before; the copies go to the stage of that iteration's tile. They have all of the
+// next iteration to arrive. The drain multiplies the last two tiles: it waits for all copies but one, then
+// for all. The multistage buffer, its order and its drain are those of article 001, "Optimizing
+// Half-Precision GEMM with Tensor Cores".
 
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -74,7 +74,7 @@ hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC
 
     Accumulators<WM, WN, ACC> accumulators;
     int stage = 0;           // where the tiles are that are multiplied
-    int refill = STAGES - 1; // where those STAGES - 1 turns later are copied to
+    int refill = STAGES - 1; // where those STAGES - 1 iterations later are copied to
     const auto advance = [&] {
         refill = stage;
         stage = stage == STAGES - 1 ? 0 : stage + 1;
@@ -93,7 +93,7 @@ hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC
         copy(i, i * BK);
     for (int k0 = (STAGES - 1) * BK; k0 < K; k0 += BK) {
         wait_for_copies(STAGES - 2);
-        __syncthreads(); // these tiles have arrived from all threads; no warp reads those of the last turn
+        __syncthreads(); // these tiles have arrived from all threads; no warp reads those of the last iteration
         multiply_tiles();
         copy(refill, k0);
         advance();

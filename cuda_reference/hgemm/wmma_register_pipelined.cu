@@ -8,7 +8,7 @@
 // As wmma_pipelined.cu, but while a warp multiplies the fragments of one k step (16 of K), it reads those of
 // the next one.
 // The last k step of a tile is multiplied behind the barrier, while the first fragments of the next tile are
-// read, so that tensor cores have work while warps wait for shared memory. A turn is thus
+// read, so that tensor cores have work while warps wait for shared memory. An iteration is thus
 //     all k steps but the last: read the next fragments, multiply; start the copies two tiles ahead
 //     wait for the copies of the next tile; barrier; read its first fragments; multiply the last of this tile
 // The drain does the same without copies, and the last tile without the second line. All of it is in

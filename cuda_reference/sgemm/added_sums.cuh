@@ -1,10 +1,10 @@
-// Sums of a tile that programs share: the one that has its first slab stores them, and the next ones add theirs
-// where it stored.
+// Sums of a tile that programs share: the program with its first K tiles stores them in C, and the next programs
+// add theirs there.
 #pragma once
 
-// Waits until the same warp of the program before has left its sums in C, where that has the slabs before of a
-// tile. All lanes ask: where one would ask for the others, nvcc does not know that they go on together, and puts
-// a WARPSYNC into each turn of the loop over tiles of K, for 4 % of the rate on an H200.
+// Waits until the same warp of the program before has left its sums in C, where that has the K tiles before
+// of a tile. All lanes ask: where one would ask for the others, nvcc does not know that they go on together,
+// and puts a WARPSYNC into each iteration of the loop over tiles of K, for 4 % of the rate on an H200.
 template <int PLACES, int WARPS> static __device__ __forceinline__ void wait_for_sums(bool waits, int program)
 {
     if (waits) {
@@ -19,7 +19,7 @@ template <int PLACES, int WARPS> static __device__ __forceinline__ void wait_for
     }
 }
 
-// Tells the next program that the sums of this warp are in C, where that has the slabs behind of the tile.
+// Tells the next program that the sums of this warp are in C, where that has the K tiles behind of the tile.
 template <int PLACES, int WARPS> static __device__ __forceinline__ void leave_mark(bool leaves, int program)
 {
     if (leaves) {
@@ -38,8 +38,8 @@ static __device__ __forceinline__ void add_one(float &target, float sum)
     atomicAdd(&target, sum);
 }
 
-// The same of four neighbours, 16 bytes at a time from sm_90 on: on an H200 four single ones took 1 % of the time of
-// a product at 4096. Nothing is read: the sums meet in L2.
+// The same of four neighbours, 16 bytes at a time from sm_90 on: on an H200 four single ones took 1 % of the
+// time of a product at 4096. Nothing is read: the sums meet in L2.
 static __device__ __forceinline__ void add_four(float &target, const float &sum)
 {
     const float *const sums = &sum;

@@ -16,20 +16,19 @@ template <class Tiles> static __device__ __forceinline__ Tiles part_of_thread(in
     return Tiles(thread / 32, lane_row, lane_col);
 }
 
-// Adds the products of `terms` of K, from k = first on, to the sums of a thread, for the tile of C that begins at
-// (block_row, block_col). Tiles are WarpTiles, `part` is those of the thread; multiply(results, a, b) adds the
-// products of the fragments of one k.
+// Adds the products of `terms` of K, from k = first on, to the sums of a thread, for the tile of C that
+// begins at (block_row, block_col). Tiles are WarpTiles, `part` is those of the thread; multiply(results, a,
+// b) adds the products of the fragments of one k.
 //
-// A turn of the loop over tiles multiplies one tile, stores the next, which is in registers, to the other
-// stage in shared memory, reads the one after it from global memory into these registers, and passes one
-// barrier: before it all warps have read the last of the present tile, behind it the next one is there. The
-// reads have the whole next multiplication to arrive; before the barrier they stay early, while from the head
-// of the loop the compiler moves them down among the FMA, to save registers.
-// Fragments are read one k ahead: those of k + 1 before the FMA of k, the first of the next tile before the
-// last FMA of this one. The last turns read tiles beyond K, zeros without a read of global memory, which
-// nobody multiplies: that is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses
-// are constants.
-// ALIGNED promises K % 4 == 0 and N % 4 == 0: then rows are read four floats at a time.
+// An iteration of the loop over tiles multiplies one tile, stores the next, which is in registers, to the
+// other stage in shared memory, reads the one after it from global memory into these registers, and passes
+// one barrier: before it all warps have read the last of the present tile, behind it the next one is there.
+// The reads have the whole next multiplication to arrive; before the barrier they stay early, while from the
+// head of the loop the compiler moves them down among the FMA, to save registers. Fragments are read one k
+// ahead: those of k + 1 before the FMA of k, the first of the next tile before the last FMA of this one. The
+// last iterations read tiles beyond K, zeros without a read of global memory, which nobody multiplies: that
+// is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses are constants. ALIGNED
+// promises K % 4 == 0 and N % 4 == 0: then rows are read four floats at a time.
 template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 add_products(const Tiles &part, float (&thread_results)[Tiles::THREAD_ROWS][Tiles::THREAD_COLS],
@@ -71,9 +70,9 @@ add_products(const Tiles &part, float (&thread_results)[Tiles::THREAD_ROWS][Tile
     }
 }
 
-// C of a block: the sums of `terms` products from k = first on. Blocks along z have a matrix of C each, whose rows
-// are `pitch` floats apart.
-// rows: shared memory for C, see write_results_in_rows; nullptr where each lane writes its own elements.
+// C of a block: the sums of `terms` products from k = first on. Blocks along z have a matrix of C each, whose
+// rows are `pitch` floats apart. rows: shared memory for C, see write_results_in_rows; nullptr where each
+// lane writes its own elements.
 template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C,

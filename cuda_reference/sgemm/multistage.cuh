@@ -4,12 +4,12 @@
 #include "cp_async.cuh"
 #include "warp_tiles.cuh"
 
-// C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, SLOTS, PAD and BY_ROWS
-// are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. ALIGNED promises N % 4 == 0: then four floats of B
-// and of C go at a time. IN_ROWS: C goes through shared memory, see write_results_in_rows, where its rows are no
-// multiples of 16 bytes.
-// pitch: floats from a row of C to the next. shared: memory for SLOTS tiles of A, then of B.
-template <class Tiles, int DEPTH, int SLOTS, int PAD, bool BY_ROWS, bool ALIGNED, bool IN_ROWS = false>
+// C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, STAGE_COUNT, PAD and
+// BY_ROWS are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. ALIGNED promises N % 4 == 0: then four
+// floats of B and of C go at a time. IN_ROWS: C goes through shared memory, see write_results_in_rows, where
+// its rows are no multiples of 16 bytes. pitch: floats from a row of C to the next. shared: memory for
+// STAGE_COUNT tiles of A, then of B.
+template <class Tiles, int DEPTH, int STAGE_COUNT, int PAD, bool BY_ROWS, bool ALIGNED, bool IN_ROWS = false>
 static __device__ __forceinline__ void
 multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                     int N, int K, int terms, int pitch, float *shared)
@@ -22,7 +22,7 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
     static_assert(LANE_ROWS % 2 == 0 && LANE_COLS % 4 == 0 && WIDTH % 4 == 0 && A_ROW % 4 == 0,
                   "fragments must consist of float2s and float4s");
     static_assert(THREADS % DEPTH == 0 && HEIGHT % A_STEP == 0, "threads must share the copies of A evenly");
-    static_assert(DEPTH % 2 == 0 && SLOTS >= 2,
+    static_assert(DEPTH % 2 == 0 && STAGE_COUNT >= 2,
                   "fragments must alternate; a tile must be copied while another is read");
     const int block_row = blockIdx.y * HEIGHT;
     const int block_col = blockIdx.x * WIDTH;
@@ -38,7 +38,7 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
                   "threads must share the copies of B evenly");
     const int a_row = threadIdx.x / DEPTH, a_k = threadIdx.x % DEPTH;
     const int b_k = threadIdx.x / (WIDTH / B_FLOATS), b_col = threadIdx.x % (WIDTH / B_FLOATS) * B_FLOATS;
-    float *tiles_a = shared, *tiles_b = shared + SLOTS * DEPTH * A_ROW;
+    float *tiles_a = shared, *tiles_b = shared + STAGE_COUNT * DEPTH * A_ROW;
     unsigned from_a[HEIGHT / A_STEP];
 #pragma unroll
     for (int i = 0; i < HEIGHT / A_STEP; ++i)
@@ -74,27 +74,27 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
     };
 
 #pragma unroll
-    for (int tile = 0; tile < SLOTS - 1; ++tile)
+    for (int tile = 0; tile < STAGE_COUNT - 1; ++tile)
         copy_tile(tile);
-    wait_group<SLOTS - 2>();
+    wait_group<STAGE_COUNT - 2>();
     __syncthreads();
     read_fragments(0, 0);
 
-    constexpr int TURNS = BY_ROWS ? 1 : SLOTS; // stages unrolled
+    constexpr int UNROLLED = BY_ROWS ? 1 : STAGE_COUNT; // stages unrolled
     int tiles = (terms + DEPTH - 1) / DEPTH;             // still to be multiplied
     while (tiles > 0) {
-#pragma unroll TURNS
-        for (int stage = 0; stage < SLOTS; ++stage) {
+#pragma unroll UNROLLED
+        for (int stage = 0; stage < STAGE_COUNT; ++stage) {
             if (tiles-- == 0)
                 break;
-            const int next = stage == SLOTS - 1 ? 0 : stage + 1;
+            const int next = stage == STAGE_COUNT - 1 ? 0 : stage + 1;
 #pragma unroll
             for (int k = 0; k < DEPTH - 1; ++k) {
                 read_fragments(stage, k + 1);
                 multiply_k(k);
             }
-            copy_tile(stage == 0 ? SLOTS - 1 : stage - 1);
-            wait_group<SLOTS - 2>();
+            copy_tile(stage == 0 ? STAGE_COUNT - 1 : stage - 1);
+            wait_group<STAGE_COUNT - 2>();
             __syncthreads();
             read_fragments(next, 0);
             multiply_k(DEPTH - 1);

@@ -7,12 +7,12 @@
 //   C: a matrix of M x N for each part, where parts are several with rows filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up
 //
-// multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are whole
-// tiles, as many in each; the last may have less. With one part C is what multistage.cu leaves, and nothing is to
-// be added up. Where rows of C are no multiples of 16 bytes, C is written through shared memory, row by row.
-// SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
+// multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are
+// whole tiles, as many in each; the last may have less. With one part C is what multistage.cu leaves, and
+// nothing is to be added up. Where rows of C are no multiples of 16 bytes, C is written through shared
+// memory, row by row. SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
 
-#include "../early_launch.cuh"
+#include "../dependent_launch.cuh"
 #include "../sizes.cuh"
 #include "double_buffering.cuh"
 #include "multistage.cuh"

@@ -1,20 +1,20 @@
 // SGEMM as serpentine.cu does it, by programs that share along K the tiles that are left of whole rounds.
 //
 //   nvcc -arch=sm_80 -cubin stream_k.cu
-//   grid min(PROGRAMS, 8 tiles of C, slabs of all tiles), block (BM/WM * BN/WN * 32); where nothing is shared, see
-//   below, grid (ceil(N/BN), ceil(M/BM)) as of serpentine.cu
+//   grid min(PROGRAMS, 8 tiles of C, K pairs of all tiles), block (BM/WM * BN/WN * 32); where nothing is
+//   shared, see below, grid (ceil(N/BN), ceil(M/BM)) as of serpentine.cu
 //
-// A program is a block that computes tile after tile of C; of whole rounds each has one. The first tiles, those that
-// are left of whole rounds, are shared: their slabs, two tiles of A and B each, tile after tile, are cut into equal
-// shares. Who has the first slab of a tile stores its sums, and who has later ones adds to these, in the order of
-// programs: see added_sums.cuh. A program begins with the tile that its share ends in, which it stores, so that
-// the next program need not wait when it comes to what it adds to that tile.
-// Nothing is shared where programs would save less than WORTH slabs each. The last slab of a tile may have less of
-// K than others.
-// Rows that are no multiples of 16 bytes are read and written float by float. The schedule has C go through shared
-// memory there. Here nvcc would then put a thread's sums where two of three operands of most FMA are in one bank of
-// registers: by the model that `tir-schedules inspect` has of banks the loop over K would take 1.4 times as long. So
-// dynamic shared memory that the schedule is launched with is not used here.
+// Stream-K: a program is a persistent block; in whole rounds each program computes a tile of C. The first tiles,
+// those that are left of whole rounds, are shared: their K tiles, tile after tile, are cut into equal shares, in
+// pairs. The program with the first pair of a tile stores its sums, and programs with later pairs add to these,
+// in the order of programs: see added_sums.cuh. A program begins with the tile that its share ends in, which it
+// stores, so that the next program need not wait when it comes to what it adds to that tile.
+// Nothing is shared where sharing would save a program fewer than WORTH pairs. The last pair of a tile may have
+// less of K than others.
+// Rows that are not a multiple of 16 bytes are read and written float by float. The schedule has C go through
+// shared memory there. Here nvcc would then put a thread's sums where two of three operands of most FMA are in
+// one bank of registers: by the model that `tir-schedules inspect` has of banks the loop over K would take 1.4
+// times as long. So the twin does not use the dynamic shared memory that the schedule is launched with.
 // Marks are a variable of the module: launches of this kernel must follow one another.
 
 #include "../program_shares.cuh"
@@ -25,7 +25,7 @@
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 128
-#define BK 8  // extent of the tiles of A and B along K
+#define BK 8  // K tile
 #define WM 64 // warp tile of C: WM x WN
 #define WN 64
 #define WMITER 2 // sub-tiles of a warp tile: WMITER x WNITER
@@ -34,54 +34,54 @@
 #define TN 4
 #define PADDING 4    // floats that pad the rows of the tile of A
 #define PROGRAMS 264 // most blocks of the grid
-#define WORTH 12     // slabs that sharing must save a program
+#define WORTH 12     // pairs of K tiles that sharing must save a program
 #endif
 
 using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;
-constexpr int SLAB = 2 * BK, WARPS = Tiles::THREADS / 32;
+constexpr int K_PAIR = 2 * BK, WARPS = Tiles::THREADS / 32;
 constexpr int MOST_PARTS = 8; // of a tile
 
-// What a program does in a turn: the tile at (row, col), and the terms of K from `first` on and before `behind`. A
-// row of M or more: no tile is left.
+// What a program does in an iteration: the tile at (row, col), and the terms of K from `first` on and before
+// `behind`. A row of M or more: no tile is left.
 struct Piece {
     int row, col, first, behind;
 };
 
-// A number of which the compiler does not know that it had it before: what follows from it is computed anew. In
-// registers it would push sums out of these.
+// A number of which the compiler does not know that it had it before: what follows from it is computed anew.
+// In registers it would push sums out of these.
 static __device__ __forceinline__ int anew(int number)
 {
     asm volatile("" : "+r"(number));
     return number;
 }
 
-// The piece of a turn, computed anew wherever it is asked for.
-static __device__ __forceinline__ Piece piece_of(int turn, int M, int N, int K)
+// The piece of an iteration, computed anew wherever it is asked for.
+static __device__ __forceinline__ Piece piece_of(int iteration, int M, int N, int K)
 {
     const int program = anew(blockIdx.x);
-    turn = anew(turn);
+    iteration = anew(iteration);
 #ifndef SIZE_M
     M = anew(M), N = anew(N), K = anew(K);
 #endif
     const int cols = (N + BN - 1) / BN, tiles = (M + BM - 1) / BM * cols;
-    const auto of_tile = [&](int tile, int first, int behind) {
+    const auto make_piece = [&](int tile, int first, int behind) {
         return Piece{tile / cols * BM, tile % cols * BN, first, behind};
     };
-    const int slabs = (K + SLAB - 1) / SLAB, programs = max(min(PROGRAMS, tiles * min(MOST_PARTS, slabs)), 1);
+    const int k_pairs = (K + K_PAIR - 1) / K_PAIR, programs = max(min(PROGRAMS, tiles * min(MOST_PARTS, k_pairs)), 1);
     const int left = tiles % programs;
-    if (left == 0 || (programs - left) * slabs < WORTH * programs)
-        return of_tile(turn == 0 ? static_cast<int>(blockIdx.y) * cols + program : tiles, 0, K);
-    const int each = left * slabs / programs, extra = left * slabs % programs;
-    const int begin = first_slab_of(program, each, extra), end = first_slab_of(program + 1, each, extra);
-    const int last_tile = (end - 1) / slabs, parts = last_tile - begin / slabs + 1;
-    if (turn >= parts)
-        return of_tile(left + program + (turn - parts) * programs, 0, K);
-    const int tile = last_tile - turn, before = tile * slabs;
-    return of_tile(tile, max(begin - before, 0) * SLAB, min((end - before) * SLAB, K));
+    if (left == 0 || (programs - left) * k_pairs < WORTH * programs)
+        return make_piece(iteration == 0 ? static_cast<int>(blockIdx.y) * cols + program : tiles, 0, K);
+    const int each = left * k_pairs / programs, extra = left * k_pairs % programs;
+    const int begin = share_start(program, each, extra), end = share_start(program + 1, each, extra);
+    const int last_tile = (end - 1) / k_pairs, parts = last_tile - begin / k_pairs + 1;
+    if (iteration >= parts)
+        return make_piece(left + program + (iteration - parts) * programs, 0, K);
+    const int tile = last_tile - iteration, before = tile * k_pairs;
+    return make_piece(tile, max(begin - before, 0) * K_PAIR, min((end - before) * K_PAIR, K));
 }
 
-// Sums of a piece to C, or with ADDS to what is there. ALIGNED promises N % 4 == 0. Where a thread stands, and C is,
-// is computed anew, like the piece.
+// Sums of a piece to C, or with ADDS to what is there. ALIGNED promises N % 4 == 0. Where a thread stands,
+// and C is, is computed anew, like the piece.
 template <bool ALIGNED, bool ADDS, typename Results>
 static __device__ __forceinline__ void leave_sums(const Results &results, float *__restrict__ C, const Piece &piece,
                                                   int M, int N)
@@ -114,15 +114,15 @@ static __device__ __forceinline__ void multiply_pieces(const float *__restrict__
         Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
     const Tiles part = part_of_thread<Tiles>(threadIdx.x);
-    for (int turn = 0;; ++turn) {
-        Piece piece = piece_of(turn, M, N, K);
+    for (int iteration = 0;; ++iteration) {
+        Piece piece = piece_of(iteration, M, N, K);
         if (piece.row >= M)
             break;
         float results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
         add_products<Tiles, ALIGNED>(part, results, A, B, M, N, K, tile_start<BM, ALIGNED>(piece.row, M),
                                      tile_start<BN, ALIGNED>(piece.col, N), piece.first,
                                      piece.behind - piece.first, tile_a, tile_b, multiply);
-        piece = piece_of(turn, M, N, K);
+        piece = piece_of(iteration, M, N, K);
         wait_for_sums<PROGRAMS, WARPS>(piece.first > 0, anew(blockIdx.x));
         if (piece.first == 0)
             leave_sums<ALIGNED, false>(results, C, piece, M, N);

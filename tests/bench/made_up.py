@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from tir_schedules.ladders.problems import KINDS, Problem, jobs_of, of_sizes
+from tir_schedules.ladders.problems import KINDS, Problem, jobs_of, square_shapes
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.subjects.results import document
@@ -102,7 +102,7 @@ def results(*names, sizes=(1024, 4096), change=lambda row: row, refuse=lambda su
     by_workload = {}
     for number, rung in enumerate(rungs):
         asked = {name: kinds[name] for name in KINDS[rung.family] if name in kinds}
-        shapes = of_sizes(rung.family, n if n and rung.family == "reduce" else sizes)
+        shapes = square_shapes(rung.family, n if n and rung.family == "reduce" else sizes)
         problems = {rung.family: [Problem(rung.family, shape, **asked) for shape in shapes]}
         for _, workload in jobs_of([rung], problems, {}):
             subjects = by_workload.setdefault(workload, [])

@@ -1,4 +1,4 @@
-// A ring that one thread fills by bulk copies and a warpgroup multiplies: 64 x 16 of A, 8 x 16 of B of each slab.
+// A ring that one thread fills by bulk copies and a warpgroup multiplies: 64 x 16 of A, 8 x 16 of B of each K tile.
 // For sm_90a. FLIGHT: groups of wgmma that stay in flight.
 // check: --kernel product<2,0> --grid 1 --block 160 --shared 118784
 // check: --arg X=u8[712704]:zeros --arg Y=f32[512]:out
@@ -8,7 +8,7 @@
 // And with a slot more:
 // check: --kernel product<3,1> --grid 1 --block 160 --shared 178176
 // check: --arg X=u8[712704]:zeros --arg Y=f32[512]:out
-constexpr int SLABS = 12, BYTES = 59392;
+constexpr int K_TILES = 12, BYTES = 59392;
 
 __device__ void wait(unsigned barrier, unsigned parity) {
   unsigned over;
@@ -33,19 +33,19 @@ template <int SLOTS, int FLIGHT> __global__ void __launch_bounds__(160) product(
   }
   __syncthreads();
   if (threadIdx.x == 128) {
-    for (int slab = 0; slab < SLABS; ++slab) {
-      const unsigned slot = slab % SLOTS, barrier = fulls + 8 * slot;
-      wait(empties + 8 * slot, slab / SLOTS % 2 ^ 1);
+    for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
+      const unsigned slot = k_tile % SLOTS, barrier = fulls + 8 * slot;
+      wait(empties + 8 * slot, k_tile / SLOTS % 2 ^ 1);
       asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                    ::"r"(barrier), "n"(BYTES) : "memory");
       asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                   ::"r"(at + slot * BYTES), "l"(X + slab * BYTES), "n"(BYTES), "r"(barrier) : "memory");
+                   ::"r"(at + slot * BYTES), "l"(X + k_tile * BYTES), "n"(BYTES), "r"(barrier) : "memory");
     }
   } else if (threadIdx.x < 128) {
     float d[4] = {};
-    for (int slab = 0; slab < SLABS; ++slab) {
-      const unsigned slot = slab % SLOTS, a = at + slot * BYTES;
-      wait(fulls + 8 * slot, slab / SLOTS % 2);
+    for (int k_tile = 0; k_tile < K_TILES; ++k_tile) {
+      const unsigned slot = k_tile % SLOTS, a = at + slot * BYTES;
+      wait(fulls + 8 * slot, k_tile / SLOTS % 2);
       const unsigned long long strides = 64ull << 16 | 8ull << 32;
       asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
       asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5,"
@@ -54,9 +54,9 @@ template <int SLOTS, int FLIGHT> __global__ void __launch_bounds__(160) product(
                    : "l"(a >> 4 | strides), "l"((a + 2048) >> 4 | strides) : "memory");
       asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned %0;"
                    ::"n"(FLIGHT) : "memory");
-      if (threadIdx.x % 32 == 0 && slab >= FLIGHT)
+      if (threadIdx.x % 32 == 0 && k_tile >= FLIGHT)
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
-                     ::"r"(empties + 8 * ((slab - FLIGHT) % SLOTS)) : "memory");
+                     ::"r"(empties + 8 * ((k_tile - FLIGHT) % SLOTS)) : "memory");
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) :: "memory");

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Callable, Iterator, Optional, Sequence
 
 ROUND = 8
-"""Bytes from the mbarrier of a slot to that of the next."""
+"""Bytes from the mbarrier of a stage to that of the next."""
 
 PATTERN = 1024
 """Bytes of the pattern of a swizzle."""
@@ -90,11 +90,11 @@ FAULTS = (
     fault("init: no fence", r"fence\.mbarrier_init[^;]+;", ""),
     fault("wait: none", TEST + r"[^;]+;", "setp.eq.u32 over, 0, 0;"),
     fault("wait: other parity", TEST + rf"\[%r\d+\], {REGISTER};", computed("xor.b32", 1)),
-    fault("wait: slot before", TEST + rf"\[{REGISTER}\][^;]+;", computed("add.s32", -ROUND)),
+    fault("wait: stage before", TEST + rf"\[{REGISTER}\][^;]+;", computed("add.s32", -ROUND)),
     fault("arrive: none", ARRIVE + r"_, [^;]+;", ""),
     fault("arrive: none", ARRIVE + r"(%rd\d+), [^;]+;", r"mov.b64 \1, 0;"),
     fault("arrive: twice", "(" + ARRIVE + r")(\S+), ([^;]+);", r"\1_, \3; \1\2, \3;"),
-    fault("arrive: other slot", ARRIVE + rf"\S+, \[{REGISTER}\];", computed("add.s32", ROUND)),
+    fault("arrive: other stage", ARRIVE + rf"\S+, \[{REGISTER}\];", computed("add.s32", ROUND)),
     fault("arrive: at this block", r"mapa\S+ (%r\d+), (%r\d+), %r\d+;", own_block),
     fault("announce: none", ANNOUNCE + r"[^;]+;", ""),
     fault("announce: no bytes", ANNOUNCE + r"(\[%r\d+\])[^;]+;", rf"{ARRIVE_AT} \1;"),
@@ -102,11 +102,11 @@ FAULTS = (
     fault("announce: twice", ANNOUNCE + r"[^;]+;", r"\g<0> \g<0>"),
     fault("announce: 16 bytes more", ANNOUNCE + rf"\[%r\d+\], {REGISTER};", computed("add.s32", 16)),
     fault("announce: 16 bytes less", ANNOUNCE + rf"\[%r\d+\], {REGISTER};", computed("add.s32", -16)),
-    fault("announce: other slot", ANNOUNCE + rf"\[{REGISTER}\], [^;]+;", computed("add.s32", ROUND)),
+    fault("announce: other stage", ANNOUNCE + rf"\[{REGISTER}\], [^;]+;", computed("add.s32", ROUND)),
     fault("load: twice", LOAD + r"[^;]+;", r"\g<0> \g<0>"),
     fault("load: to the next rows", LOAD + rf"\[{REGISTER}\], [^;]+;", computed("add.s32", PATTERN)),
     fault("load: unaligned", LOAD + rf"\[{REGISTER}\], [^;]+;", computed("add.s32", 16)),
-    fault("load: tells other slot", LOAD + rf"[^}}]+}}\], \[{REGISTER}\][^;]*;", computed("add.s32", ROUND)),
+    fault("load: tells other stage", LOAD + rf"[^}}]+}}\], \[{REGISTER}\][^;]*;", computed("add.s32", ROUND)),
     fault("load: for this block", LOAD + r"[^;]+;", alone),
     fault("load: for one block", "(" + LOAD + r"[^;]+), (%rs\d+);",
           r"{ .reg .b16 changed; and.b16 changed, \2, 1; \1, changed; }"),

@@ -60,7 +60,7 @@ def loaded(source: str, *arguments) -> Kernel:
 
 def mutants(source: str) -> Iterator[Mutant]:
     """Every single fault of the kernel's body: barriers removed; guards with a bound one more, and with none;
-    loops one turn less.
+    loops one iteration less.
 
     (A loop's bound one more is no such fault: mostly it adds a tile of zeros, or indexes a register array out
     of its bounds, which is undefined, and which nvcc compiles to the same instructions.)
@@ -82,7 +82,7 @@ def mutants(source: str) -> Iterator[Mutant]:
                     number,
                     match.span(),
                     f" < {bound} - {step.group(1) if step else 1}",
-                    "one turn less",
+                    "one iteration less",
                 )
             elif not (ZEROING.search(lines[number + 1]) or FIRST_TILES.search(line) or COLUMNS.search(line)):
                 yield replaced(lines, number, match.span(), f" <= {bound}", "guard + 1")

@@ -10,7 +10,7 @@ from tir_schedules.cli.problems import taking
 from tir_schedules.emit import emit_text
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.own import RUNGS, at_path
-from tir_schedules.ladders.problems import RUN_SHAPES, Problem, in_some_kinds, jobs_of, workload_of
+from tir_schedules.ladders.problems import RUN_SHAPES, Problem, jobs_of, sample_kinds, workload_of
 from tir_schedules.ladders.registry import find, find_each, ladder
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import run
@@ -113,7 +113,7 @@ def test_a_whole_ladder_has_each_kind_and_its_last_rungs_have_all():
         return {str(workload).split(" ", 1)[1] for _, workload in jobs}
 
     every = jobs_on("hgemm")
-    some = in_some_kinds(every)
+    some = sample_kinds(every)
     assert kinds(some) == kinds(every) and 2 * len(some) < len(every)
     last = {rung.arch: rung.id for rung in ladder("hgemm")}.values()
     assert "hgemm/mma_multistage" in last
@@ -125,10 +125,10 @@ def test_a_whole_ladder_has_each_kind_and_its_last_rungs_have_all():
             assert len(has) < len(had)
         for field in ("layout", "accumulate", "dtype", "output"):
             assert {getattr(work, field) for _, work in has} == {getattr(work, field) for _, work in had}
-    assert [in_some_kinds(jobs_on(family)) for family in ("sgemm", "reduce")] == [
+    assert [sample_kinds(jobs_on(family)) for family in ("sgemm", "reduce")] == [
         jobs_on("sgemm"), jobs_on("reduce"),
     ]  # fmt: skip
-    two = in_some_kinds(jobs_on("hgemm", Problem("hgemm", (8, 8, 8)), Problem("hgemm", (16, 8, 8))))
+    two = sample_kinds(jobs_on("hgemm", Problem("hgemm", (8, 8, 8)), Problem("hgemm", (16, 8, 8))))
     assert {(rung.id, work.layout, work.m) for rung, work in two} == {
         (rung.id, layout, m) for rung in ladder("hgemm") for layout in ("nt", "nn") for m in (8, 16)
     }

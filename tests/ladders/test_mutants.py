@@ -31,7 +31,7 @@ WORKLOADS = [Gemm(*shape) for shape in RUN_SHAPES["sgemm"][1:]]
 MACHINE = CpuMachine(budget=1 << 20)
 ELSEWHERE = "stream_k"  # nothing is shared on these shapes; its faults are in test_sgemm_stream_k.py
 RUNGS = [rung for rung in every_rung("sgemm") if not rung.arch and rung.name != ELSEWHERE]
-SGEMM = [rung for rung in ladder("sgemm") if rung in RUNGS]  # Hopper's are in tir/test_boxes_ahead.py
+SGEMM = [rung for rung in ladder("sgemm") if rung in RUNGS]  # Hopper's are in tir/test_tma_prefetch.py
 
 
 def source_of(rung, form):
@@ -77,7 +77,7 @@ def test_a_fault_of_each_kind_is_found(rung, form):
     source, workloads = source_of(rung, form)
     found = one_of_each_kind(mutants(source), partial(differs, rung, source, workloads[0]))
     barriers = {"no barrier"} if "__syncthreads" in source else set()
-    assert {mutant.kind for mutant in found} == {"guard + 1", "no guard", "one turn less"} | barriers
+    assert {mutant.kind for mutant in found} == {"guard + 1", "no guard", "one iteration less"} | barriers
     assert bool(barriers) == (rung.name not in ("naive", "coalesced"))
     for mutant in found:
         check(rung, mutant, workloads)

@@ -89,7 +89,7 @@ class TestCopiesAfterCompute:
     def test_without_it_a_stage_is_refilled_while_it_is_read(self):
         """One barrier is not enough for TVM's order: the copy follows the last reads of the stage, with none
         between."""
-        without = ["copies_after_compute", "late_waits"]
+        without = ["copies_after_compute", "sink_waits"]
         text = source(self.rung, SHORT, without=without, **SMALL)
         assert any("race" in fault for fault in faults(self.rung, text, SHORT, **SMALL))
 
@@ -121,21 +121,21 @@ class TestLateWaits:
         assert not faults(self.rung, text, SHORT, **SMALL, stages=stages)
 
     def test_without_it_a_tile_is_waited_for_a_phase_early(self):
-        early = events(source(self.rung, SHORT, without=["late_waits"], **SMALL))
+        early = events(source(self.rung, SHORT, without=["sink_waits"], **SMALL))
         assert early[-8:] == ["wait_group_0(", "__syncthreads", *MULTIPLY, *MULTIPLY, *MULTIPLY]
 
     @pytest.mark.parametrize("first", [0, 1])
     def test_a_copy_has_the_time_of_two_tiles_where_copies_come_first(self, first):
-        """In the main loop, too: copies, and only then work and a wait for those of the turn before."""
+        """In the main loop, too: copies, and only then work and a wait for those of the iteration before."""
         text = source(*DEEP, **SMALL, copies_first=first)
-        turn = text[text.index("for (int k_0_turn") :]
+        iteration = text[text.index("for (int k_0_turn") :]
         copy_and_work = ["ptx_cp_async_legacy", MMA] if first else [MMA, "ptx_cp_async_legacy"]
         parts = [*copy_and_work, "wait_group_1(", "__syncthreads"]
-        assert sorted(parts, key=turn.index) == parts
+        assert sorted(parts, key=iteration.index) == parts
         assert not faults(DEEP[0], text, DEEP[1], **SMALL, copies_first=first)
 
     def test_without_it_a_stage_is_refilled_while_it_is_read(self):
-        text = source(*DEEP, without=["late_waits"], **SMALL)
+        text = source(*DEEP, without=["sink_waits"], **SMALL)
         assert any("race" in fault for fault in faults(DEEP[0], text, DEEP[1], **SMALL))
 
 
@@ -159,7 +159,7 @@ class TestOneBarrier:
 
     def test_without_it_there_are_two(self):
         assert (
-            self.main_loop(source(self.rung, self.gemm, without=["one_barrier"], **self.tiles)).count(
+            self.main_loop(source(self.rung, self.gemm, without=["barrier_elimination"], **self.tiles)).count(
                 "__syncthreads()"
             )
             == 2
@@ -182,7 +182,11 @@ class TestOneBarrier:
                 sch.unannotate(sch.get_sblock(name), "double_buffer_scope")
 
         single = emit(
-            scheduled(replace(rung, schedule=schedule), self.gemm), rung.entry, ARCH, {}, ["one_barrier"]
+            scheduled(replace(rung, schedule=schedule), self.gemm),
+            rung.entry,
+            ARCH,
+            {},
+            ["barrier_elimination"],
         ).source
         assert any("race" in fault for fault in faults(self.rung, single, self.gemm, **self.tiles))
 
@@ -243,7 +247,7 @@ class TestUnrollStages:
         "tiles", [3, 5, 9, *(pytest.param(tiles, marks=pytest.mark.slow) for tiles in (4, 7, 8, 10, 12))]
     )
     def test_turns_left_over(self, tiles):
-        """Two tiles are copied ahead: turns 1, 3 and 7 of the loop; the test above has 14."""
+        """Two tiles are copied ahead: iterations 1, 3 and 7 of the loop; the test above has 14."""
         gemm = HalfGemm(64, 64, 64 * tiles)
         assert not faults(self.rung, source(self.rung, gemm, **SMALL), gemm, **SMALL)
 
@@ -270,11 +274,11 @@ class TestSerpentine:
         assert not faults(self.rung, text, self.gemm)
 
     def test_without_it_rows_do_not_depend_on_the_group(self):
-        assert not re.search(r"blockIdx\.z\) [%&]", source(self.rung, self.gemm, without=["serpentine"]))
+        assert not re.search(r"blockIdx\.z\) [%&]", source(self.rung, self.gemm, without=["serpentine_grid"]))
 
     def test_a_grid_of_one_group_stays(self):
         one = HalfGemm(512, 128, 32)
-        assert source(self.rung, one) == source(self.rung, one, without=["serpentine"])
+        assert source(self.rung, one) == source(self.rung, one, without=["serpentine_grid"])
 
 
 class TestPartialGroup:
@@ -319,7 +323,7 @@ class TestWholeLines:
             return [line for line in kernel if not line.lstrip().startswith((".loc", ".file"))]
 
         hinted, plain = (
-            instructions(source(self.rung, gemm, without, **SMALL)) for without in ([], ["whole_lines"])
+            instructions(source(self.rung, gemm, without, **SMALL)) for without in ([], ["l2_prefetch"])
         )
         copy = "cp.async.cg.shared.global"
         assert sum(copy in line for line in plain) > 2
@@ -332,28 +336,28 @@ class TestWholeLines:
 
 def test_passes_are_part_of_what_a_rung_is_compiled_to():
     """The rungs that ask for passes differ from themselves without, or are not compiled at all; none asks in
-    vain. (The drain of two stages is a single turn.)"""
+    vain. (The drain of two stages is a single iteration.)"""
     with_all = lru_cache(maxsize=None)(source)
     for rung in (rung for family in ("sgemm", "hgemm") for rung in ladder(family) if not rung.arch):
         gemm = HalfGemm(768, 640, 1024) if rung.family == "hgemm" else Gemm(1024, 1024, 1024)
-        if "wrapped_edges" in rung.passes:  # whole tiles have none
+        if "wrap_edge_tiles" in rung.passes:  # whole tiles have none
             gemm = Gemm(1020, 1020, 1020)
         config = {"stages": 4} if "unroll_drain" in rung.passes else {}
-        if "partial_group" in rung.passes:
+        if "threadblock_swizzle" in rung.passes:
             config |= {"partial_group": 1, "threadblock_swizzle": 2}
         if hasattr(rung.config, "copies_first"):
             config |= {"copies_first": 0}
         for name in rung.passes:
-            if name == "early_launch":  # which is for sm_90, see compiler/test_early_launch.py
+            if name == "dependent_launch":  # which is for sm_90, see compiler/test_dependent_launch.py
                 continue
             asked, shape = rung.id, gemm
-            of_shifted = name in ("shifted_edges", "guards_outside")  # rows of no multiple of 16 bytes
+            of_shifted = name in ("shift_edge_tiles", "loop_unswitching")  # rows of no multiple of 16 bytes
             if of_shifted:
                 shape = Gemm(1021, 1021, 1020)
-            if name in ("persistent_tiles", "streamed_tiles", "added_tiles"):  # K is whole slabs
+            if name in ("persistent_kernel", "stream_k", "stream_k_accumulate"):  # K is whole K tiles
                 shape = Gemm(1020, 1020, 1024)
             if hasattr(rung.config, "asynchronous"):
-                through_registers = of_shifted or name in ("turning_products", "one_barrier")
+                through_registers = of_shifted or name in ("serpentine_loops", "barrier_elimination")
                 asked += ":64x64" if through_registers else ":64x128"
             try:
                 without = source(asked, shape, [name], **config)

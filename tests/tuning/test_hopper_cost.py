@@ -19,7 +19,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 GPU = gpu_for("sm_90a")
 RUNGS = {name: space.rung for name, space in SPACES.items() if space.rung.arch}
-DEMAND = hopper.Demand(products=680, lines=336, slabs=64, tiles=4, resident=1, slots=4, end=2600)
+DEMAND = hopper.Demand(products=680, lines=336, k_tiles=64, tiles=4, resident=1, stages=4, end=2600)
 
 
 def micros(name, gemm, held=1, **fields):
@@ -30,11 +30,11 @@ def micros(name, gemm, held=1, **fields):
 
 SLOWER = {
     "a wave of few tiles": replace(DEMAND, tiles=5),
-    "a shallow ring": replace(DEMAND, slots=2),
-    "no ring": replace(DEMAND, slots=1),
+    "a shallow ring": replace(DEMAND, stages=2),
+    "no ring": replace(DEMAND, stages=1),
     "lines of L2": replace(DEMAND, lines=700),
     "a tile's end": replace(DEMAND, end=4200),
-    "more slabs": replace(DEMAND, slabs=65),
+    "more K tiles": replace(DEMAND, k_tiles=65),
 }
 
 
@@ -45,9 +45,9 @@ def test_what_costs(slower):
 
 
 @pytest.mark.parametrize("name", tma_store.CONFIGS)
-def test_a_slab_takes_what_the_choice_of_tiles_has_of_it(name):
+def test_a_k_tile_takes_what_the_choice_of_tiles_has_of_it(name):
     found = hopper.demand(HalfGemm(4096, 4096, 4096), tma_store.CONFIGS[name], GPU, 132, 1)
-    assert found.slab == pytest.approx(TIMES[name][0], rel=0.08)
+    assert found.k_tile_time == pytest.approx(TIMES[name][0], rel=0.08)
 
 
 @pytest.mark.parametrize("file", ["bench_hgemm_h200", "bench_hgemm_mixed_h200"])

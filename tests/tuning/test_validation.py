@@ -115,7 +115,7 @@ def test_a_kernel_that_is_wrong_is_not_validated(sound, monkeypatch):
         validated(replace(sound, source=source_hash(source)))
 
 
-def timed_as(monkeypatch, *seconds, refused: str = ""):
+def timing_name(monkeypatch, *seconds, refused: str = ""):
     """A GPU on which everything takes these seconds, or is refused."""
 
     def timed(subject, machine, policy):
@@ -130,19 +130,19 @@ def timed_as(monkeypatch, *seconds, refused: str = ""):
 
 
 def test_a_time_that_is_the_recorded_one_is_validated(sound, monkeypatch):
-    gpu = timed_as(monkeypatch, 105e-6, 104e-6, 300e-6)
+    gpu = timing_name(monkeypatch, 105e-6, 104e-6, 300e-6)
     assert validated(replace(sound, seconds=(1e-4,)), gpu).seconds == (105e-6, 104e-6, 300e-6)
 
 
 @pytest.mark.parametrize("us", [112, 80])
 def test_a_time_that_is_another_is_refused(sound, monkeypatch, us):
-    gpu = timed_as(monkeypatch, us * 1e-6)
+    gpu = timing_name(monkeypatch, us * 1e-6)
     with pytest.raises(CheckFailed, match=f"takes {us} us here, not 100 us as recorded"):
         validated(replace(sound, seconds=(1e-4,)), gpu)
 
 
 def test_what_the_benchmark_refuses_is_refused(sound, monkeypatch):
-    gpu = timed_as(monkeypatch, refused="C[0, 0] is nan")
+    gpu = timing_name(monkeypatch, refused="C[0, 0] is nan")
     with pytest.raises(CheckFailed, match=r"C\[0, 0\] is nan"):
         validated(sound, gpu)
 

@@ -20,7 +20,7 @@ from tir_schedules.cli.problems import (
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, read_json
 from tir_schedules.ladders.articles import ARTICLES, FACTS
-from tir_schedules.ladders.fastest import able, candidates, standing_for
+from tir_schedules.ladders.fastest import able, candidates, fastest_rung
 from tir_schedules.ladders.known import ladder_names, ladder_of, rungs_beside
 from tir_schedules.ladders.own import is_path, ladder_at
 from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
@@ -81,7 +81,7 @@ def list_rungs(options: Options) -> int:
     columns, left_out = ("rung", "what it adds", "article", "shapes", "configurations"), []
     prose = {"what it adds": 28, "article": 10, "shapes": 30, "configurations": 20}
     for family in families:
-        one = standing_for(family)
+        one = fastest_rung(family)
         rungs = [*all_rungs(family), *([one] if one else [])]
         rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in rungs]
         left_out += print_table(
@@ -99,7 +99,7 @@ def all_rungs(family: str) -> list[Rung]:
 def list_estimates(options: Options) -> int:
     """Of each rung of a ladder on a shape: its configuration, and the microseconds that a model says; why it
     cannot be taken, or that there is no model. The last line has the fastest."""
-    one = standing_for(options.family)
+    one = fastest_rung(options.family)
     if not one:
         raise BadInput(f"the ladder {options.family} has no models: a shape says nothing of its rungs")
     check_options([one], options)

@@ -15,7 +15,7 @@ from tir_schedules.ladders.problems import (
     Problem,
     Problems,
     Shapes,
-    of_sizes,
+    square_shapes,
     takes,
     workloads_of,
 )
@@ -167,7 +167,7 @@ def problems_of(rungs: Sequence[Rung], options: Options) -> Problems:
 
 def of_ladder(ladder: str, options: Options) -> list[Problem]:
     given: Iterable[int | tuple[int, ...]] = getattr(options, SIZES[ladder]) or ()
-    shapes = [*map(as_shape, given)] or of_sizes(ladder, getattr(options, "sizes", None) or ())
+    shapes = [*map(as_shape, given)] or square_shapes(ladder, getattr(options, "sizes", None) or ())
     return [Problem(ladder, shape, **kinds_of(ladder, options)) for shape in shapes or [()]]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Iterable, Sequence
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_tuned
 from tir_schedules.cli.problems import add_problems, check_options, kinds_of, problems_of, taking
 from tir_schedules.errors import BadInput, printable
-from tir_schedules.ladders.problems import RUN_SHAPES, Job, in_some_kinds, jobs_of
+from tir_schedules.ladders.problems import RUN_SHAPES, Job, jobs_of, sample_kinds
 from tir_schedules.ladders.registry import FAMILIES, find_each
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.tuning.measure.lookup import tuned_jobs
@@ -90,7 +90,7 @@ def chosen(jobs: Sequence[Job], options: Options) -> list[Job]:
         whole = (
             family in options.names and not options.configs and not any(kinds_of(family, options).values())
         )
-        some = in_some_kinds(own) if whole else own
+        some = sample_kinds(own) if whole else own
         if len(some) < len(own):
             rung = own[0][0]
             print_error(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
-from tir_schedules.compiler.early_launch import EARLY_LAUNCH, fits_beside, with_early_launch
+from tir_schedules.compiler.dependent_launch import DEPENDENT_LAUNCH, add_dependent_launch, fits_beside
 from tir_schedules.compiler.emitted import Emitted, is_ours, kept
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import (
@@ -55,7 +55,7 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     arch = rung.arch_for(arch)
     declared = declared_launch(rung, workload)
     overlaps = fits_beside(declared) and not is_alone(rung, workload, declared)
-    passes = tuple(name for name in rung.passes if name != EARLY_LAUNCH or overlaps)
+    passes = tuple(name for name in rung.passes if name != DEPENDENT_LAUNCH or overlaps)
 
     def made() -> Emitted:
         schedule = scheduled(rung, workload)
@@ -273,8 +273,8 @@ def emit(
         with source_only():
             source = codegen_build(named, device).inspect_source()
     source = hopper_text(wide_offsets(source, schedule.mod), schedule.mod)
-    if EARLY_LAUNCH in passes:
-        source = with_early_launch(source, entry, arch)
+    if DEPENDENT_LAUNCH in passes:
+        source = add_dependent_launch(source, entry, arch)
     params = tuple(argument_name(parameter.name) for parameter in function.params)
     return Emitted(source, params, replace(launch_of(host), cluster=(cluster_of(schedule.mod), 1, 1)))
 

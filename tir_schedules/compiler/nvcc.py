@@ -20,7 +20,7 @@ from typing import Iterable, NamedTuple
 from tir_schedules import processes
 from tir_schedules.compiler import front_end
 from tir_schedules.compiler.cache import default_cache
-from tir_schedules.compiler.early_launch import begins_early
+from tir_schedules.compiler.dependent_launch import begins_early
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
 from tir_schedules.compiler.places import Links, is_plain, plain_links
 from tir_schedules.compiler.source_text import as_shown, file_name, place_in_ptx

@@ -39,7 +39,7 @@ class Choice:
         return f"{self.rung.id}, estimated for an H200: {self.estimate}"
 
 
-def standing_for(family: str) -> Rung | None:
+def fastest_rung(family: str) -> Rung | None:
     """The rung that a ladder's NAME/fastest is until a workload and an architecture are known; None for a
     ladder without models. It has the kinds of the first of the candidates."""
     ladder = ladder_of(family)

@@ -66,7 +66,7 @@ def ladder_of(name: str) -> Ladder:
         if name in FAMILIES:
             return package_ladder(name)
         if name in installed():
-            return of_entry_point(installed()[name])
+            return load_entry_point(installed()[name])
     hint = nearest(str(name), ladder_names())
     raise BadInput(f"there is no ladder {name!r}{hint}; there is {', '.join(ladder_names())}")
 
@@ -85,7 +85,7 @@ def installed() -> dict[str, EntryPoint]:
     return {point.name: point for point in metadata.entry_points(group=GROUP) if point.name not in FAMILIES}
 
 
-def of_entry_point(point: EntryPoint) -> Ladder:
+def load_entry_point(point: EntryPoint) -> Ladder:
     try:
         module = point.load()
     except Exception as error:

@@ -176,7 +176,7 @@ def rung_in(module: ModuleType, path: Path) -> Rung:
     return whole
 
 
-def as_pickled(rung: Rung) -> Any:
+def reduce_for_pickle(rung: Rung) -> Any:
     """How a rung goes to another process: one from elsewhere as its file, which that process loads. Its
     functions may be of any kind then."""
     if rung.file:
@@ -189,7 +189,7 @@ def again(file: str, config: Any, variant: str, twinned: bool) -> Rung:
     return replace(rung, config=config, variant=variant, twinned=twinned)
 
 
-copyreg.pickle(Rung, as_pickled)
+copyreg.pickle(Rung, reduce_for_pickle)
 
 
 def is_own(value: Any) -> bool:

@@ -84,7 +84,7 @@ TRACE_SHAPES = shapes_for("trace")
 are soon executed."""
 
 
-def of_sizes(ladder: str, sizes: Iterable[int]) -> tuple[tuple[int, ...], ...]:
+def square_shapes(ladder: str, sizes: Iterable[int]) -> tuple[tuple[int, ...], ...]:
     """M = N = K = S for each size, or N = S for sums."""
     return tuple((size,) * len(ladder_of(ladder).extents) for size in sizes)
 
@@ -163,7 +163,7 @@ def jobs_of(rungs: Iterable[Rung], problems: Problems, shapes: Shapes) -> list[J
     ]
 
 
-def in_some_kinds(jobs: Sequence[Job]) -> list[Job]:
+def sample_kinds(jobs: Sequence[Job]) -> list[Job]:
     """Of the jobs of a ladder so few that each rung, on each shape, has every value of each kind, in other
     combinations than the rung before. The last rung of each architecture, which builds on the others, has
     all."""

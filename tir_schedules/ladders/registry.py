@@ -27,12 +27,12 @@ FORMER_FIELDS = {"skew": "padding", "stripe": "threadblock_swizzle"}
 """The same for fields of their configurations."""
 
 
-def with_entries(ids: dict[str, str]) -> dict[str, str]:
+def add_entries(ids: dict[str, str]) -> dict[str, str]:
     """Former ids -> today's, and the same of the `__global__` functions that have their names."""
     return ids | {former.replace("/", "_"): now.replace("/", "_") for former, now in ids.items()}
 
 
-NAMES = with_entries(FORMER)
+NAMES = add_entries(FORMER)
 FORMER_SETTING = re.compile(rf"(?<=[:,])({'|'.join(FORMER_FIELDS)})(?==)")
 
 
@@ -80,7 +80,7 @@ def find(name: str) -> list[Rung]:
 
 def one_for_all(family: str, variant: str) -> Rung:
     """NAME/fastest of a ladder."""
-    rung = fastest.standing_for(family)
+    rung = fastest.fastest_rung(family)
     if not rung:
         raise BadInput(f"the ladder {family} has no models, so that it has no {family}/{fastest.NAME}")
     if variant:
@@ -111,7 +111,7 @@ def reused_since(recorded: dict[str, Any]) -> dict[str, str]:
     date = (packed if isinstance(packed, dict) else recorded).get("date")
     if not isinstance(date, str):
         return {}
-    return with_entries({name: then for name, (then, since) in REUSED.items() if date < since})
+    return add_entries({name: then for name, (then, since) in REUSED.items() if date < since})
 
 
 def renamed(text: str, names: dict[str, str]) -> str:

@@ -67,8 +67,8 @@ def prim_func(sums: PartialSums, config: Config, name: str) -> PrimFunc:
     M, N, parts, result = sums.m, sums.n, sums.parts, sums.result
     wide, warps = block_of(sums, config)
     across, pieces, blocks = sums.pitch // VECTOR, pieces_of(sums), ceil_div(pieces_of(sums), wide)
-    turns = ceil_div(parts, warps)
-    at_once = min(turns, AT_ONCE)
+    iterations = ceil_div(parts, warps)
+    at_once = min(iterations, AT_ONCE)
     zero = T.float32(0)
 
     def cast(value: Any) -> Any:
@@ -86,14 +86,15 @@ def prim_func(sums: PartialSums, config: Config, name: str) -> PrimFunc:
                         with T.sblock("zero"):
                             ve = T.axis.spatial(VECTOR, e)
                             found[ve] = zero
-                    for turn in T.serial(ceil_div(turns, at_once)):
+                    for iteration in T.serial(ceil_div(iterations, at_once)):
                         for asked in T.unroll(at_once):
                             for e in T.vectorized(VECTOR):
                                 with T.sblock("load"):
                                     vp = T.axis.spatial(blocks * wide, b * wide + t)
-                                    vw, vt, va, ve = T.axis.remap("SSSS", [w, turn, asked, e])
+                                    vw, vt, va, ve = T.axis.remap("SSSS", [w, iteration, asked, e])
                                     T.where(
-                                        b * wide + t < pieces and (turn * at_once + asked) * warps + w < parts
+                                        b * wide + t < pieces
+                                        and (iteration * at_once + asked) * warps + w < parts
                                     )
                                     part[va, ve] = S[
                                         (vt * at_once + va) * warps + vw,
@@ -105,7 +106,8 @@ def prim_func(sums: PartialSums, config: Config, name: str) -> PrimFunc:
                                 with T.sblock("add"):
                                     va, ve = T.axis.remap("RS", [asked, e])
                                     T.where(
-                                        b * wide + t < pieces and (turn * at_once + asked) * warps + w < parts
+                                        b * wide + t < pieces
+                                        and (iteration * at_once + asked) * warps + w < parts
                                     )
                                     found[ve] = found[ve] + part[va, ve]
                     if warps > 1:
@@ -149,5 +151,5 @@ def rung(family: str) -> Rung:
         schedule=schedule,
         launch=launch,
         prim_func=prim_func,
-        passes=("early_launch",),
+        passes=("dependent_launch",),
     )

@@ -24,7 +24,8 @@ MEMORY = 3.76e6  # bytes in a microsecond: A, B and C, and copies
 CACHE = 5.7e6  # the same of partial sums, which L2 holds
 
 MOST_PROGRAMS, MOST_WORTH = 1 << 16, 1 << 12
-"""Of programs that share tiles: blocks, and slabs that sharing must save each. Twins multiply them as int."""
+"""Of programs that share tiles: blocks, and units of K that sharing must save each. Twins multiply them as
+int."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class Kernel:
     cluster: blocks of a cluster (x, y, z). maps: the tensor maps among its parameters. parts, workspaces:
     see Launch; a launch before another has the workspaces of that.
     early: whether its code waits for the launch before it, so that it may begin while that still runs, see
-    compiler/early_launch.py.
+    compiler/dependent_launch.py.
     own: whether `source` is what a rung of this package makes, or its twin: the kernels for which
     compiler/front_end.py is tested.
 

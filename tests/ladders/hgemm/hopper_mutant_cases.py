@@ -32,8 +32,8 @@ MACHINES = [
 """Orders of warps and copies, in which a mutant is executed until something is found."""
 
 ONE_TILE, TWO_TILES = (128, 64, 1024), (256, 64, 1024)
-"""16 slabs: each slot is used five times. When a barrier takes an arrival less, more and more of those of a
-round are counted in the next, until a warpgroup is not waited for."""
+"""16 K tiles: each stage is used five times. When a barrier takes an arrival less, more and more of those of
+a round are counted in the next, until a warpgroup is not waited for."""
 
 RUNGS = {
     "wgmma": ("128x128,bn=64", (128, 64, 192)),

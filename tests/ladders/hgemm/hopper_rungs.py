@@ -17,7 +17,7 @@ KINDS = (
     ("nn", "float32"),
     ("nn", "float16"),
 )
-# Nine slabs along K: a ring of 3 or 4 slots goes round twice, and a second tile begins in another slot.
+# Nine K tiles along K: a ring of 3 or 4 stages goes round twice, and a second tile begins in another stage.
 WHOLE = "384x256x576"
 # Ragged along M, N and K, with rows that the copy engine takes.
 RAGGED = "200x304x72"
@@ -34,7 +34,7 @@ def workload(shape, kind):
     return HalfGemm(*map(int, shape.split("x")), *kind)
 
 
-def with_programs(rung, programs):
+def limit_programs(rung, programs):
     """A rung whose grid has so many blocks at most, with small tiles."""
     (found,) = find(f"{rung.base_id}:128x128,programs={programs}")
     return found

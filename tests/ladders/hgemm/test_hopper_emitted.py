@@ -19,7 +19,7 @@ from tir_schedules.compiler.twin import load_twin
 from tir_schedules.ladders.registry import find
 
 RECORDED = Path(__file__).parent / "emitted_hopper.json"
-LONG = "256x256x1536"  # so many slabs that no compiler unrolls the loop over them
+LONG = "256x256x1536"  # so many K tiles that no compiler unrolls the loop over them
 MAIN_LOOP = {
     "HGMMA": "products",
     "UTMALDG": "boxes",
@@ -40,7 +40,7 @@ def main_loop(sass):
 
 
 def facts(kernel):
-    """Of the main loop: instructions of each kind per slab of 64 rows of A."""
+    """Of the main loop: instructions of each kind per K tile of 64 rows of A."""
     binary = compile_kernel(kernel)
     sass = disassemble(binary)
     loop = count_opcodes(main_loop(sass))
@@ -101,7 +101,7 @@ def test_the_instructions_are_those_the_rung_is_about(rung):
     "rung", [rung for rung in LADDER if rung.name in ("warp_specialized", *FEW, "stream_k")]
 )
 def test_main_loop_is_as_short_as_the_twins(rung):
-    """Slots are counted: with a division for each slab it had up to 24 instructions more. Where K is in
+    """Stages are counted: with a division for each K tile it had up to 24 instructions more. Where K is in
     parts, these are not so short that nvcc unrolls the loop."""
     gemm = workload(LONG, kind_of(rung))
     if rung.name == "split_k":

@@ -17,8 +17,8 @@ from hopper_rungs import (
     TAKES_ODD,
     WHOLE,
     kind_of,
+    limit_programs,
     taken,
-    with_programs,
     workload,
 )
 from layers import every_pair, layers
@@ -71,13 +71,13 @@ def fewer_blocks_than_tiles():
     """The same of rungs whose blocks go from tile to tile, with every number of them."""
     rungs = [rung for rung in LADDER if rung.name in FEW]
     found = every_pair(list(product(rungs, PROGRAMS, (WHOLE, RAGGED), KINDS)))
-    return [(with_programs(rung, programs), workload(shape, kind)) for rung, programs, shape, kind in found]
+    return [(limit_programs(rung, programs), workload(shape, kind)) for rung, programs, shape, kind in found]
 
 
 @layers(
     "rung, gemm",
     [(rung, workload(RAGGED, kind_of(rung))) for rung in LADDER]
-    + [(with_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW]
+    + [(limit_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW]
     + [(find_one("hgemm/repacked", "run"), gemm) for gemm in MISALIGNED]
     + [(find("hgemm/repacked:64x64")[0], MISALIGNED[0])],
     cases([rung for rung in LADDER if rung in OTHERS], [WHOLE, RAGGED, *SMALL])
@@ -113,8 +113,8 @@ def test_tiles_of_other_forms(name, shape, kind):
     check(rung, workload(shape, kind))
 
 
-def test_one_slab_and_rows_of_single_elements():
-    """The first shapes to break: one tile, one slab in one slot; copies that are not asynchronous."""
+def test_one_k_tile_and_rows_of_single_elements():
+    """The first shapes to break: one tile, one K tile in one stage; copies that are not asynchronous."""
     check(find_one("hgemm/wgmma_async", "run"), HalfGemm(1, 3, 5, "nn"))
     check(find_one("hgemm/warp_specialized", "run"), HalfGemm(1, 8, 8, "nt"))
 
@@ -138,12 +138,12 @@ def test_one_of_several_warpgroups_has_all_rows_of_c():
         ("tma_store:128x192,boxes=2", HalfGemm(64, 64, 64), "boxes is 2: a warpgroup has 3"),
         ("cluster:boxes=0", FLOATS, "boxes is 0: a warpgroup has 8"),
         ("tma_store:consumers=0", FLOATS, "each of 1 to 3 consumers"),
-        ("tma:stages=2", HalfGemm(64, 64, 64), "stages is 2: the ring has 3 to 8 slots"),
+        ("tma:stages=2", HalfGemm(64, 64, 64), "stages is 2: the ring has 3 to 8 stages"),
         ("wgmma:bk=32", HalfGemm(64, 64, 64), "bk is 64"),
         ("warp_specialized:consumers=4", HalfGemm(64, 64, 64), "each of 1 to 3 consumers"),
         ("stream_k", HalfGemm(64, 60, 64), "rows of C are 120 bytes.*use hgemm/repacked"),
         ("stream_k:worth=0", HalfGemm(64, 64, 64), "worth is 0: .*use worth=1 or more"),
-        ("stream_k:worth=4097", HalfGemm(64, 64, 64), "worth is 4097 slabs, .*use worth=4096 or less"),
+        ("stream_k:worth=4097", HalfGemm(64, 64, 64), "worth is 4097 K tiles, .*use worth=4096 or less"),
         ("cluster:cluster=3", HalfGemm(64, 64, 64), "cluster is 1, 2 or 4"),
     ],
 )  # fmt: skip

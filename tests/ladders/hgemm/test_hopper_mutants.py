@@ -1,5 +1,5 @@
 """The machine cannot be fooled on Hopper either: a wait, an arrival, a fence or a commit removed from a twin
-is found, and so are wrong bytes, counts, parities, masks and slots.
+is found, and so are wrong bytes, counts, parities, masks and stages.
 
 Many of them leave right numbers. `-m slow` runs all of all twins, at every place. By default a few run, for
 test_hopper_ptx_mutants.py has faults of the same kinds for which nothing is compiled.
@@ -20,7 +20,7 @@ from tir_schedules.run import outcome_of
 ARCH = "sm_90a"
 MACHINE = CpuMachine(budget=1 << 22)
 SHAPE = (256, 512, 328)
-"""Two rows and columns of tiles, and more slabs than slots: every wait is for something."""
+"""Two rows and columns of tiles, and more K tiles than stages: every wait is for something."""
 
 DROPPED = (
     "fence_async_proxy", "commit_products", "wait_for_products", "wait_for_parity", "arrive_and_wait",
@@ -34,12 +34,12 @@ ONE_PLACE = re.compile(r"if constexpr \(PLACES == 1\) \{.*?\n        \}\n", re.S
 """What boxes of C do that have no other place to take turns with."""
 
 CHANGED = {
-    "other parity": (r"turn\.parity \^ 1", "turn.parity"),
+    "other parity": (r"state\.parity \^ 1", "state.parity"),
     "16 bytes more": (r"(arrive_announcing\(barrier, Operands::BYTES)\)", r"\1 + 16)"),
     "a warpgroup less": (r"consumers \* \(WARPGROUP / 32\)", "(consumers - 1) * (WARPGROUP / 32)"),
     "a thread less": (r"THREADS \+ 1\)", "THREADS)"),
     "one block": (r"\(1 << BLOCKS\) - 1", "1"),
-    "next slot": (r"load\(slots \+ turn\.slot", "load(slots + (turn.slot + 1) % SLOTS"),
+    "next stage": (r"load\(stages \+ state\.stage", "load(stages + (state.stage + 1) % STAGE_COUNT"),
     "no swizzle": (r"1ull << 62", "0ull << 62"),
 }
 
@@ -61,7 +61,7 @@ def mutants(source: str) -> Iterator[Mutant]:
 
 def faults_of(name: str) -> list[Mutant]:
     """Those of a twin, without those of code that it has and does not need: masks of clusters; that the last
-    slot of a block's only tile is empty; that boxes of C have one place."""
+    stage of a block's only tile is empty; that boxes of C have one place."""
     source = load_twin(rung_of(name), gemm("nt float to half", SHAPE), ARCH).source
     needed = ONE_PLACE.sub("", source)
     found = [each for each in mutants(source) if ONE_PLACE.sub("", each.source) != needed]

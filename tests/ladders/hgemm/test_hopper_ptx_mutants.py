@@ -1,5 +1,5 @@
 """Schedules and twins on Hopper with one instruction changed: every wait, arrival, announcement of bytes,
-fence, commit, phase, count, mask and slot. Each is found, at a line of the CUDA source, or listed as right.
+fence, commit, phase, count, mask and stage. Each is found, at a line of the CUDA source, or listed as right.
 
 By default one of each kind runs on two kernels; `-m slow` runs all kernels, and of a fault that has more than
 three places the first, the middle one and the last. `hopper_mutant_table.py` runs all, and counts those that
@@ -10,10 +10,10 @@ import pytest
 from hopper_mutant_cases import CASES, MACHINES, case_of, numbered
 from hopper_mutants import FAULTS
 
-LAST_ROUND = "nothing is copied into the slots any more, and a later wait is for all products"
+LAST_ROUND = "nothing is copied into the stages any more, and a later wait is for all products"
 SAME_SUMS = "only what threads have written to sums needs a fence"
-ONE_TILE = "nobody waits for the last slot of the only tile to be empty"
-LAST_TILE = "nobody waits for the last slot of the last tile to be empty"
+ONE_TILE = "nobody waits for the last stage of the only tile to be empty"
+LAST_TILE = "nobody waits for the last stage of the last tile to be empty"
 FIRST_TILE = "the first tile is not behind another one in the same shared memory"
 LATER_GROUP = "a later commit has these in its group, and a wait for all groups follows"
 
@@ -37,17 +37,17 @@ EQUIVALENT = {
     ("warp_specialized", "schedule"): {
         "arrive: none": ([1], ONE_TILE),
         "arrive: twice": ([1], ONE_TILE),
-        "arrive: other slot": ([1], ONE_TILE),
+        "arrive: other stage": ([1], ONE_TILE),
     },
     ("warp_specialized", "twin"): {
         "arrive: none": ([1], ONE_TILE),
         "arrive: twice": ([1], ONE_TILE),
-        "arrive: other slot": ([1], ONE_TILE),
+        "arrive: other stage": ([1], ONE_TILE),
     },
     ("tma_store", "schedule"): {
         "arrive: none": ([3], ONE_TILE),
         "arrive: twice": ([3], ONE_TILE),
-        "arrive: other slot": ([3], ONE_TILE),
+        "arrive: other stage": ([3], ONE_TILE),
         "store: no wait": ([0], FIRST_TILE),
         "store: a group more": ([0], FIRST_TILE),
         "barrier: none": ([1], FIRST_TILE),
@@ -56,22 +56,22 @@ EQUIVALENT = {
     ("repacked", "schedule"): {
         "arrive: none": ([3], LAST_TILE),
         "arrive: twice": ([3], LAST_TILE),
-        "arrive: other slot": ([3], LAST_TILE),
+        "arrive: other stage": ([3], LAST_TILE),
     },
     ("split_k", "schedule"): {
         "arrive: none": ([3], LAST_TILE),
         "arrive: twice": ([3], LAST_TILE),
-        "arrive: other slot": ([3], LAST_TILE),
+        "arrive: other stage": ([3], LAST_TILE),
     },
     ("persistent", "schedule"): {
         "arrive: none": ([3], LAST_TILE),
         "arrive: twice": ([3], LAST_TILE),
-        "arrive: other slot": ([3], LAST_TILE),
+        "arrive: other stage": ([3], LAST_TILE),
     },
     ("cluster", "schedule"): {
         "arrive: none": ([3], LAST_TILE),
         "arrive: twice": ([3], LAST_TILE),
-        "arrive: other slot": ([3], LAST_TILE),
+        "arrive: other stage": ([3], LAST_TILE),
         "arrive: at this block": ([3], LAST_TILE),
         "store: no commit": ([2], LATER_GROUP),
         "store: no wait": ([0], FIRST_TILE),

@@ -71,32 +71,33 @@ AFTER_ALL = (
     'asm volatile("bar.sync 8, %0;" ::"r"(blockDim.x * (blockDim.y - 1)) : "memory");\n'
     "if (threadIdx.x == 0 && threadIdx.y == 0)\n"
 )
-SECOND_WAIT = "wait_for_products<1>();\n            if (slab > 0)\n                release(before);"
+SECOND_WAIT = "wait_for_products<1>();\n            if (k_tile > 0)\n                release(before);"
 IN_CUDA = {
-    "a thread of each warpgroup says that a slot is free": {
+    "a thread of each warpgroup says that a stage is free": {
         ARRIVALS: "consumers", BY_LANE: "if (threadIdx.x == 0)\n arrive(barrier);",
     },
     "every thread says so": {ARRIVALS: "consumers * WARPGROUP", BY_LANE: "arrive(barrier);"},
     "a thread of the block says so, behind a barrier": {
         ARRIVALS: "1", BY_LANE: f"{AFTER_ALL} arrive(barrier);",
     },
-    "slots are said to be free at the start": {
-        "turn.parity ^ 1); // of the round before": "turn.parity);",
-        "int before = 0;": "int before = 0;\nif (turn.slot == 0 && turn.parity == 0 && !started)\n"
-        "for (int slot = 0; slot < SLOTS; ++slot) release(slot);\nstarted = true;",
-        "unsigned long long full[SLOTS], empty[SLOTS];":
-        "unsigned long long full[SLOTS], empty[SLOTS];\nstatic constexpr int NONE_YET = 0;",
+    "stages are said to be free at the start": {
+        "state.parity ^ 1); // of the round before": "state.parity);",
+        "int before = 0;": "int before = 0;\nif (state.stage == 0 && state.parity == 0 && !started)\n"
+        "for (int stage = 0; stage < STAGE_COUNT; ++stage) release(stage);\nstarted = true;",
+        "unsigned long long full[STAGE_COUNT], empty[STAGE_COUNT];":
+        "unsigned long long full[STAGE_COUNT], empty[STAGE_COUNT];\nstatic constexpr int NONE_YET = 0;",
         "template <typename Tile>\n    __device__ __forceinline__ void multiply(Turn":
         "template <typename Tile>\n    __device__ __forceinline__ void multiply(bool &started, Turn",
-        "ring.multiply(turn,": "ring.multiply(started, turn,",
-        "Turn<STAGES> turn;\n    if": "Turn<STAGES> turn;\n    bool started = false;\n    if",
+        "ring.multiply(state,": "ring.multiply(started, state,",
+        "PipelineState<STAGES> state;\n    if":
+        "PipelineState<STAGES> state;\n    bool started = false;\n    if",
     },
     "two groups of products in flight": {
-        SECOND_WAIT: "wait_for_products<2>();\n            if (slab > 1)\n                release(earlier);",
+        SECOND_WAIT: "wait_for_products<2>();\n            if (k_tile > 1)\n release(earlier);",
         "int before = 0;": "int before = 0, earlier = 0;",
-        "before = turn.slot;": "earlier = before;\n            before = turn.slot;",
+        "before = state.stage;": "earlier = before;\n            before = state.stage;",
         "tile.complete();\n        release(before);":
-        "tile.complete();\n        if (slabs > 1)\n release(earlier);\n release(before);",
+        "tile.complete();\n        if (k_tiles > 1)\n release(earlier);\n release(before);",
     },
 }  # fmt: skip
 """What is replaced in the twin, headers written out, each once."""

@@ -30,7 +30,7 @@ from tir_schedules.workloads.partial_sums import PartialSums
 
 (RUNG,) = find("hgemm/split_k:64x64,splits=4")
 SHAPE = HalfGemm(67, 50, 328, "nt", "float32", "bfloat16", "bfloat16")
-"""Six slabs of 64: parts of two, so three of them, the last of which ends within a slab."""
+"""Six K tiles of 64: parts of two, so three of them, the last of which ends within a K tile."""
 MAKERS = pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
 THIRTY = runpy.run_path(str(Path(__file__).parents[3] / "experiments" / "many_shapes.py"))["shapes"]()
 
@@ -90,7 +90,7 @@ def test_warps_add_every_eighth_part_of_a_small_c_and_threads_all_of_a_large_one
 HEADER = Path(str(resources.files("cuda_reference"))) / "split_k_sum.cuh"
 INCLUDED = f'#include "../{HEADER.name}"'
 FAULTS = [
-    (0, "blockIdx.z * slabs * BK", "blockIdx.z * slabs * BK + (blockIdx.z == 1 ? BK : 0)"),
+    (0, "blockIdx.z * k_tiles * BK", "blockIdx.z * k_tiles * BK + (blockIdx.z == 1 ? BK : 0)"),
     (0, "(N + 3) / 4 * 4", "N"),
     (0, "blockIdx.z) * M * pitch", "blockIdx.z) * (M - 1) * pitch"),
     (0, "store<true>(part, row, col, M, pitch)", "store<true>(part, row, col, M + 1, pitch)"),
@@ -150,12 +150,12 @@ def test_a_small_c_has_parts_for_all_sms_and_others_have_one(shape, chosen, part
     assert launch.grid[0] * launch.parts <= 132
 
 
-def test_parts_are_as_many_as_slabs_allow_and_none_is_empty():
-    for slabs in range(1, 30):
+def test_parts_are_as_many_as_k_tiles_allow_and_none_is_empty():
+    for k_tiles in range(1, 30):
         for splits in range(1, 40):
-            gemm, config = HalfGemm(64, 64, 64 * slabs), split_k.Config(splits=splits)
-            parts, deep = split_k.parts_of(gemm, config), split_k.slabs_of(gemm, config)
-            assert parts <= splits and (parts - 1) * deep < slabs <= parts * deep
+            gemm, config = HalfGemm(64, 64, 64 * k_tiles), split_k.Config(splits=splits)
+            parts, deep = split_k.parts_of(gemm, config), split_k.count_k_tiles(gemm, config)
+            assert parts <= splits and (parts - 1) * deep < k_tiles <= parts * deep
 
 
 def test_what_cannot_be_is_refused_in_one_line():
@@ -175,7 +175,7 @@ def test_parts_have_indices_of_32_bits(family, workload):
 
 def test_a_long_k_leaves_room_for_the_columns_that_fill_rows_up():
     gemm = HalfGemm(33, 33, 60_000_000)  # of 36 columns B would have 2**31 elements and more
-    assert split_k.filled_up(gemm).n == 36 == gemm.part_pitch
+    assert split_k.pad_to_parts(gemm).n == 36 == gemm.part_pitch
 
 
 def test_one_launch_copies_both_matrices_or_the_one_that_needs_it():

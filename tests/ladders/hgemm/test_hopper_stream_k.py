@@ -1,4 +1,4 @@
-"""Tiles that programs share slab by slab: what each has of them, the order that parts need, what the next
+"""Tiles that programs share K tile by K tile: what each has of them, the order that parts need, what the next
 launch finds, and who waits for whom."""
 
 import re
@@ -21,7 +21,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 SMALL = "64x64,stages=3,worth=1,group=2"
 KIND = ("nt", "float32", "bfloat16", "bfloat16")
 SHAPE = HalfGemm(200, 104, 520, *KIND)
-"""Eight tiles of 64x64, each of nine slabs, ragged along M, N and K."""
+"""Eight tiles of 64x64, each of nine K tiles, ragged along M, N and K."""
 MAKERS = (lower, load_twin)
 
 
@@ -43,7 +43,7 @@ SHARED = [
     (HalfGemm(1, 8, 1000, *KIND), 5, Shares(4, 1, 1, 16)),
     (SHAPE, 1, Shares(1, 8, 0, 9)),
     (SHAPE, 4, Shares(4, 8, 0, 9)),  # whole rounds alone
-    (HalfGemm(1, 8, 8, *KIND), 5, Shares(1, 1, 0, 1)),  # K shorter than a slab
+    (HalfGemm(1, 8, 8, *KIND), 5, Shares(1, 1, 0, 1)),  # K shorter than a K tile
     (HalfGemm(200, 104, 8, *KIND), 5, Shares(5, 8, 0, 1)),
     (HalfGemm(200, 104, 8, *KIND), 13, Shares(8, 8, 0, 1)),
 ]
@@ -52,7 +52,7 @@ SHARED = [
 @pytest.mark.parametrize("gemm, programs, expected", SHARED)
 def test_what_is_left_of_whole_rounds_is_shared(gemm, programs, expected):
     assert shares(gemm, programs=programs) == expected
-    assert expected.busiest <= -(-expected.tiles // programs) * expected.slabs
+    assert expected.busiest <= -(-expected.tiles // programs) * expected.k_tiles
 
 
 def test_who_saves_too_little_does_not_share():
@@ -60,7 +60,7 @@ def test_who_saves_too_little_does_not_share():
     found = Shares.of(large, CONFIGS["128x128"])
     assert found == Shares(132, 144, 144, 24) and (found.busiest, found.others) == (27, 1)
     first = [program * 144 * 24 / 132 for program in range(132)]
-    assert sum(slab % 24 != 0 for slab in first) == 120  # parts left, as the docstring says
+    assert sum(k_tile % 24 != 0 for k_tile in first) == 120  # parts left, as the docstring says
     assert [Shares.of(large, Config(bn=128, worth=worth)).streamed for worth in (21, 22)] == [144, 0]
     assert [shares(SHAPE, programs=13, worth=worth).streamed for worth in (3, 4)] == [8, 0]
 

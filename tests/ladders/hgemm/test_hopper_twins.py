@@ -51,7 +51,7 @@ CASES = [
 """Twins and kinds that are compiled once for all tests here."""
 
 RAGGED, ODD = (300, 520, 328), (131, 261, 67)
-"""Tiles beyond each edge of C, and more slabs than slots; rows that start anywhere."""
+"""Tiles beyond each edge of C, and more K tiles than stages; rows that start anywhere."""
 
 
 def gemm(kind, shape=RAGGED):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.hgemm import roles
+from tir_schedules.ladders.hgemm import specialization
 from tir_schedules.ladders.hgemm.tile_choice import TIMES, Estimate
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.model.launch import check_grid
@@ -74,7 +74,7 @@ def test_skinny_matrices_take_what_covers_them_in_fewest_rounds():
 def test_every_configuration_that_can_be_chosen_has_its_times():
     assert {*STORE.configs, "64x32"} == {*TIMES}
     estimate = Estimate.of(HalfGemm(2048, 2048, 2048), "128x256", STORE.configs["128x256"])
-    assert (estimate.tiles, estimate.rounds, estimate.slabs) == (128, 1, 32)
+    assert (estimate.tiles, estimate.rounds, estimate.k_tiles) == (128, 1, 32)
     cluster = find_one("hgemm/cluster", "run")
     pairs = Estimate.of(HalfGemm(128 * 3, 256 * 66, 64), "128x256", cluster.configs["128x256"])
     assert (pairs.tiles, pairs.rounds) == (2 * 2 * 66, 2)
@@ -87,4 +87,4 @@ def test_every_configuration_that_can_be_chosen_has_its_times():
 def test_programs_are_as_few_as_take_the_tiles_in_as_many_rounds(tiles, cluster, programs):
     """Of 133 tiles one SM has two anyway. Of a cluster each block has a tile."""
     gemm = HalfGemm(128 * tiles, 256, 64, "nt")
-    assert roles.programs_of(gemm, STORE.configs["128x256"], cluster) == programs
+    assert specialization.programs_of(gemm, STORE.configs["128x256"], cluster) == programs

@@ -29,7 +29,7 @@ ONE_EACH = {
     "pipelined": (128, 128, 20),  # ragged along K alone
     "serpentine": (130, 132, 12),  # ragged along all, an odd number of tiles along K
     "multistage": (36, 64, 16),  # ragged along M alone, fewer tiles along K than stages
-    "tma": (70, 300, 164),  # ragged along all, more slabs than slots
+    "tma": (70, 300, 164),  # ragged along all, more K tiles than stages
     "split_k": (40, 9, 2051),  # many parts, the last of them short
     "stream_k": (100, 260, 1024),  # three tiles for 24 programs
 }

@@ -23,8 +23,8 @@ from tir_schedules.workloads.gemm import Gemm
 ARCH = "sm_90"
 SMALL = "bm=32,bn=32,wm=16,wn=32,wmiter=1,wniter=1,worth=1"
 SHAPE, ODD = Gemm(70, 100, 140), Gemm(70, 101, 141)
-"""Twelve tiles of 32x32, ragged along M and N, of nine slabs each, the last with less of K. ODD: rows are no
-multiples of 16 bytes."""
+"""Twelve tiles of 32x32, ragged along M and N, of nine K pairs each, the last with less of K. ODD: rows are
+no multiples of 16 bytes."""
 MAKERS = (lower, load_twin)
 
 
@@ -46,9 +46,9 @@ SHARED = [
     ((256, 256, 256), {"programs": 3}, Shares(3, 4, 1, 16)),
     ((256, 256, 256), {"programs": 5}, Shares(5, 4, 4, 16)),
     ((256, 256, 256), {}, Shares(32, 4, 4, 16)),  # no tile has more than eight parts
-    ((256, 256, 32), {}, Shares(8, 4, 4, 2)),  # nor more than slabs
+    ((256, 256, 32), {}, Shares(8, 4, 4, 2)),  # nor more than K pairs
     ((256, 256, 16), {}, Shares(4, 4, 0, 1)),
-    ((256, 256, 241), {}, Shares(32, 4, 4, 16)),  # the last slab has one of K
+    ((256, 256, 241), {}, Shares(32, 4, 4, 16)),  # the last K pair has one of K
     ((256, 256, 256), {"programs": 1}, Shares(4, 4, 0, 16)),
 ]
 
@@ -90,12 +90,15 @@ MORE = [
     (f"{SMALL},programs=5", Gemm(65, 33, 50)),  # A and B alone have odd rows, or
     (f"{SMALL},programs=5", Gemm(65, 33, 52)),
     (f"{SMALL},programs=5", Gemm(65, 36, 49)),
-    (f"{SMALL},programs=108", Gemm(70, 101, 129)),  # slabs of one of K, and programs with such a slab alone
+    (
+        f"{SMALL},programs=108",
+        Gemm(70, 101, 129),
+    ),  # K pairs of one of K, and programs with such a K pair alone
     (f"{SMALL},programs=7", SHAPE),
     (f"{SMALL},programs=11", SHAPE),  # a tile for eleven
     (f"{SMALL},programs=96", Gemm(32, 32, 512)),
     (f"{SMALL},programs=3", Gemm(1, 100, 160)),
-    (f"{SMALL},programs=2", Gemm(65, 4, 32)),  # a slab for a program
+    (f"{SMALL},programs=2", Gemm(65, 4, 32)),  # a K pair for a program
     (f"{SMALL},programs=5,bk=16,padding=0", Gemm(70, 100, 160)),
     ("bm=64,bn=128,wm=32,wn=64,wmiter=1,wniter=4,worth=1,programs=5", Gemm(64, 512, 320)),
 ]
@@ -112,7 +115,7 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, gemm):
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=["schedule", "twin"])
-def test_sums_are_added_from_the_first_slab_on(make):
+def test_sums_are_added_from_the_first_pair_on(make):
     """In float32 another order makes another sum: 2^24 + 1 is 2^24."""
     gemm = Gemm(1, 4, 64)
     given = gemm.arguments() | {"A": np.ones((1, 64), "float32"), "B": np.zeros((64, 4), "float32")}
@@ -138,10 +141,10 @@ FAULTS = {
 }
 """What is changed in added_sums.cuh, which schedule and twin have in common."""
 OF_TWIN = {
-    "what is beyond K": ("min((end - before) * SLAB, K)", "(end - before) * SLAB"),
-    "a slab too few": ("min((end - before) * SLAB, K)", "min((end - 1 - before) * SLAB, K)"),
+    "what is beyond K": ("min((end - before) * K_PAIR, K)", "(end - before) * K_PAIR"),
+    "a K pair too few": ("min((end - before) * K_PAIR, K)", "min((end - 1 - before) * K_PAIR, K)"),
     "sums are stored over others": (STORES, STORES.replace("==", ">=")),
-    "tiles of the last program twice": ("extra = left * slabs % programs", "extra = 0"),
+    "tiles of the last program twice": ("extra = left * k_pairs % programs", "extra = 0"),
     "a tile that is still read": ("        __syncthreads(); // all warps", "        // all warps"),
 }
 
@@ -186,7 +189,7 @@ def test_the_next_launch_finds_no_marks(make, kept):
 
 @layers(
     "make, fault",
-    [(load_twin, "the mark releases nothing"), (lower, "nobody waits"), (load_twin, "a slab too few")],
+    [(load_twin, "the mark releases nothing"), (lower, "nobody waits"), (load_twin, "a K pair too few")],
     [(load_twin, fault) for fault in (*FAULTS, *OF_TWIN)] + [(lower, fault) for fault in FAULTS],
 )
 def test_a_fault_of_what_programs_share_is_found(make, fault, kept):
@@ -195,9 +198,9 @@ def test_a_fault_of_what_programs_share_is_found(make, fault, kept):
 
 @layers("place", [2], [0, 1, 3])
 def test_copies_ask_for_what_is_beyond_k(place):
-    """Of A and of B, in the first tiles of a program and in those of the last slab."""
+    """Of A and of B, in the first tiles of a program and in those of the last K pair."""
     source = lower(rung(23), ODD, ARCH).source
-    guards = [*re.finditer(r"first_slab_ptr\[0\] \* 16\).* < (141|125)\)", source)]
+    guards = [*re.finditer(r"first_k_tile_ptr\[0\] \* 16\).* < (141|125)\)", source)]
     assert len(guards) == 4
     begin, end = guards[place].span(1)
     assert outcome_of_text(source[:begin] + "1000" + source[end:], ODD).faults
@@ -215,6 +218,6 @@ def test_blocks_wait_for_blocks_that_began_before_them(make, monkeypatch):
 
 @pytest.mark.parametrize("make", MAKERS, ids=["schedule", "twin"])
 def test_a_warp_goes_on_together(make):
-    """One lane that waits for the others costs a WARPSYNC in each turn of the loop over K."""
+    """One lane that waits for the others costs a WARPSYNC in each iteration of the loop over K."""
     ptx = compile_kernel(make(rung(23), SHAPE, ARCH)).ptx
     assert re.search(r"ld\.acquire\.gpu\.global\.u32", ptx) and "vote.sync.all" in ptx

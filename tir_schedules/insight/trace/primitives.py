@@ -46,40 +46,42 @@ ANNOTATIONS = {
     "software_pipeline_stage": (
         "Assigns each statement of a loop to a pipeline stage; takes effect with the order."
     ),
-    "tir_schedules.copies_first": "Leaves the copies of a later tile in front of the work of a turn.",
-    "tir_schedules.guards_outside": (
-        "Moves a guard out of the loops whose variables it does not ask for: one question for a row, not for"
-        " each element."
+    "tir_schedules.copies_first": "Leaves the copies of a later tile in front of the compute.",
+    "tir_schedules.last_block": "Fuses two kernels: the last block to finish executes the next loop nest.",
+    "tir_schedules.loop_peeling": (
+        "Peels the last iteration off a loop, with the guard at the edge of K that only it needs."
     ),
-    "tir_schedules.last_block": "Lets the last block go on with the next loop nest: one kernel, not two.",
-    "tir_schedules.last_turn": (
-        "Takes the last turn of a loop out of it, with what only that turn needs: a guard at the edge of K."
+    "tir_schedules.loop_unswitching": (
+        "Unswitches a loop: guards that do not depend on its variable move in front of it."
     ),
-    "tir_schedules.partial_group": (
-        "Makes groups of so many columns of blocks; blocks that the last group lacks leave at once."
+    "tir_schedules.mbarrier_pipeline": (
+        "Gives each stage of a pipeline an mbarrier, which tells when the stage is full."
     ),
-    "tir_schedules.programs": (
-        "Makes as many blocks as there are SMs, each of which computes one tile after another."
+    "tir_schedules.persistent_kernel": (
+        "Makes the kernel persistent: about as many blocks as SMs, each of which computes tile after tile."
     ),
-    "tir_schedules.ahead": (
-        "Has one thread start the copies of later slabs, into a ring of slots, while all multiply."
+    "tir_schedules.serpentine_loops": (
+        "Runs a loop backwards in every odd iteration of a loop around it: 1 is the next, 2 the one around"
+        " that."
     ),
-    "tir_schedules.ring": "Makes a ring of slots of a buffer, with barriers that tell when a slot is full.",
-    "tir_schedules.roles": (
-        "Splits the warpgroups by roles: one copies slabs into a ring of slots, the others multiply them."
+    "tir_schedules.shift_edge_tiles": (
+        "Shifts the last tile inwards, so that it ends with the matrix: no guard is needed per row."
     ),
-    "tir_schedules.shifted": (
-        "Lets the last tile start earlier, so that it ends with the matrix: rows stand at fixed distances."
+    "tir_schedules.threadblock_swizzle": (
+        "Threadblock swizzle: groups so many columns of blocks; excess blocks of the last group exit at once."
     ),
-    "tir_schedules.turns": (
-        "Turns a loop round in every second round of a loop around it: 1 is the next, 2 the one around that."
+    "tir_schedules.tma_prefetch": (
+        "TMA prefetch: one thread issues the copies of later K tiles into stages, and all threads multiply."
     ),
     "tir_schedules.unroll_stages": (
         "Unrolls the loop by the stages of its multistage buffer, so that the index of each stage is a"
         " constant."
     ),
-    "tir_schedules.wrapped": (
-        "Lets a copy read rows from the first on again in place of those beyond the last: no guard is needed."
+    "tir_schedules.warp_specialization": (
+        "Specializes warpgroups: a producer copies K tiles into stages, consumers multiply them."
+    ),
+    "tir_schedules.wrap_edge_tiles": (
+        "Wraps rows beyond the last around to the first: the copy of an edge tile needs no guard per row."
     ),
     "tirx.manifest_shared_memory_local_stage": (
         "Splits a copy in two: from global memory to registers, from there to shared memory."

@@ -1,25 +1,24 @@
-"""Pairs of blocks: what both need of B is read from L2 once.
+"""Thread block clusters: pairs of blocks read what both need of B from L2 once (TMA multicast).
 
-Two tiles one below the other need the same columns of B. A cluster is two blocks that run at the same time on
-neighbouring SMs and reach each other's shared memory. Each copies half of a slab of B for both: a box that is
-copied with a mask of blocks arrives in the same slot of each, and its bytes count at the same barrier of
-each. A block tile of 128x256 then takes 32 bytes per cycle from L2 at the full rate of the tensor cores, not
-48.
+Two tiles one below the other need the same columns of B. The two blocks of a cluster run at the same time on
+neighbouring SMs and access each other's shared memory. Each copies half of a K tile of B for both: a
+multicast copy arrives in the same stage of each block, and its bytes count at the same mbarrier of each. A
+block tile of 128x256 then takes 32 bytes per cycle from L2 at the full rate of the tensor cores, not 48.
 
-Now a slot is filled by two blocks, so both must know that it is empty in both. A warp that is done with it
-arrives at the "empty" barriers of both blocks, and these count the warps of both. A block must not end while
-the other may still copy into its shared memory or arrive there: the cluster meets before the first copy and
-at the end.
+Now two blocks fill a stage, so both must know that it is empty in both. A consumer warp that has finished
+with it arrives at the "empty" mbarriers of both blocks, and these count the warps of both. A block must not
+end while the other may still copy into its shared memory or arrive there: the cluster meets before the first
+copy and at the end.
 
-The cluster is said by `__cluster_dims__` of the kernel. Rows of tiles are taken in pairs; where their number
-is odd, the last one of a pair is beyond C: it multiplies zeros and stores nothing.
+The kernel has `__cluster_dims__`. Rows of tiles are taken in pairs. Where their number is odd, the second of
+the last pair is beyond C: it multiplies zeros and stores nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -28,7 +27,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(roles.Stored):
+class Config(specialization.Stored):
     """As Persistent. cluster: blocks of a cluster, 2; programs are rounded down to whole clusters."""
 
     bm: int = 128
@@ -45,22 +44,22 @@ class Config(roles.Stored):
 def refuses(gemm: HalfGemm, config: Config) -> str:
     if config.cluster not in (1, 2, 4) or config.bn // 64 % config.cluster:
         return "cluster is 1, 2 or 4, and bn a multiple of 64 for each block"
-    return roles.reason_against_roles(gemm, config)
+    return specialization.reason_against_specialization(gemm, config)
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.checked(refuses(gemm, config))
-    return roles.launch_programs(gemm, config, cluster=config.cluster)
+    hopper.check(refuses(gemm, config))
+    return specialization.launch_programs(gemm, config, cluster=config.cluster)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.over_tiles(gemm, config, name, boxes=True, stored=True, cluster=config.cluster)
+    return hopper.tiled_gemm(gemm, config, name, boxes=True, stored=True, cluster=config.cluster)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    tiles = roles.share_by_roles(sch, gemm, config, config.cluster)
-    roles.walk_tiles(sch, gemm, config, tiles, config.cluster)
-    roles.store_boxes(sch, gemm, config, tiles)
+    tiles = specialization.specialize_warps(sch, gemm, config, config.cluster)
+    specialization.walk_tiles(sch, gemm, config, tiles, config.cluster)
+    specialization.store_boxes(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
@@ -86,7 +85,7 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_tiles", "warp_roles", "tensor_maps"),
+    passes=("persistent_kernel", "warp_specialization", "tensor_maps"),
 )
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Schedule steps of the HGEMM rungs with Hopper's own instructions: wgmma, copies of boxes, roles.
+"""Schedule steps of the HGEMM rungs with Hopper's own instructions: wgmma, TMA, warp specialization.
 
 A block has 128 threads on threadIdx.x, a warpgroup, and its warpgroups on threadIdx.y. Of each operand it
-has slabs in shared memory, 64 deep. The algorithm is one over whole tiles, see `over_tiles`: what is beyond
+has K tiles in shared memory, 64 deep. The algorithm is one over whole tiles, see `tiled_gemm`: what is beyond
 the matrices are zeros, which copies make of it, and of C it is not written.
 """
 
@@ -22,7 +22,7 @@ from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 
 ARCH = "sm_90a"
 WARPGROUP = 128
-DEPTH = 64  # of a slab: rows of 128 bytes, what the swizzle takes
+DEPTH = 64  # of a K tile: rows of 128 bytes, what the swizzle takes
 ROWS, COLUMNS = 64, 64  # of a product, and of a box
 NARROW = 32
 """Columns of the narrowest tile. Its box of B has rows along K, for boxes across would be half as wide."""
@@ -33,9 +33,9 @@ SUM_REGISTERS = {1: 128, 2: 128, 3: 96}
 """Warpgroups that multiply -> registers of a thread for sums, at most. Three, and one that copies, are
 launched with 128 registers for each thread, and ptxas compiles nothing that needs more."""
 
-MOST_SLOTS = 8
+MOST_STAGES = 8
 BARRIERS = 1024
-"""Bytes of static shared memory: two barriers for each slot, and what aligns the slots behind them."""
+"""Bytes of static shared memory: two barriers for each stage, and what aligns the stages behind them."""
 
 SHARED = "shared.dyn"
 ASYNC = {"tirx.use_async_copy": True}
@@ -51,7 +51,7 @@ SHAPES_STORED = "any with rows of A, B and C of a multiple of 16 bytes; others a
 
 @dataclass(frozen=True)
 class Tiling:
-    """Block tile bm x bn, bk of its slabs along K, always 64. consumers: warpgroups that multiply, each
+    """Block tile bm x bn, bk of a K tile, always 64. consumers: warpgroups that multiply, each
     bm / consumers rows, a multiple of 64; bn is a multiple of 64, 256 at most, or NARROW if it
     `may_be_narrow`."""
 
@@ -82,8 +82,8 @@ class Tiling:
         return self.rows * self.bn * SIZES[accumulate] // (4 * WARPGROUP)
 
     @property
-    def slab_bytes(self) -> int:
-        """Of a slab of A and one of B."""
+    def stage_bytes(self) -> int:
+        """Bytes of a K tile of A and one of B."""
         return (self.bm + self.bn) * DEPTH * 2
 
     @property
@@ -93,14 +93,14 @@ class Tiling:
 
 @dataclass(frozen=True)
 class Ring(Tiling):
-    """As Tiling. stages: slots of the ring of slabs."""
+    """As Tiling. stages: of the pipeline; each holds a K tile of A and of B."""
 
     stages: int
 
     @property
     def ring_bytes(self) -> int:
-        """Of all slots."""
-        return self.stages * self.slab_bytes
+        """Bytes of all stages."""
+        return self.stages * self.stage_bytes
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Tiles:
     """Blocks and loops of a tiled GEMM.
 
     products: the block that multiplies. copies: of A and of B to shared memory. result: writes C. block_i,
-    block_j, warpgroup, k_tile: loops over rows and columns of tiles, warpgroups, slabs.
+    block_j, warpgroup, k_tile: loops over rows and columns of tiles, warpgroups, K tiles.
     """
 
     products: Block
@@ -150,9 +150,9 @@ def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
 
 
 def reason_against_ring(gemm: HalfGemm, config: Ring, fewest: int, more: int = 0) -> str:
-    """The same of a ring of at least so many slots. more: bytes of shared memory besides."""
-    if not fewest <= config.stages <= MOST_SLOTS:
-        return f"stages is {config.stages}: the ring has {fewest} to {MOST_SLOTS} slots"
+    """The same of a pipeline of at least so many stages. more: bytes of shared memory besides."""
+    if not fewest <= config.stages <= MOST_STAGES:
+        return f"stages is {config.stages}: the ring has {fewest} to {MOST_STAGES} stages"
     return reason_against(gemm, config, config.ring_bytes + more)
 
 
@@ -176,7 +176,7 @@ def reason_against_stored_boxes(gemm: HalfGemm, instead: str = "hgemm/repacked")
     )
 
 
-def checked(reason: str) -> None:
+def check(reason: str) -> None:
     """BadInput with a reason, if there is one."""
     if reason:
         raise BadInput(reason)
@@ -204,7 +204,7 @@ def map_of(name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int]) 
     return TensorMap(f"{name}_map", of, dtype, shape, (pitch,), box, 128, 256)
 
 
-def over_tiles(
+def tiled_gemm(
     gemm: HalfGemm, tiling: Tiling, name: str, boxes: bool = False, stored: bool = False, cluster: int = 1
 ) -> PrimFunc:
     """The algorithm over whole tiles: blocks A_tiles and B_tiles, zero beyond the matrices, C_sums and C.
@@ -296,7 +296,7 @@ def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
 
 
 def lay_out_operands(sch: Schedule, gemm: HalfGemm, tiles: Tiles, ring: bool = False) -> None:
-    """Operands in shared memory as wgmma reads them. ring: with the number of the slab in front."""
+    """Operands in shared memory as wgmma reads them. ring: with the number of the K tile in front."""
     from tir_schedules.tir.intrinsics.wgmma import operand_map
 
     for copy, along_k in zip(tiles.copies, (True, gemm.transposed)):
@@ -304,18 +304,18 @@ def lay_out_operands(sch: Schedule, gemm: HalfGemm, tiles: Tiles, ring: bool = F
 
 
 def copy_by_threads(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
-    """All threads copy the slabs at the head of each turn of the loop over K, 16 bytes at a time where rows
-    allow, under the swizzle of 128 bytes."""
+    """All threads copy the K tiles at the head of each iteration of the loop over K, 16 bytes at a time where
+    rows allow, under the swizzle of 128 bytes."""
     width = VECTOR if gemm.aligned else 1
     across = COLUMNS // width  # threads along a row of 128 bytes
     for copy in tiles.copies:
         sch.compute_at(copy, tiles.k_tile)
         row, column = sch.get_loops(copy)[-2:]
-        column, slab_column, *vector = sch.split(column, [None, across, *([width] if width > 1 else [])])
-        row, warpgroup, slab_row = sch.split(row, [None, tiling.consumers, WARPGROUP // across])
-        sch.reorder(column, row, warpgroup, slab_row, slab_column, *vector)
+        column, lane_column, *vector = sch.split(column, [None, across, *([width] if width > 1 else [])])
+        row, warpgroup, lane_row = sch.split(row, [None, tiling.consumers, WARPGROUP // across])
+        sch.reorder(column, row, warpgroup, lane_row, lane_column, *vector)
         sch.bind(warpgroup, "threadIdx.y")
-        sch.bind(sch.fuse(slab_row, slab_column), "threadIdx.x")
+        sch.bind(sch.fuse(lane_row, lane_column), "threadIdx.x")
         for loop in vector:
             sch.vectorize(loop)
         sch.annotate(copy, "permuted_layout", "g2s")
@@ -324,10 +324,10 @@ def copy_by_threads(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles)
 def copy_boxes(
     sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, leader: bool = False, cluster: int = 1
 ) -> None:
-    """The copy engine copies the slabs in boxes at the head of each turn of the loop over K.
+    """The copy engine copies the K tiles in boxes at the head of each iteration of the loop over K.
 
     leader: the first thread of a block has all of it copied, and announces the bytes. cluster: blocks that
-    copy the slab of B together, box by box, for all of them.
+    copy the K tile of B together, box by box, for all of them.
     """
     from tir_schedules.tir.intrinsics.boxes import load
 
@@ -341,17 +341,17 @@ def copy_boxes(
         box_column, column = sch.split(column, [None, COLUMNS])
         sch.reorder(box_row, box_column, row, column)
         unroll(sch, (box_row, box_column))
-        announced = tiling.slab_bytes if leader and is_a else 0
+        announced = tiling.stage_bytes if leader and is_a else 0
         sch.tensorize(row, load(rows, gemm.dtype, along_k, leader, announced, blocks))
 
 
 def multiply(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, operands: str) -> None:
-    """Sums cleared before the first slab, and a warpgroup's products of each. operands: how they come, see
+    """Sums cleared before the first K tile, and a warpgroup's products of each. operands: how they come, see
     tir/intrinsics/wgmma.py."""
     from tir_schedules.tir.intrinsics import wgmma
 
     zero = sch.decompose_reduction(tiles.products, tiles.k_tile)
-    by_threads(sch, zero, tiling, 2)
+    bind_sums_to_threads(sch, zero, tiling, 2)
     intrinsic = wgmma.multiply(
         tiling.rows // ROWS, tiling.bn, gemm.dtype, gemm.accumulate, gemm.transposed, operands
     )
@@ -361,8 +361,8 @@ def multiply(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, operan
 def pipeline_products(
     sch: Schedule, tiles: Tiles, stages: int, asynchronous: Sequence[int] = (), started: bool = False
 ) -> None:
-    """Copies `stages` - 2 slabs ahead, and the wait for a slab's products a turn behind. started: behind
-    those of this turn, else before them."""
+    """Copies `stages` - 2 K tiles ahead, and the wait for a K tile's products an iteration behind. started:
+    behind those of this iteration, else before them."""
     copies, products, done = 0, stages - 2, stages - 1
     # Statements: copies of A and B; operands are there; products; products are done.
     order = [1, 2, 0, 3, 4] if started else [1, 2, 0, 4, 3]
@@ -380,12 +380,12 @@ def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: T
 
     sch.reverse_compute_at(tiles.result, tiles.warpgroup, preserve_unit_loops=True)
     sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
-    eight = by_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1)
+    eight = bind_sums_to_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1)
     if gemm.n <= 2:
         sch.annotate(eight, "pragma_unroll_explicit", 1)
 
 
-def by_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> Loop:
+def bind_sums_to_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> Loop:
     """The two innermost loops of a block, over a warpgroup's rows and columns: each thread takes what it
     holds of the sums, `width` neighbours at a time. Returns the loop over eight columns each."""
     row, column = sch.get_loops(block)[-2:]

@@ -81,12 +81,12 @@ RUNG = Rung(
     min_arch=80,
     pass_config=steps.ASYNC,
     passes=(
-        "serpentine",
+        "serpentine_grid",
         "copies_after_compute",
-        "late_waits",
+        "sink_waits",
         "unroll_drain",
         "copies_before_barriers",
-        "whole_lines",
+        "l2_prefetch",
     ),
 )
 

@@ -6,9 +6,10 @@ two of global memory, in twice the wavefronts. Now neither loads nor copies have
 half as many waits and barriers. Three stages of such tiles take 144 KiB, the most that an A100 has room for.
 The stages are unrolled again.
 
-And copies come first in a turn, not after the work: the barrier of the turn before stands between them and
-the last read of the stage they refill. The wait for the next tile is at the end of the turn, right before its
-first fragments. So a copy has the time of two tiles, where in the rungs before it has that of one.
+And copies come first in an iteration, not after the work: the barrier of the iteration before stands between
+them and the last read of the stage they refill. The wait for the next tile is at the end of the iteration,
+right before its first fragments. So a copy has the time of two tiles, where in the rungs before it has that
+of one.
 
 Configuration "256x256": what limits 64x64 warp tiles is reading shared memory. A warp tile of 128x64 needs
 3/4 of the reads per mma, and has room in registers when the accumulators are float16; its tiles are 32 deep
@@ -32,11 +33,10 @@ class Config(steps.Tiling):
     """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn. bk, and bn of a B stored as K x N,
     must be multiples of 32.
 
-    stages: tiles of A and of B in shared memory at a time, at least 3.
-    result_padding: elements after each row of C in shared memory.
-    threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
-    and the number of all columns.
-    copies_first: 1 when a turn begins with its copies, 0 when the work comes first, as in the rungs before.
+    stages: tiles of A and of B in shared memory at a time, at least 3. result_padding: elements after each
+    row of C in shared memory. threadblock_swizzle: most columns of blocks in a group; a group has as many of
+    them as divide both this and the number of all columns. copies_first: 1 when an iteration begins with its
+    copies, 0 when the work comes first, as in the rungs before.
     """
 
     bm: int = 256
@@ -92,13 +92,13 @@ RUNG = Rung(
     min_arch=80,
     pass_config=steps.ASYNC,
     passes=(
-        "serpentine",
+        "serpentine_grid",
         "copies_after_compute",
-        "late_waits",
+        "sink_waits",
         "unroll_stages",
         "unroll_drain",
         "copies_before_barriers",
-        "whole_lines",
+        "l2_prefetch",
     ),
 )
 

@@ -8,7 +8,7 @@ elements under way: wmma_register_pipelined and what builds on it, mma_multistag
 
 What is fastest for a C of a few tiles and a short K needs no launch before: at 129x127x65 wmma_naive takes
 4.0 us and split_k, with its copies, 5.3; at 513x63x87 wmma_padded:32x64 takes 3.2. For a K of several of its
-turns the figure of that one is too high, up to three times; others are faster there.
+iterations the figure of that one is too high, up to three times; others are faster there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from functools import partial
 
 from tir_schedules.ladders.hgemm import stream_k
-from tir_schedules.ladders.hgemm.tile_choice import with_copies
+from tir_schedules.ladders.hgemm.tile_choice import estimate_with_copies
 from tir_schedules.ladders.sgemm.models import matrix_times_vector
 from tir_schedules.ladders.waves import Rate
 
@@ -28,17 +28,17 @@ of_ladder = partial(Rate, elements=lambda gemm: not gemm.aligned)
 by_elements = partial(of_ladder, slow=f"{BY_ELEMENTS}, with nothing under way")
 
 MODELS = {
-    "repacked": with_copies,
-    "split_k": with_copies,
+    "repacked": estimate_with_copies,
+    "split_k": estimate_with_copies,
     "stream_k": stream_k.estimate,
     "gemv": matrix_times_vector,
-    "tma_store": with_copies,
-    "cluster": partial(with_copies, slower=1.04),
-    "persistent": partial(with_copies, slower=1.14),
-    "warp_specialized": partial(with_copies, slower=1.19),
-    "tma": partial(with_copies, slower=1.17),
-    "wgmma_async": partial(with_copies, slower=1.18, odd=5.6),
-    "wgmma": partial(with_copies, slower=2.24, odd=6.2),
+    "tma_store": estimate_with_copies,
+    "cluster": partial(estimate_with_copies, slower=1.04),
+    "persistent": partial(estimate_with_copies, slower=1.14),
+    "warp_specialized": partial(estimate_with_copies, slower=1.19),
+    "tma": partial(estimate_with_copies, slower=1.17),
+    "wgmma_async": partial(estimate_with_copies, slower=1.18, odd=5.6),
+    "wgmma": partial(estimate_with_copies, slower=2.24, odd=6.2),
     "mma_multistage": by_elements(2150, 0.1, odd=0.24, odd_few=0),
     "mma_multistage:128x128": by_elements(1450, 0, odd=0.54, odd_few=3.1),
     "mma_xor_swizzle": by_elements(1956, 0.15, odd=0.43),

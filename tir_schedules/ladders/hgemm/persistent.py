@@ -1,25 +1,27 @@
-"""A block computes tile after tile: the slabs of the next tile come while this one is stored.
+"""A persistent kernel: a block computes tile after tile, and copies K tiles of the next while it stores this
+one.
 
-In `warp_specialized` a block ends with its tile. While it stores C its tensor cores rest, and its slots are
-empty; so they are while the next block sets barriers up and waits for its first slab. Here there are no more
-blocks than SMs, and each computes every 132nd tile. The warpgroup that copies goes on with the slabs of the
-next tile as soon as there are empty slots, long before this one is stored.
+In `warp_specialized` a block ends with its tile. While it stores C its tensor cores rest, and its stages are
+empty. They stay so while the next block initialises mbarriers and waits for its first K tile. Here there are
+no more blocks than SMs, and each computes every 132nd tile. The producer goes on with the K tiles of the next
+tile as soon as there are empty stages, long before this one is stored.
 
-The barriers of the slots go on too: slots and phases are counted over all tiles of the block, see
-`slot_counters` among the passes.
+The mbarriers of the stages go on, too: stages and phases are counted over all tiles of the block, see
+`pipeline_state` among the passes.
 
 Tiles that are computed at a time should share rows of A and columns of B, so that L2 serves them: they are
 taken in stripes of 16 rows of tiles, column by column.
 
 A schedule divides a loop among blocks evenly, and 132 divides few numbers of tiles. The pass
-`persistent_tiles` makes a loop over tiles of the grid that the schedule binds; `warp_roles` runs behind it.
+`persistent_kernel` turns the grid that the schedule binds into a loop over tiles; `warp_specialization` runs
+after it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -28,7 +30,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(roles.Persistent):
+class Config(specialization.Persistent):
     """As Persistent."""
 
     bm: int = 128
@@ -41,21 +43,21 @@ class Config(roles.Persistent):
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
-    return roles.reason_against_roles(gemm, config)
+    return specialization.reason_against_specialization(gemm, config)
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.checked(refuses(gemm, config))
-    return roles.launch_programs(gemm, config)
+    hopper.check(refuses(gemm, config))
+    return specialization.launch_programs(gemm, config)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.over_tiles(gemm, config, name, boxes=True)
+    return hopper.tiled_gemm(gemm, config, name, boxes=True)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    tiles = roles.share_by_roles(sch, gemm, config)
-    roles.walk_tiles(sch, gemm, config, tiles)
+    tiles = specialization.specialize_warps(sch, gemm, config)
+    specialization.walk_tiles(sch, gemm, config, tiles)
     hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
 
@@ -72,7 +74,7 @@ CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
 RUNG = Rung(
     family="hgemm",
     name="persistent",
-    summary="as many blocks as SMs, tile after tile: the next one's slabs come while C is stored",
+    summary="persistent: as many blocks as SMs; the next tile's K tiles are copied while C is stored",
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
@@ -86,7 +88,7 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_tiles", "warp_roles", "tensor_maps"),
+    passes=("persistent_kernel", "warp_specialization", "tensor_maps"),
 )
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ RUNG = Rung(
     summary="a matrix copied to rows of whole lines of L2",
     schedule=schedule,
     launch=launch,
-    passes=("early_launch",),
+    passes=("dependent_launch",),
 )
 
 
@@ -68,7 +68,7 @@ def bytes_of_row(shape: tuple[int, int]) -> int:
     return 2 * shape[1]
 
 
-def by_choice(gemm: HalfGemm, line: int) -> dict[str, int]:
+def chosen_pitches(gemm: HalfGemm, line: int) -> dict[str, int]:
     """Of those that the copy engine would take as they are, the bytes from row to row of the copy."""
     return {
         name: pitch_of(bytes_of_row(shape), line)
@@ -79,7 +79,7 @@ def by_choice(gemm: HalfGemm, line: int) -> dict[str, int]:
 
 def maps_of_copies(alone: Launch, gemm: HalfGemm, line: int) -> Launch:
     """A launch whose tensor maps are of what is copied by choice, too."""
-    pitches = by_choice(gemm, line)
+    pitches = chosen_pitches(gemm, line)
     maps = tuple(
         replace(each, of=f"{each.of}_rows", pitches=(pitches[each.of],)) if each.of in pitches else each
         for each in alone.maps
@@ -88,9 +88,9 @@ def maps_of_copies(alone: Launch, gemm: HalfGemm, line: int) -> Launch:
     return replace(alone, maps=maps, workspaces=made)
 
 
-def of_copies(function: PrimFunc, gemm: HalfGemm, line: int) -> PrimFunc:
+def set_pitches(function: PrimFunc, gemm: HalfGemm, line: int) -> PrimFunc:
     """The same of a function."""
-    pitches, made = by_choice(gemm, line), cast(Any, function)
+    pitches, made = chosen_pitches(gemm, line), cast(Any, function)
     return made.with_attr(PITCHES, pitches) if pitches else function
 
 

@@ -76,7 +76,7 @@ RUNG = Rung(
     summary="two matrices copied to rows of whole lines of L2",
     launch=launch,
     prim_func=prim_func,
-    passes=("early_launch",),
+    passes=("dependent_launch",),
 )
 
 

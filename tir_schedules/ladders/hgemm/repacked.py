@@ -1,7 +1,7 @@
 """Any shape: rows that the copy engine does not take are copied to rows that it takes, before the products.
 
 A tensor map has the bytes from one row to the next, and these are a multiple of 16. Rows of an odd number of
-elements are not, and a GEMM by single elements loses most of its rate: each slab is copied again for every
+elements are not, and a GEMM by single elements loses most of its rate: each K tile is copied again for every
 tile of C, two bytes at a time.
 
 A and B are read from memory once, the GEMM reads each element of them many times. So a launch before this one
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.hgemm import hopper, repack, roles, tile_choice, tma_store
+from tir_schedules.ladders.hgemm import hopper, repack, specialization, tile_choice, tma_store
 from tir_schedules.ladders.hgemm.unpack import unpacking_of
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
@@ -64,7 +64,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
     reason = hopper.reason_against_tile(gemm, config) or reason_against_copies(gemm, config)
     if reason or not config.boxes:
         return reason or hopper.reason_against_ring(gemm, config, 2)
-    return roles.reason_against_places(gemm, config) or (
+    return specialization.reason_against_places(gemm, config) or (
         hopper.reason_against_stored_boxes(gemm, "boxes=0") if gemm.result == "float32" else ""
     )
 
@@ -96,20 +96,20 @@ def around(gemm: HalfGemm, config: Config) -> list[Preparation]:
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.checked(refuses(gemm, config))
-    return repack.maps_of_copies(roles.launch_programs(gemm, config), gemm, config.line)
+    hopper.check(refuses(gemm, config))
+    return repack.maps_of_copies(specialization.launch_programs(gemm, config), gemm, config.line)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    made = hopper.over_tiles(gemm, config, name, boxes=True, stored=config.boxes > 0)
-    return repack.of_copies(made, gemm, config.line)
+    made = hopper.tiled_gemm(gemm, config, name, boxes=True, stored=config.boxes > 0)
+    return repack.set_pitches(made, gemm, config.line)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    tiles = roles.share_by_roles(sch, gemm, config)
-    roles.walk_tiles(sch, gemm, config, tiles)
+    tiles = specialization.specialize_warps(sch, gemm, config)
+    specialization.walk_tiles(sch, gemm, config, tiles)
     if config.boxes:
-        roles.store_boxes(sch, gemm, config, tiles)
+        specialization.store_boxes(sch, gemm, config, tiles)
     else:
         hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
@@ -158,7 +158,7 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_tiles", "warp_roles", "tensor_maps", "early_launch"),
+    passes=("persistent_kernel", "warp_specialization", "tensor_maps", "dependent_launch"),
 )
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 """Blocks share a tile of C along K; a second launch adds up what each has found.
 
-A block of `repacked` computes a tile of C alone, from the first slab to the last. Where C is small and K long
-there are fewer tiles than SMs: of 96x96x65536 four tiles of 64x64, of 1024 slabs each, and 128 of 132 SMs
-rest. Here K is cut into parts of as many slabs each, and every part has programs of its own, along
+A block of `repacked` computes a tile of C alone, from the first K tile to the last. Where C is small and K
+long there are fewer tiles than SMs: of 96x96x65536 four tiles of 64x64, of 1024 K tiles each, and 128 of 132
+SMs rest. Here K is cut into parts of as many K tiles each, and every part has programs of its own, along
 blockIdx.z:
 
     tiles of C        0  1  2  3                      0  1  2  3
     SMs           0   ################            0   #
                   1   ################            1   #
                   2   ################            2   #        27 parts of K for each tile,
-                  3   ################           ...             of 38 slabs
+                  3   ################           ...             of 38 K tiles
                   4   (rests)                   107   #
                                                       + the second launch
 
@@ -31,9 +31,9 @@ float32. Rows of parts are filled up to multiples of 16 bytes, for the second la
 once. What a part has beyond K is 0, as the copy engine reads it there.
 
 The tile and the number of parts are estimated together in `tile_choice`: rounds in which SMs take tiles,
-times slabs, how fast so many SMs get A and B from memory, and the second launch.
+times K tiles, how fast so many SMs get A and B from memory, and the second launch.
 
-In the emitted CUDA look for blockIdx.z, in the coordinate of slabs along K and in the row of C.
+In the emitted CUDA look for blockIdx.z, in the coordinate of K tiles and in the row of C.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -45,7 +45,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tir_schedules.ladders import split_k_sum
-from tir_schedules.ladders.hgemm import hopper, repack, repacked, roles, tile_choice
+from tir_schedules.ladders.hgemm import hopper, repack, repacked, specialization, tile_choice
 from tir_schedules.ladders.hgemm.repack_both import repackings_of
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Preparation, Rung, run_as_script
@@ -57,7 +57,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 @dataclass(frozen=True)
 class Config(repacked.Config):
     """As of `repacked`. boxes: 0 where C is written from registers, as parts of K always are. splits: parts
-    of K, where K has so many slabs; 0 for as many as the shape asks for."""
+    of K, where K has so many K tiles; 0 for as many as the shape asks for."""
 
     boxes: int = 0
     splits: int = 0
@@ -65,11 +65,11 @@ class Config(repacked.Config):
 
 def parts_of(gemm: HalfGemm, config: Config) -> int:
     """Parts of K, none of them empty."""
-    slabs = ceil_div(gemm.k, hopper.DEPTH)
-    return ceil_div(slabs, slabs_of(gemm, config))
+    k_tiles = ceil_div(gemm.k, hopper.DEPTH)
+    return ceil_div(k_tiles, count_k_tiles(gemm, config))
 
 
-def slabs_of(gemm: HalfGemm, config: Config) -> int:
+def count_k_tiles(gemm: HalfGemm, config: Config) -> int:
     """Of a part of K."""
     parts = config.splits or (1 if config.boxes else tile_choice.parts_of(gemm, config))
     return ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
@@ -97,22 +97,22 @@ def around(gemm: HalfGemm, config: Config) -> list[Preparation]:
     return [*before(gemm, config), *after(gemm, config)]
 
 
-def in_programs(gemm: HalfGemm, config: Config) -> Config:
+def divide_programs(gemm: HalfGemm, config: Config) -> Config:
     """The configuration of the programs of a part: parts share the SMs."""
     return replace(config, programs=max(1, config.programs // parts_of(gemm, config)))
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.checked(refuses(gemm, config))
+    hopper.check(refuses(gemm, config))
     parts = parts_of(gemm, config)
     check_parts(f"hgemm/split_k for {gemm}", parts, gemm.m, gemm.part_pitch)
-    alone = roles.launch_programs(gemm, in_programs(gemm, config))
+    alone = specialization.launch_programs(gemm, divide_programs(gemm, config))
     alone = repack.maps_of_copies(alone, gemm, config.line)
     return replace(alone, grid=(*alone.grid[:2], parts), parts=parts)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    """As hopper.over_tiles, for each part of K. Rows of sums are those of one part behind the other. C has
+    """As hopper.tiled_gemm, for each part of K. Rows of sums are those of one part behind the other. C has
     those of M alone, and columns that fill its rows up to 16 bytes."""
     if parts_of(gemm, config) == 1:
         return repacked.prim_func(gemm, config, name)
@@ -121,7 +121,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
 
     from tir_schedules.tir.passes import CLUSTER, EXTENTS
 
-    parts, part = parts_of(gemm, config), slabs_of(gemm, config) * hopper.DEPTH
+    parts, part = parts_of(gemm, config), count_k_tiles(gemm, config) * hopper.DEPTH
     m, pitch, K = gemm.m, gemm.part_pitch, parts * part
     M, N = ceil_div(m, config.bm) * config.bm, ceil_div(gemm.n, config.bn) * config.bn
     b_shape = (N, K) if gemm.transposed else (K, N)
@@ -167,24 +167,24 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
     extents = {"A": (gemm.m, gemm.k), "B": gemm.stored["B"]}
     made: Any = partial_products
     made = made.with_attr({"global_symbol": name, EXTENTS: extents, CLUSTER: 1})
-    return repack.of_copies(made, gemm, config.line)
+    return repack.set_pitches(made, gemm, config.line)
 
 
-def filled_up(gemm: HalfGemm) -> HalfGemm:
+def pad_to_parts(gemm: HalfGemm) -> HalfGemm:
     """One with as many rows and columns of C as its parts have. Its K says nothing: with that of the gemm B
     may have more elements than a gemm can have."""
     return replace(gemm, n=gemm.part_pitch, k=1)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    config = in_programs(gemm, config)
+    config = divide_programs(gemm, config)
     if parts_of(gemm, config) == 1:
         return repacked.schedule(sch, gemm, config)
-    tiles = roles.share_by_roles(sch, gemm, config)
+    tiles = specialization.specialize_warps(sch, gemm, config)
     part = sch.get_loops(tiles.products)[0]
     sch.bind(part, "blockIdx.z")
-    roles.walk_tiles(sch, gemm, config, tiles)
-    hopper.store_from_registers(sch, filled_up(gemm), config, tiles)
+    specialization.walk_tiles(sch, gemm, config, tiles)
+    hopper.store_from_registers(sch, pad_to_parts(gemm), config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
@@ -231,7 +231,7 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_tiles", "warp_roles", "tensor_maps", "early_launch"),
+    passes=("persistent_kernel", "warp_specialization", "tensor_maps", "dependent_launch"),
 )
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from tir_schedules.ladders.known import package_rungs
 from tir_schedules.ladders.problems import Problem, offered
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.tir import schedule
-from tir_schedules.tir.passes import COPIES_FIRST, PARTIAL_GROUP, UNROLL_STAGES
+from tir_schedules.tir.passes import COPIES_FIRST, THREADBLOCK_SWIZZLE, UNROLL_STAGES
 from tir_schedules.tir.schedule import Block, Loop, Schedule, name_of, pipeline, unroll
 from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
@@ -223,7 +223,7 @@ def swizzle_blocks(
     """The same under a threadblock swizzle: blockIdx.z along groups of columns of blocks, blockIdx.x along
     those of a group. most, partial: see `swizzle_width`."""
     if partial:
-        sch.annotate(tiles.block_j, PARTIAL_GROUP, most)
+        sch.annotate(tiles.block_j, THREADBLOCK_SWIZZLE, most)
         return bind_blocks(sch, tiles)
     group, block_j = sch.split(tiles.block_j, [None, swizzle_width(gemm, tiling, most)])
     sch.reorder(group, tiles.block_i, block_j)
@@ -234,11 +234,11 @@ def swizzle_blocks(
 def share_copies(
     sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, copies: Sequence[Block]
 ) -> None:
-    """All threads copy the tiles of A and B at the head of each turn of the loop over K, 16 bytes at a time
-    where rows allow."""
+    """All threads copy the tiles of A and B at the head of each iteration of the loop over K, 16 bytes at a
+    time where rows allow."""
     for copy, columns in zip(copies, (tiling.bk, tiling.bk if gemm.transposed else tiling.bn)):
         sch.compute_at(copy, tiles.k_tile)
-        by_all_threads(sch, copy, tiling, columns, VECTOR if gemm.aligned else 1)
+        copy_cooperatively(sch, copy, tiling, columns, VECTOR if gemm.aligned else 1)
 
 
 def share_result(sch: Schedule, gemm: HalfGemm, tiling: Tiling, block: Loop, result: Block | None) -> None:
@@ -251,10 +251,10 @@ def share_result(sch: Schedule, gemm: HalfGemm, tiling: Tiling, block: Loop, res
     rows, row = sch.split(row, [None, tiling.bm])
     columns, column = sch.split(column, [None, tiling.bn])
     sch.reorder(rows, columns, row, column)
-    by_all_threads(sch, result, tiling, tiling.bn, 16 // ELEMENT[gemm.accumulate] if gemm.aligned else 1)
+    copy_cooperatively(sch, result, tiling, tiling.bn, 16 // ELEMENT[gemm.accumulate] if gemm.aligned else 1)
 
 
-def by_all_threads(sch: Schedule, copy: Block, tiling: Tiling, columns: int, width: int) -> None:
+def copy_cooperatively(sch: Schedule, copy: Block, tiling: Tiling, columns: int, width: int) -> None:
     """The two innermost loops of a copy, over rows and `columns`: every warp has rows of its own, its lanes
     neighbouring pieces of `width` elements of one row or of several neighbouring ones."""
     across = min(WARP, columns // width)  # lanes along a row
@@ -293,8 +293,8 @@ def load_fragments(
     these."""
     load, (a, b) = fragments.intrinsics.load, fragments.loads
     return (
-        by_fragments(sch, a, load("a", source, False)),
-        by_fragments(sch, b, load("b", source, gemm.transposed)),
+        tensorize_fragments(sch, a, load("a", source, False)),
+        tensorize_fragments(sch, b, load("b", source, gemm.transposed)),
     )
 
 
@@ -314,12 +314,12 @@ def store_fragments(
     """Fragments of C stored by intrinsics, to shared memory if a `result` is copied from there. padding:
     elements that pad its rows."""
     target = "global" if result is None else SHARED
-    store = by_fragments(sch, fragments.store, fragments.intrinsics.store(gemm.accumulate, target))
+    store = tensorize_fragments(sch, fragments.store, fragments.intrinsics.store(gemm.accumulate, target))
     if padding:
         sch.storage_align(store, 0, axis=-2, factor=32, offset=padding)
 
 
-def by_fragments(sch: Schedule, copy: Block, intrinsic: str) -> Block:
+def tensorize_fragments(sch: Schedule, copy: Block, intrinsic: str) -> Block:
     """A copy to or from fragments, one intrinsic per fragment. Returns the block that takes its place, around
     the intrinsic."""
     name = name_of(sch, copy)
@@ -362,8 +362,8 @@ def unroll_stages(sch: Schedule, tiles: Tiles, stages: int) -> None:
 
 
 def keep_copies_first(sch: Schedule, tiles: Tiles) -> None:
-    """The copies of a later tile in front of the work of a turn, where the pass `copies_after_compute` would
-    move them behind it."""
+    """The copies of a later tile in front of the work of an iteration, where the pass `copies_after_compute`
+    would move them behind it."""
     sch.annotate(tiles.k_tile, COPIES_FIRST, 1)
 
 

@@ -1,30 +1,30 @@
-"""Programs share what is left of whole rounds of tiles, slab by slab: all end at the same time.
+"""Stream-K: programs share the tiles left of whole rounds, K tile by K tile, and all end at the same time.
 
 In `tma_store` SMs take tiles in rounds, and in the last round some have none: 1536 x 1536 has 144 tiles of
 128x128 for 132 SMs, so that 120 of them rest for half of the time:
 
-    tma_store     0  ########################  ########################        24 slabs of a tile
+    tma_store     0  ########################  ########################        24 K tiles of a tile
                  11  ########################  ########################
                  12  ########################
                 131  ########################
-    stream_k      0  ##########################                                26 or 27 slabs for each
+    stream_k      0  ##########################                                26 or 27 K tiles for each
                 131  ##########################
 
 Whole rounds stay as they are, but for the last of them: what is left and one round, between one and two
-tiles for each program, are streamed. Their slabs, tile after tile, are cut into equal shares. So a share
+tiles for each program, are streamed. Their K tiles, tile after tile, are cut into equal shares. So a share
 begins and ends within a tile. A program that has the end of a tile leaves its sums in memory, in the format
-of sums, with a mark for each warp. The one that has the first slab waits for the marks, adds those sums in
+of sums, with a mark for each warp. The one that has the first K tile waits for the marks, adds those sums in
 the order of programs, and stores the tile: C does not depend on who was first. Ends of tiles come first in
 a share, and beginnings last, so that what is waited for was left a tile ago. Where there are fewer tiles
 than SMs, a tile has more than two parts.
 
 A launch that adds up parts, as in `hgemm/split_k`, would have all parts of shared tiles written and read: at
-1536 264 of 64 KiB, 17 MB. Here it is the 120 of them that lie behind a tile's first slab, and no launch.
+1536 264 of 64 KiB, 17 MB. Here it is the 120 of them that lie behind a tile's first K tile, and no launch.
 
 What is shared costs time: sums are written, waited for and read, once for each part of a tile but the first.
-`worth` is that in slabs; where a program would save less there are rounds alone, and the kernel is that of
+`worth` is that in K tiles; where a program would save less there are rounds alone, and the kernel is that of
 `tma_store`. It costs more than it saves in most shapes: on an H200 7 us for parts of 128x128 in float32 and
-11 for those of 128x256, and where matrices are large slabs come from memory, see `NEAR`. 1536x1536x1536
+11 for those of 128x256, and where matrices are large K tiles come from memory, see `NEAR`. 1536x1536x1536
 above took 18.7 us, with 96 tiles of 128x192 for 132 SMs 14.7. It pays where K is long and tiles are small:
 496x496x4192 took 10.3 us, and 12.0 with one SM for each of 64 tiles.
 
@@ -35,7 +35,7 @@ the block. A program leaves one part at most, the end of the tile that its share
 number is the place of the part. The mark has one reader, who sets it to 0 again: before a launch and after
 it all marks are 0, and the end of a launch lies between that and the next mark.
 
-**Nobody waits for ever.** A part is the first thing that a program leaves, before it waits for anything: so
+**No deadlock.** A part is the first thing that a program leaves, before it waits for anything: so
 programs that are waited for need nobody but themselves. It is enough that they have begun. Unless a
 configuration says otherwise there are no more programs than an H200 has SMs, each of which holds one, so all
 are there at once. Where they are not, as on a GPU with fewer SMs, blocks begin in the order of their numbers,
@@ -44,30 +44,30 @@ lower numbers alone.
 
 What programs leave lies in variables of the module; launches of one kernel must follow one another.
 
-In the emitted CUDA look for `begin_slab` and `end_slab`, the share of a program, and for `share_sums`.
+In the emitted CUDA look for `share_begin` and `share_end`, the share of a program, and for `share_sums`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
 from tir_schedules.ladders.waves import MOST_WORTH
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.passes import PROGRAMS
+from tir_schedules.tir.passes import PERSISTENT_KERNEL
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 MOST_PARTS = 8
 """Of a tile, where there are fewer tiles than programs: their sums are added one after the other. None has
-fewer than two slabs: ptxas has products of a loop that ends at once wait for each other."""
+fewer than two K tiles: ptxas has products of a loop that ends at once wait for each other."""
 
 
 @dataclass(frozen=True)
-class Config(roles.Stored):
-    """As Stored. worth: slabs that sharing must save a program, for each part of a tile besides the first;
+class Config(specialization.Stored):
+    """As Stored. worth: K tiles that sharing must save a program, for each part of a tile besides the first;
     else it does not share."""
 
     bm: int = 128
@@ -83,42 +83,42 @@ class Config(roles.Stored):
 
 @dataclass(frozen=True)
 class Shares:
-    """programs: of the grid. tiles: of C, the first `streamed` of them shared. slabs: of each."""
+    """programs: of the grid. tiles: of C, the first `streamed` of them shared. k_tiles: of each."""
 
     programs: int
     tiles: int
     streamed: int
-    slabs: int
+    k_tiles: int
 
     @classmethod
     def of(cls, gemm: HalfGemm, config: Config) -> "Shares":
         tiles = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn)
-        slabs, most = ceil_div(gemm.k, hopper.DEPTH), max(config.programs, 1)
-        parts = range(2, min(slabs // 2, MOST_PARTS) + 1)
+        k_tiles, most = ceil_div(gemm.k, hopper.DEPTH), max(config.programs, 1)
+        parts = range(2, min(k_tiles // 2, MOST_PARTS) + 1)
         counts = {most} if tiles > most else {min(most, tiles * each) for each in parts}
-        found = [cls(count, tiles, 0, slabs) for count in sorted(counts)]
+        found = [cls(count, tiles, 0, k_tiles) for count in sorted(counts)]
         able = [each for each in found if each.worth_sharing(config.worth)]
         if not able:
-            return cls(min(most, tiles), tiles, 0, slabs)
-        best = min(able, key=lambda each: tiles * slabs / each.programs + config.worth * each.others)
+            return cls(min(most, tiles), tiles, 0, k_tiles)
+        best = min(able, key=lambda each: tiles * k_tiles / each.programs + config.worth * each.others)
         whole = best.programs if tiles > best.programs else 0
         return replace(best, streamed=tiles % best.programs + whole)
 
     def worth_sharing(self, worth: int) -> bool:
-        """Whether each program saves so many slabs for each other part of a tile; as in the twin."""
+        """Whether each program saves so many K tiles for each other part of a tile; as in the twin."""
         left = self.tiles % self.programs
-        return left > 0 and (self.programs - left) * self.slabs >= worth * self.others * self.programs
+        return left > 0 and (self.programs - left) * self.k_tiles >= worth * self.others * self.programs
 
     @property
     def others(self) -> int:
-        """Parts of a tile, besides the one with its first slab, where tiles are shared: about so many."""
+        """Parts of a tile, besides the one with its first K tile, where tiles are shared: about so many."""
         return max(1, (self.programs - 1) // self.tiles)
 
     @property
     def busiest(self) -> int:
-        """Slabs of the program that has most."""
-        alone = ceil_div(self.tiles - self.streamed, self.programs) * self.slabs
-        return alone + ceil_div(self.streamed * self.slabs, self.programs)
+        """K tiles of the program that has most."""
+        alone = ceil_div(self.tiles - self.streamed, self.programs) * self.k_tiles
+        return alone + ceil_div(self.streamed * self.k_tiles, self.programs)
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
@@ -126,31 +126,31 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
         return "worth is 0: programs that save nothing would share tiles; use worth=1 or more"
     if config.worth > MOST_WORTH:
         return (
-            f"worth is {config.worth} slabs, more than a program ever saves: use worth={MOST_WORTH} or less"
+            f"worth is {config.worth} K tiles, more than a program ever saves: use worth={MOST_WORTH} or less"
         )
-    return roles.reason_against_roles(gemm, config)
+    return specialization.reason_against_specialization(gemm, config)
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.checked(refuses(gemm, config))
-    launched = roles.launch_programs(gemm, config)
+    hopper.check(refuses(gemm, config))
+    launched = specialization.launch_programs(gemm, config)
     return Launch((Shares.of(gemm, config).programs, 1, 1), launched.block, launched.dynamic_shared,
                   maps=launched.maps)  # fmt: skip
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.over_tiles(gemm, config, name, boxes=True, stored=True)
+    return hopper.tiled_gemm(gemm, config, name, boxes=True, stored=True)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     shares = Shares.of(gemm, config)
-    tiles = roles.share_by_roles(sch, gemm, config)
-    streamed = [shares.streamed, shares.slabs] if shares.streamed else []
-    sch.annotate(tiles.block_i, PROGRAMS, [shares.programs, config.group, 1, *streamed])
+    tiles = specialization.specialize_warps(sch, gemm, config)
+    streamed = [shares.streamed, shares.k_tiles] if shares.streamed else []
+    sch.annotate(tiles.block_i, PERSISTENT_KERNEL, [shares.programs, config.group, 1, *streamed])
     if streamed:
-        roles.store_whole_boxes(sch, gemm, config, tiles, shares.programs)
+        specialization.store_whole_boxes(sch, gemm, config, tiles, shares.programs)
     else:
-        roles.store_boxes(sch, gemm, config, tiles)
+        specialization.store_boxes(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
@@ -165,10 +165,10 @@ CONFIGS = {
 }
 
 START, PART, BYTE = 2000, 830, 0.061
-"""Nanoseconds that sharing costs a program: once, where it has slabs of two tiles; for each part that is
+"""Nanoseconds that sharing costs a program: once, where it has K tiles of two tiles; for each part that is
 added to a tile; and for each byte of a part, which one program writes and another one reads. Fitted to 45
 measurements on an H200 of nine shapes, to 8 %. `worth` of a configuration is what they make of float32 sums,
-of 256x256 of float16 ones, over the nanoseconds of a slab in `tile_choice`."""
+of 256x256 of float16 ones, over the nanoseconds of a K tile in `tile_choice`."""
 
 LATE = 1.05
 """How many times as long as all that a kernel takes whose programs share tiles: some are late, and others
@@ -176,17 +176,18 @@ wait. What is less certain must promise more to be chosen, too: 2560x2560x2560 i
 rounds."""
 
 NEAR, FAR = 12e6, 4.56e6
-"""Programs that share tiles are not in the same slab of K at a time. Of the rows and columns that they all
-multiply L2 must hold all of K, then, and where that is more than NEAR bytes slabs come from memory, FAR bytes
-in a microsecond for all programs. In whole rounds all are in the same slab, and neighbours read it together.
-So the 120 slabs that each program streams at 4096x4096x4096 took 0.94 us each and not 0.69: 213 us, where 178
-are enough without sharing; at 8192 they took 1.2."""
+"""Programs that share tiles are not at the same K tile at a time. Of the rows and columns that they all
+multiply L2 must hold all of K, then, and where that is more than NEAR bytes K tiles come from memory, FAR
+bytes in a microsecond for all programs. In whole rounds all are in the same K tile, and neighbours read it
+together. So the 120 K tiles that each program streams at 4096x4096x4096 took 0.94 us each and not 0.69: 213
+us, where 178 are enough without sharing; at 8192 they took 1.2."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the model says. alone, each: slabs of whole tiles for the busiest program, and nanoseconds of one.
-    together, far: of those that are shared. adding: nanoseconds for parts. once: those that come once."""
+    """What the model says. alone, each: K tiles of whole tiles for the busiest program, and nanoseconds of
+    one. together, far: of those that are shared. adding: nanoseconds for parts. once: those that come
+    once."""
 
     shares: Shares
     alone: int
@@ -201,14 +202,14 @@ class Estimate:
         shares = Shares.of(gemm, config)
         if not shares.streamed:
             whole = tile_choice.Estimate.of(gemm, name, config)
-            slabs = whole.rounds * whole.slabs
-            slowest = max(whole.multiplying, whole.reading) / slabs
-            return cls(shares, slabs, slowest, 0, 0, 0, whole.once)
-        each = tile_choice.nanoseconds_of_slab(gemm, name, config, shares.programs / hopper.WAVE)
+            k_tiles = whole.rounds * whole.k_tiles
+            slowest = max(whole.multiplying, whole.reading) / k_tiles
+            return cls(shares, k_tiles, slowest, 0, 0, 0, whole.once)
+        each = tile_choice.nanoseconds_per_k_tile(gemm, name, config, shares.programs / hopper.WAVE)
         missed = max(0, 1 - NEAR / bytes_at_a_time(gemm, config, shares.programs))
-        far = max(each, 1000 * missed * config.slab_bytes * shares.programs / FAR)
+        far = max(each, 1000 * missed * config.stage_bytes * shares.programs / FAR)
         reading = tile_choice.nanoseconds_of_reading(gemm, config, shares.programs) / shares.busiest
-        alone = ceil_div(shares.tiles - shares.streamed, shares.programs) * shares.slabs
+        alone = ceil_div(shares.tiles - shares.streamed, shares.programs) * shares.k_tiles
         adding = PART * shares.others + BYTE * config.bm * config.bn * hopper.SIZES[gemm.accumulate]
         adding += START if shares.programs % shares.tiles else 0
         each, far, together = max(each, reading), max(far, reading), shares.busiest - alone
@@ -220,8 +221,8 @@ class Estimate:
         return busy / 1000 * (LATE if self.together else 1)
 
     def __str__(self) -> str:
-        whole = f"{self.alone} slabs for an SM in {self.each:.0f} ns each"
-        shared = f"{self.together} slabs of shared tiles for an SM in {self.far:.0f} ns each"
+        whole = f"{self.alone} K tiles for an SM in {self.each:.0f} ns each"
+        shared = f"{self.together} K tiles of shared tiles for an SM in {self.far:.0f} ns each"
         which = (whole, shared) if self.alone and self.together else (shared,) if self.together else (whole,)
         parts = f", {self.adding:.0f} ns for their parts" if self.together else ""
         tiles = f"{self.shares.tiles} tiles, {', '.join(which)}{parts}"
@@ -252,7 +253,7 @@ def estimate(gemm: HalfGemm, rung: Rung) -> Estimate | None:
 RUNG = Rung(
     family="hgemm",
     name="stream_k",
-    summary="programs share the tiles left of whole rounds slab by slab, and add up the parts in order",
+    summary="programs share the tiles left of whole rounds K tile by K tile, and add up the parts in order",
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
@@ -266,7 +267,7 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_tiles", "streamed_tiles", "warp_roles", "tensor_maps"),
+    passes=("persistent_kernel", "stream_k", "warp_specialization", "tensor_maps"),
 )
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Which configuration of a Hopper rung a gemm takes: the one whose tiles are multiplied soonest.
 
 SMs take tiles in rounds, one each, and in the last round some SMs have none. A large tile is multiplied at a
-higher rate, for its slabs are used more often, but a matrix has few of them: 1024 x 1024 has 32 tiles of
+higher rate, for its K tiles are used more often, but a matrix has few of them: 1024 x 1024 has 32 tiles of
 128x256, and 100 of 132 SMs would have nothing to do. Of 64x128 it has 128. What comes once, before the first
-product and behind the last, counts where there are few slabs.
+product and behind the last, counts where there are few K tiles.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ TIMES = {
     "128x192": (525, 2400), "128x128": (365, 2400), "64x128": (200, 2700), "128x64": (200, 2700),
     "64x64": (165, 2400), "64x32": (131, 2400),
 }  # fmt: skip
-"""Configuration -> nanoseconds that an SM takes for a slab of a tile while all SMs do, and those that come
-once. Measured with `hgemm/tma_store` on an H200, from sizes that differ in slabs and rounds, 64x32 with
+"""Configuration -> nanoseconds that an SM takes for a K tile of a tile while all SMs do, and those that come
+once. Measured with `hgemm/tma_store` on an H200, from sizes that differ in K tiles and rounds, 64x32 with
 `split_k`; 128x64 is taken for as fast as 64x128."""
 
 ALONE = 100 / 128
-"""Of the time of a slab, where next to no other SM multiplies: 128x128 took 295 ns with 16 of them and 362
+"""Of the time of a K tile, where next to no other SM multiplies: 128x128 took 295 ns with 16 of them and 362
 with 128, and other tiles as much less. In between it grows by the share of SMs."""
 
 ROWS = {64: (0.87, 0), 32: (0.5, 1.22), 16: (0.9, 1.68)}
-"""Nanoseconds in which an SM gets a row of a slab, 128 bytes, where rows of the matrix are multiples of so
+"""Nanoseconds in which an SM gets a row of a K tile, 128 bytes, where rows of the matrix are multiples of so
 many bytes: the first, and the other times the share of SMs that multiply. Sectors have 32 bytes: of rows that
 start within one TMA reads five for four. So 128x256 took 272 us at 4096x4096x4072, 183 at 4080, and 181 at
 4064 and 4096; 128x128 took 380, 241, 196 and 189. At 1896x640, with 75 SMs, only 3112 of the same kinds of K
@@ -67,7 +67,7 @@ ODD = 0.3
 element at a time. 64x128 took 11.4 us at 699x1001x825, of which 8.5 are products and copies."""
 
 AGAIN = 1.5
-"""Times as long as a slab of 64x32 takes where an SM has several tiles: 8192x64x8192 took 51 us in two
+"""Times as long as a K tile of 64x32 takes where an SM has several tiles: 8192x64x8192 took 51 us in two
 rounds."""
 
 SUM, PART, PARTS = 0.6, 0.025, 3.3e6
@@ -78,7 +78,7 @@ of parts that are written, two elements at a time, and read in a microsecond."""
 
 @dataclass(frozen=True)
 class Estimate:
-    """tiles: of C. rounds: in which SMs take them. slabs: of a tile. each: nanoseconds of a slab. once:
+    """tiles: of C. rounds: in which SMs take them. k_tiles: of a tile. each: nanoseconds of a K tile. once:
     those of a kernel. reading: nanoseconds in which the SMs that have tiles get A and B. parts: of K, for
     each of which SMs take all tiles. adding: microseconds of the launch that adds these up. copies:
     matrices that launches before or after copy. copying: microseconds of that. slower: how many times as
@@ -86,7 +86,7 @@ class Estimate:
 
     tiles: int
     rounds: int
-    slabs: int
+    k_tiles: int
     each: float
     once: int
     reading: int = 0
@@ -103,20 +103,20 @@ class Estimate:
         programs = max(1, hopper.WAVE // cluster // parts)  # at most, or clusters, of a part
         rounds = ceil_div(tiles, programs)
         share = ceil_div(tiles, rounds) * cluster * parts / hopper.WAVE
-        each = nanoseconds_of_slab(gemm, name, config, share)
+        each = nanoseconds_per_k_tile(gemm, name, config, share)
         each *= AGAIN if rounds > 1 and config.bn == hopper.NARROW else 1
-        slabs = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
+        k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
         adding = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / PARTS if parts > 1 else 0
         busy = tiles * cluster * parts / rounds  # SMs, in the mean of rounds
         reading = round(nanoseconds_of_reading(gemm, config, busy))
         elements = parts == 1 and gemm.n % 2 and not getattr(config, "boxes", 1)
         once = TIMES[name][1] + (round(ODD * config.bm * config.bn * rounds) if elements else 0)
-        return cls(tiles * cluster, rounds, slabs, each, once, reading, parts, adding)
+        return cls(tiles * cluster, rounds, k_tiles, each, once, reading, parts, adding)
 
     @property
     def multiplying(self) -> int:
         """Nanoseconds of an SM."""
-        return round(self.rounds * self.slabs * self.each)
+        return round(self.rounds * self.k_tiles * self.each)
 
     @property
     def alone(self) -> int:
@@ -140,7 +140,8 @@ class Estimate:
         sums = f", {self.adding:.1f} us for the sum of parts" if self.parts > 1 else ""
         copies = f", {self.copying:.1f} us for copies of {' and '.join(self.copies)}" if self.copies else ""
         return (
-            f"{self.tiles} tiles{parts}, {self.rounds} for an SM, of {self.slabs} slabs in {self.each:.0f} ns"
+            f"{self.tiles} tiles{parts}, {self.rounds} for an SM, of {self.k_tiles} K tiles in"
+            f" {self.each:.0f} ns"
             f" each{slow}, and {self.once} ns once{slower}{sums}{copies}: {self.microseconds:.1f} us"
         )
 
@@ -156,7 +157,7 @@ def copying(launches: Iterable[Preparation]) -> float:
     return sum(COPY + each.workload.bytes / MEMORY for each in launches)
 
 
-def with_copies(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -> Estimate | None:
+def estimate_with_copies(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -> Estimate | None:
     """The estimate of a rung, with the launches around its own.
 
     slower: how many times as long as `tma_store` it takes, in the geometric mean of sizes from 1024 to 8192
@@ -167,20 +168,20 @@ def with_copies(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -
         name = name.removesuffix(suffix)
     if name not in TIMES:
         return None
-    name = name if name.startswith(rung.config.name) else timed_as(rung.config)
+    name = name if name.startswith(rung.config.name) else timing_name(rung.config)
     before, after = rung.others(gemm)
     estimate = Estimate.of(gemm, name, rung.config, rung.declared(gemm).parts)
     return replace(estimate.after([*before, *after]), slower=odd if gemm.misaligned else slower)
 
 
-def nanoseconds_of_slab(gemm: HalfGemm, name: str, config: hopper.Tiling, share: float) -> float:
+def nanoseconds_per_k_tile(gemm: HalfGemm, name: str, config: hopper.Tiling, share: float) -> float:
     """Of a tile, while a share of the SMs multiply: the longer one of products and copies."""
     products = TIMES[name][0] * (ALONE + (1 - ALONE) * share)
     return max(products, nanoseconds_of_rows(gemm, config, share))
 
 
 def nanoseconds_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float:
-    """In which a slab of A and one of B are copied. Of B there is a row for each column: stored K x N, it
+    """In which a K tile of A and one of B are copied. Of B there is a row for each column: stored K x N, it
     comes in boxes of 64 rows and columns."""
     found = 0.0
     for rows, row in ((config.bm, gemm.k), (config.bn, gemm.k if gemm.transposed else gemm.n)):
@@ -206,14 +207,14 @@ def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -
 
 @lru_cache(maxsize=1024)
 def parts_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
-    """In how many parts of whole slabs K is multiplied soonest, each with as many slabs."""
-    name, slabs = timed_as(config), ceil_div(gemm.k, hopper.DEPTH)
-    most = min(slabs, hopper.WAVE, max(1, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch)))
-    counts = {ceil_div(slabs, ceil_div(slabs, parts)) for parts in range(1, most + 1)}
+    """In how many parts of whole K tiles K is multiplied soonest, each with as many K tiles."""
+    name, k_tiles = timing_name(config), ceil_div(gemm.k, hopper.DEPTH)
+    most = min(k_tiles, hopper.WAVE, max(1, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch)))
+    counts = {ceil_div(k_tiles, ceil_div(k_tiles, parts)) for parts in range(1, most + 1)}
     return min(sorted(counts), key=lambda parts: Estimate.of(gemm, name, config, parts).microseconds)
 
 
-def timed_as(config: hopper.Tiling) -> str:
+def timing_name(config: hopper.Tiling) -> str:
     """The name in TIMES of a tile, or of one that is about as large."""
     size = {name: abs(tile_size(name) - config.bm * config.bn) for name in TIMES}
     return config.name if config.name in TIMES else min(size, key=lambda name: size[name])

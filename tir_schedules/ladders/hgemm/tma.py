@@ -1,23 +1,23 @@
-"""The copy engine (TMA) brings the slabs, a box for each operand, and barriers in shared memory count them.
+"""TMA copies the K tiles, a box for each operand, and mbarriers in shared memory count their bytes.
 
 With cp.async all threads compute addresses and start a copy for every 16 bytes. Here one thread starts one
-copy of 128x64 elements: the copy engine computes addresses, swizzles, and leaves zeros for what is beyond
-the matrix. It knows the matrix from a tensor map, a parameter of the kernel which the host makes before the
-launch. No schedule primitive adds a parameter; the pass `tensor_maps` does.
+copy of 128x64 elements: the hardware computes addresses, swizzles, and fills with zeros what is beyond the
+matrix. It knows the matrix from a tensor map, a kernel parameter that the host encodes before the launch. No
+schedule primitive adds a parameter; the pass `tensor_maps` does.
 
-The copy engine does not belong to a thread, so no thread can wait for "its copies". A barrier in shared
-memory (mbarrier) counts bytes and arrivals: one thread announces the bytes of a slab, every thread arrives
-when it is done with the turn before, and a turn begins when all have arrived and all bytes are there. So it
-takes the place of both wait and __syncthreads. Each slot of the ring has one; the pass `ring_barriers` sets
-them up. What waits for a slab also orders the copies into the slot that it sets free: no fence is needed, for
-copies and products are both of the hardware beside the threads.
+A TMA copy belongs to no thread, so no thread can wait for "its copies". An mbarrier in shared memory counts
+bytes and arrivals: one thread announces the bytes of a K tile, every thread arrives when it has finished the
+iteration before, and an iteration begins when all threads and all bytes have arrived. So the mbarrier
+replaces both the wait and __syncthreads. Each stage of the pipeline has one; the pass `mbarrier_pipeline`
+adds them. The wait for a K tile also orders the copies into the stage that it frees. No fence is needed,
+because TMA and wgmma both belong to the async proxy.
 
-A slab's products are awaited behind the start of the next ones, so that tensor cores always have some. (The
-schedule of `wgmma_async` waits before it starts them.) Their slot is refilled two turns later, behind a
-barrier that each thread reaches when it has waited for them.
+The products of a K tile are awaited after the next ones have started, so that tensor cores always have work.
+(The schedule of `wgmma_async` waits before it starts them.) Their stage is refilled two iterations later,
+after a barrier that each thread reaches when it has waited for them.
 
-A sees whole tiles: its buffer is as large as they are, and the tensor map has the true extents. So nothing in
-the kernel has a guard but the stores of C.
+A and B are whole tiles for the schedule: the buffers are as large as they are, and the tensor maps have the
+true extents. So only the stores of C have guards.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from tir_schedules.ladders.hgemm import hopper, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.passes import RING
+from tir_schedules.tir.passes import MBARRIER_PIPELINE
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -35,7 +35,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(hopper.Ring):
-    """As Ring, with at least 3 slots."""
+    """As Ring, with at least 3 stages."""
 
     bm: int = 128
     bn: int = 256
@@ -49,14 +49,14 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.checked(refuses(gemm, config))
+    hopper.check(refuses(gemm, config))
     block = hopper.WARPGROUP, config.consumers, 1
     maps = hopper.maps_of(gemm, config)
     return Launch(hopper.grid_of(gemm, config), block, config.ring_bytes, maps=maps)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.over_tiles(gemm, config, name, boxes=True)
+    return hopper.tiled_gemm(gemm, config, name, boxes=True)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
@@ -66,7 +66,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "awaited")
     hopper.pipeline_products(sch, tiles, config.stages, started=True)
-    sch.annotate(tiles.k_tile, RING, config.stages)
+    sch.annotate(tiles.k_tile, MBARRIER_PIPELINE, config.stages)
 
 
 CONFIGS = {
@@ -80,7 +80,7 @@ CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
 RUNG = Rung(
     family="hgemm",
     name="tma",
-    summary="the copy engine (TMA) brings slabs as boxes; barriers in shared memory count their bytes",
+    summary="TMA copies K tiles as boxes; mbarriers in shared memory count their bytes",
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
@@ -94,7 +94,7 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("ring_barriers", "tensor_maps"),
+    passes=("mbarrier_pipeline", "tensor_maps"),
 )
 
 if __name__ == "__main__":

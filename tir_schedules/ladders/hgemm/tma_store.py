@@ -11,12 +11,12 @@ a few boxes, which take turns, and the thread that starts a store waits for the 
 next. So it does before the block ends, whose shared memory another one may take.
 
 The copy engine reads shared memory past the caches of threads: a fence stands between, and a barrier of the
-warpgroup alone (named barrier 1, 2, ...), for others are in other tiles or slabs.
+warpgroup alone (named barrier 1, 2, ...), for others are in other tiles or K tiles.
 
-Places for a whole tile of 128x256 take 64 KiB and leave room for three slots. Where each SM has one tile, as
-at 2048, nothing hides the wait for its first slabs, and a fourth slot for half the places is 3 % faster
+Places for a whole tile of 128x256 take 64 KiB and leave room for three stages. Where each SM has one tile, as
+at 2048, nothing hides the wait for its first K tiles, and a fourth stage for half the places is 3 % faster
 ("128x256_4_stages"); with tiles before and behind it is 0.5 % slower. "64x128" and "64x64" are for small
-matrices: one warpgroup multiplies, so that each SM has a tile, and eight slots hold half of 1024 terms.
+matrices: one warpgroup multiplies, so that each SM has a tile, and eight stages hold half of 1024 terms.
 "256x256" is for sums in float16. "192x192", by three warpgroups, is for matrices that it gives nearly all SMs
 a tile of: 2048x2112x2048 has 121, and takes 27.3 us on an H200, where 144 tiles of 128x256 for 132 SMs took
 44 and the next best tile 32.9. Which one a gemm takes is estimated in `tile_choice`.
@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -40,7 +40,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(roles.Stored):
+class Config(specialization.Stored):
     """As Persistent."""
 
     bm: int = 128
@@ -54,22 +54,22 @@ class Config(roles.Stored):
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
-    return roles.reason_against_roles(gemm, config)
+    return specialization.reason_against_specialization(gemm, config)
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.checked(refuses(gemm, config))
-    return roles.launch_programs(gemm, config)
+    hopper.check(refuses(gemm, config))
+    return specialization.launch_programs(gemm, config)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.over_tiles(gemm, config, name, boxes=True, stored=True)
+    return hopper.tiled_gemm(gemm, config, name, boxes=True, stored=True)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    tiles = roles.share_by_roles(sch, gemm, config)
-    roles.walk_tiles(sch, gemm, config, tiles)
-    roles.store_boxes(sch, gemm, config, tiles)
+    tiles = specialization.specialize_warps(sch, gemm, config)
+    specialization.walk_tiles(sch, gemm, config, tiles)
+    specialization.store_boxes(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
@@ -102,7 +102,7 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_tiles", "warp_roles", "tensor_maps"),
+    passes=("persistent_kernel", "warp_specialization", "tensor_maps"),
 )
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ RUNG = Rung(
     summary="a matrix copied from rows of whole lines of L2 to where it belongs",
     launch=launch,
     prim_func=prim_func,
-    passes=("early_launch",),
+    passes=("dependent_launch",),
 )
 
 

@@ -1,22 +1,22 @@
-"""Warpgroups with roles: one has slabs copied, the others multiply them.
+"""Warp specialization: a producer warpgroup has K tiles copied, consumer warpgroups multiply them.
 
-In `tma` all threads meet in every turn: whoever is done first waits for the last, and copies are started
-only then. Here a warpgroup of its own starts copies, and nobody waits for all. A slot has two barriers.
-"Full" ends a phase when all bytes are there, which the copying thread has announced. "Empty" ends one when
-every warp that multiplies is done with the slot. So copies run ahead as far as there are empty slots, and the
-warpgroups that multiply need not be in the same turn.
+In `tma` all threads meet in every iteration: the first wait for the last, and copies are started only then.
+Here a producer warpgroup starts copies, and no thread waits for all. A stage has two mbarriers. "Full" ends a
+phase when all bytes have arrived, which the producer has announced. "Empty" ends a phase when every consumer
+warp has finished with the stage. So the producer runs ahead as far as there are empty stages, and consumers
+need not be in the same iteration.
 
-No token is handed on: who waits for a phase knows its parity, for every thread counts the rounds of the
-ring. An empty slot is waited for by the parity of the round before; in the first round that wait is over at
-once.
+No token is passed on: a thread that waits for a phase knows its parity, because every thread counts the
+rounds of the stages. The producer waits for an empty stage by the parity of the round before; in the first
+round that wait returns at once.
 
-A thread that only starts copies needs few registers, and all threads of a block are launched with as many as
-each other, 168 of three warpgroups. `setmaxnreg` moves them: 24 for a thread that copies, 240 for one that
-multiplies. (With `consumers=1` a thread has as many as it can use from the start, and none move.)
+The producer needs few registers, but all threads of a block are launched with the same number, 168 of three
+warpgroups. `setmaxnreg` moves them: 24 for a producer thread, 240 for a consumer thread. (With `consumers=1`
+a thread has as many as it can use from the start, and none move.)
 
-A schedule says what is computed, not by whom: one loop over slabs becomes two, in different warpgroups. The
-pass `warp_roles` does that; the schedule annotates the loop, and has the number of the slab as the first
-index of the operands in shared memory.
+A schedule says what is computed, not by whom: one loop over K tiles becomes two, in different warpgroups. The
+pass `warp_specialization` does that. The schedule annotates the loop, and has the number of the K tile as the
+first index of the operands in shared memory.
 
 Configurations "256x256", where a warpgroup multiplies 128 rows, and "192x256", with three of them, are for
 sums in float16: these take half the registers, and more rows share what is read of B.
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, roles, tile_choice
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -46,21 +46,21 @@ class Config(hopper.Ring):
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
-    return roles.reason_against_roles(gemm, config)
+    return specialization.reason_against_specialization(gemm, config)
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.checked(refuses(gemm, config))
+    hopper.check(refuses(gemm, config))
     grid, maps = hopper.grid_of(gemm, config), hopper.maps_of(gemm, config)
-    return Launch(grid, roles.block_of(config), config.ring_bytes, maps=maps)
+    return Launch(grid, specialization.block_of(config), config.ring_bytes, maps=maps)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.over_tiles(gemm, config, name, boxes=True)
+    return hopper.tiled_gemm(gemm, config, name, boxes=True)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    tiles = roles.share_by_roles(sch, gemm, config)
+    tiles = specialization.specialize_warps(sch, gemm, config)
     hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
 
@@ -77,7 +77,7 @@ CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
 RUNG = Rung(
     family="hgemm",
     name="warp_specialized",
-    summary="a warpgroup copies and others multiply, at their own pace; registers move between them",
+    summary="a producer warpgroup copies, consumers multiply, at their own pace; registers move between them",
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
@@ -91,7 +91,7 @@ RUNG = Rung(
     warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("warp_roles", "tensor_maps"),
+    passes=("warp_specialization", "tensor_maps"),
 )
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ to the stores of a copy that is annotated. What reads it is now the hardware, to
 Tensor cores see shared memory past the caches of threads: a fence stands between what threads have stored
 and the products (`fence_async_proxy`).
 
-This rung has one slab of each operand, 64 deep, and all wait for all: copy, barrier, multiply, wait, barrier.
-What is new in the schedule: sums of scope "warp" with a layout that says which thread holds what
-(`transform_layout`), one intrinsic for the products of a slab.
+This rung has one K tile of each operand, 64 deep, and all wait for all: copy, barrier, multiply, wait,
+barrier. What is new in the schedule: sums of scope "warp" with a layout that says which thread holds what
+(`transform_layout`), one intrinsic for the products of a K tile.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Config(hopper.Tiling):
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
-    return hopper.reason_against(gemm, config, config.slab_bytes)
+    return hopper.reason_against(gemm, config, config.stage_bytes)
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.checked(refuses(gemm, config))
-    return Launch(hopper.grid_of(gemm, config), (hopper.WARPGROUP, config.consumers, 1), config.slab_bytes)
+    hopper.check(refuses(gemm, config))
+    return Launch(hopper.grid_of(gemm, config), (hopper.WARPGROUP, config.consumers, 1), config.stage_bytes)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.over_tiles(gemm, config, name)
+    return hopper.tiled_gemm(gemm, config, name)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:

@@ -1,18 +1,19 @@
-"""Copies with cp.async into a ring of slots, and a group of products always in flight.
+"""A multistage pipeline of cp.async, and a group of products always in flight.
 
-In `wgmma` tensor cores rest while slabs are copied. Here copies are some slabs ahead, as in the rungs before
-Hopper's. And products no longer wait for themselves: the group of a slab is awaited in the next turn, so that
-the next group is started before this one is done. Then tensor cores do not rest between slabs either.
+In `wgmma` tensor cores rest while K tiles are copied. Here copies run some K tiles ahead, as in the rungs
+before Hopper's. And products no longer wait for themselves: the group of a K tile is awaited in the next
+iteration, so that the next group starts before this one is done. So tensor cores do not rest between K tiles
+either.
 
-It is said by the pipeline's stages. An intrinsic of three statements stands for a slab's products: operands
-are there; the products; they are done. The last of them is a stage behind the others. A turn is then: wait
-for the oldest copies, barrier, fence; copies of a later slab; wait for the products of the slab before;
-start those of this one. With copies `stages - 2` slabs ahead, that many slots are being filled, one is
-multiplied, and one was a turn ago: its products are only now known to be done.
+The schedule says so by the stages of TVM's software pipeline. The intrinsic for the products of a K tile has
+three statements: wait for the operands; start the products; wait for the products. The last of them is one
+stage behind the others. An iteration is then: wait for the oldest copies, barrier, fence; copies of a later K
+tile; wait for the products of the K tile before; start those of this one. Copies run `stages - 2` K tiles
+ahead. Of the stages in shared memory that many are being filled, one is multiplied, and the products of one,
+started an iteration ago, are only now known to be done.
 
-Rows that do not start on 16 bytes are copied element by element, as cp.async cannot: those copies are not
-asynchronous, but take their place in the ring. The rungs after this one refuse such matrices, but for
-`repacked`.
+Rows that do not start on 16 bytes are copied element by element, which cp.async cannot do: these copies are
+synchronous, but have the same place in the pipeline. Later rungs refuse such matrices, except `repacked`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(hopper.Ring):
-    """As Ring, with at least 3 slots."""
+    """As Ring, with at least 3 stages."""
 
     bm: int = 128
     bn: int = 256
@@ -43,13 +44,13 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.checked(refuses(gemm, config))
+    hopper.check(refuses(gemm, config))
     block = hopper.WARPGROUP, config.consumers, 1
     return Launch(hopper.grid_of(gemm, config), block, config.ring_bytes)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.over_tiles(gemm, config, name)
+    return hopper.tiled_gemm(gemm, config, name)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
@@ -72,7 +73,7 @@ CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
 RUNG = Rung(
     family="hgemm",
     name="wgmma_async",
-    summary="cp.async into a ring of slots, and a group of products always in flight",
+    summary="a multistage cp.async pipeline, and a group of products always in flight",
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,

@@ -6,7 +6,7 @@ way. So there are two tiles of A and of B in shared memory now, and while one is
 copied. In TensorIR this is software pipelining: the copies are stage 0, asynchronous, and the mma stage 1.
 Look for the copy of tile k + 1, `wait_group 1`, and two barriers per tile: before the copy all must be
 done with the tile whose place it takes, after the wait all must see what the others have copied. The copies
-ask the L2 cache to fetch whole lines, see passes/whole_lines.py. It is CP_ASYNC_CG of "Optimizing
+ask the L2 cache to fetch whole lines, see passes/l2_prefetch.py. It is CP_ASYNC_CG of "Optimizing
 Half-Precision GEMM with Tensor Cores" (article 001), "Instructions".
 
 The price of padding is higher here than for stores: a copy of 32 lanes takes 15 wavefronts, where 4 would do.
@@ -82,7 +82,7 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config=steps.ASYNC,
-    passes=("unroll_drain", "whole_lines"),
+    passes=("unroll_drain", "l2_prefetch"),
 )
 
 if __name__ == "__main__":

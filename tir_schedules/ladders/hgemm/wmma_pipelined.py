@@ -78,7 +78,7 @@ RUNG = Rung(
     launch=launch,
     min_arch=80,
     pass_config=steps.ASYNC,
-    passes=("unroll_drain", "copies_before_barriers", "whole_lines"),
+    passes=("unroll_drain", "copies_before_barriers", "l2_prefetch"),
 )
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 There are two sets of fragments: while the tensor cores multiply one, the other is loaded for the next 16 of
 K, the first ones of a tile while the last ones of the tile before are multiplied. Two loops are pipelined,
-the one over k steps within the one over tiles. The order of a turn is that of "Optimizing Half-Precision GEMM
-with Tensor Cores" (article 001), "Three-level pipeline": second fragments of the tile, first mma, copy of the
-tile two ahead, wait, barrier, first fragments of the next tile, last mma. So is that of the drain: it waits
-for the last tile when the one before is half multiplied. Look for fragment arrays of 8, of which 0 to 3 and 4
-to 7 take turns.
+the one over k steps within the one over tiles. The order of an iteration is that of "Optimizing
+Half-Precision GEMM with Tensor Cores" (article 001), "Three-level pipeline": second fragments of the tile,
+first mma, copy of the tile two ahead, wait, barrier, first fragments of the next tile, last mma. So is that
+of the drain: it waits for the last tile when the one before is half multiplied. Look for fragment arrays of
+8, of which 0 to 3 and 4 to 7 take turns.
 
 InjectSoftwarePipeline offers no order that is both right and this one: see passes/copies_after_compute.py.
 It finds a tile's stage by a division, for every address anew. Here the loop is unrolled by the number of
@@ -78,11 +78,11 @@ RUNG = Rung(
     pass_config=steps.ASYNC,
     passes=(
         "copies_after_compute",
-        "late_waits",
+        "sink_waits",
         "unroll_stages",
         "unroll_drain",
         "copies_before_barriers",
-        "whole_lines",
+        "l2_prefetch",
     ),
 )
 

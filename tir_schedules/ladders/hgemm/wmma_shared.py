@@ -1,10 +1,10 @@
 """Block tiles in shared memory.
 
-Eight warps compute 256x128 of C together, 64x64 each, in 16 fragments. At the head of each turn of the loop
-over K all threads copy a tile of A and one of B, 16 bytes at a time; from there each warp loads 4 + 4
-fragments for 16 mma. Look for `load_matrix_sync` with the row length of the tile, 32: rows of 64 bytes
-put every second row into the same banks, and a fragment takes 4 times the wavefronts it needs: "Why does
-padding resolve bank conflicts?" (article 004), the section without padding. The tile is that of "Optimizing
+Eight warps compute 256x128 of C together, 64x64 each, in 16 fragments. At the head of each iteration of the
+loop over K all threads copy a tile of A and one of B, 16 bytes at a time; from there each warp loads 4 + 4
+fragments for 16 mma. Look for `load_matrix_sync` with the row length of the tile, 32: rows of 64 bytes put
+every second row into the same banks, and a fragment takes 4 times the wavefronts it needs: "Why does padding
+resolve bank conflicts?" (article 004), the section without padding. The tile is that of "Optimizing
 Half-Precision GEMM with Tensor Cores" (article 001), "Block Tile" and "Warp Tile".
 
 On a ragged shape C goes through shared memory, too: `store_matrix_sync` cannot leave out what lies beyond the

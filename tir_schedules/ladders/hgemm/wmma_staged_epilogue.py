@@ -77,11 +77,11 @@ RUNG = Rung(
     pass_config=steps.ASYNC,
     passes=(
         "copies_after_compute",
-        "late_waits",
+        "sink_waits",
         "unroll_stages",
         "unroll_drain",
         "copies_before_barriers",
-        "whole_lines",
+        "l2_prefetch",
     ),
 )
 

@@ -91,14 +91,14 @@ RUNG = Rung(
     min_arch=80,
     pass_config=steps.ASYNC,
     passes=(
-        "partial_group",
-        "serpentine",
+        "threadblock_swizzle",
+        "serpentine_grid",
         "copies_after_compute",
-        "late_waits",
+        "sink_waits",
         "unroll_stages",
         "unroll_drain",
         "copies_before_barriers",
-        "whole_lines",
+        "l2_prefetch",
     ),
 )
 

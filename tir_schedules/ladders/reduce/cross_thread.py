@@ -34,9 +34,9 @@ def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
 
 
 def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
-    partial, turn, _ = sum_per_thread(sch, config.block, 1)
-    sch.unroll(turn)
-    sch.decompose_reduction(partial, turn)
+    partial, iteration, _ = sum_per_thread(sch, config.block, 1)
+    sch.unroll(iteration)
+    sch.decompose_reduction(partial, iteration)
 
 
 def sum_per_thread(
@@ -45,10 +45,10 @@ def sum_per_thread(
     """Sums of `width` per thread in registers, then the cross-thread reduction; blocks and threads bound.
 
     name: of the block with the sum. axis: what its blocks are bound to. Returns the block of the per-thread
-    sums and its loops over turns and over the `width`.
+    sums and its loops over iterations and over the `width`.
     """
-    loop_b, turn, i = sch.get_loops(sch.get_sblock(name))
-    sch.reorder(loop_b, i, turn)
+    loop_b, iteration, i = sch.get_loops(sch.get_sblock(name))
+    sch.reorder(loop_b, i, iteration)
     partial = sch.rfactor(i, 0)
     total = sch.get_sblock(name)
     loop_b, i = sch.get_loops(total)
@@ -58,9 +58,9 @@ def sum_per_thread(
     sch.compute_at(partial, thread, preserve_unit_loops=True)
     sch.set_scope(partial, 0, "local")
     loops = sch.get_loops(partial)
-    elements, turn = loops[-3], loops[-1]
-    sch.reorder(turn, elements)
-    return partial, turn, elements
+    elements, iteration = loops[-3], loops[-1]
+    sch.reorder(iteration, elements)
+    return partial, iteration, elements
 
 
 RUNG = Rung(

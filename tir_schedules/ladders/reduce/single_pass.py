@@ -74,26 +74,28 @@ def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
     chunk = threads * width(reduction)
     if blocks == 1:
         return reduction.partial_sums(name, 1, chunk)
-    turns, last_turns = ceil_div(n, blocks * chunk), ceil_div(blocks, threads)
+    iterations, last_iterations = ceil_div(n, blocks * chunk), ceil_div(blocks, threads)
 
     @T.prim_func(s_tir=True)
     def reduce(X: T.Buffer((n,), dtype), Y: T.Buffer((1,), dtype)):
         T.func_attr({"global_symbol": name, "tirx.noalias": True})
         P = T.sblock_alloc_buffer((blocks,), dtype)
-        for b, turn, i in T.grid(blocks, turns, chunk):
+        for b, iteration, i in T.grid(blocks, iterations, chunk):
             with T.sblock("part"):
-                vb, vturn, vi = T.axis.remap("SRR", [b, turn, i])
+                vb, vt, vi = T.axis.remap("SRR", [b, iteration, i])
                 with T.init():
                     P[vb] = zero
                 P[vb] = P[vb] + T.if_then_else(
-                    (vturn * blocks + vb) * chunk + vi < n, X[(vturn * blocks + vb) * chunk + vi], zero
+                    (vt * blocks + vb) * chunk + vi < n,
+                    X[(vt * blocks + vb) * chunk + vi],
+                    zero,
                 )
-        for b, turn, i in T.grid(1, last_turns, threads):
+        for b, iteration, i in T.grid(1, last_iterations, threads):
             with T.sblock("sum"):
-                vb, vturn, vi = T.axis.remap("SRR", [b, turn, i])
+                vb, vt, vi = T.axis.remap("SRR", [b, iteration, i])
                 with T.init():
                     Y[vb] = zero
-                Y[vb] = Y[vb] + T.if_then_else(vturn * threads + vi < blocks, P[vturn * threads + vi], zero)
+                Y[vb] = Y[vb] + T.if_then_else(vt * threads + vi < blocks, P[vt * threads + vi], zero)
 
     return reduce
 
@@ -102,8 +104,8 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     blocks = launch(reduction, config).grid[1]
     vectorized.sum_shares(sch, reduction, config, "part" if blocks > 1 else "sum", "blockIdx.y")
     if blocks > 1:
-        partial, turn, _ = sum_per_thread(sch, config.block, 1, "sum", "blockIdx.y")
-        sch.decompose_reduction(partial, turn)
+        partial, iteration, _ = sum_per_thread(sch, config.block, 1, "sum", "blockIdx.y")
+        sch.decompose_reduction(partial, iteration)
         sch.annotate(sch.get_loops(sch.get_sblock("part"))[0], LAST_BLOCK, config.fenced)
 
 

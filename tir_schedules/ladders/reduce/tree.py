@@ -22,7 +22,7 @@ Pairing = Callable[[Schedule, Loop, int], Loop]
 these."""
 Placing = Callable[[Schedule, Block, int, int], Loop]
 """Which thread makes a partial sum: of the block of a level and its number, and the threads of a block, the
-loop over threads. It is the third; the second has one turn."""
+loop over threads. It is the third; the second has one iteration."""
 
 
 def halves(sch: Schedule, elements: Loop, sums: int) -> Loop:

@@ -1,11 +1,11 @@
 """16-byte loads, several in flight per thread.
 
 The schedule of `cross_thread` with four sums per thread that are loaded and added as one int4 or float4. The
-blocks stride over the array together, and the loop over turns is unrolled by `unroll` to have that many loads
-under way: the kernel waits for memory and for nothing else. Beyond article 002 ("Unrolling the Warp"). The
-configuration `resident` has no more blocks than the GPU holds at once, which then take many turns; on an H200
-that is slower for very long arrays. 16-byte loads need a length that is a multiple of 4; another is summed in
-single elements.
+blocks stride over the array together, and the loop over iterations is unrolled by `unroll` to have that many
+loads under way: the kernel waits for memory and for nothing else. Beyond article 002 ("Unrolling the Warp").
+The configuration `resident` has no more blocks than the GPU holds at once, which then take many turns; on an
+H200 that is slower for very long arrays. 16-byte loads need a length that is a multiple of 4; another is
+summed in single elements.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RESIDENT = Config(unroll=4, most_blocks=8 * 132)
 
 
 def blocks_needed(reduction: Reduction, config: Config) -> int:
-    """The grid where nothing limits it: as many blocks as have work for one turn."""
+    """The grid where nothing limits it: as many blocks as have work for one iteration."""
     return ceil_div(reduction.n, config.block * VECTOR * config.unroll)
 
 
@@ -61,12 +61,12 @@ def sum_shares(
     sch: Schedule, reduction: Reduction, config: Config, name: str = "sum", axis: str = "blockIdx.x"
 ) -> None:
     """Each block's sum of its share. name, axis: as of `sum_per_thread`."""
-    partial, turn, elements = sum_per_thread(sch, config.block, width(reduction), name, axis)
-    turn, inner = sch.split(turn, [None, config.unroll])
+    partial, iteration, elements = sum_per_thread(sch, config.block, width(reduction), name, axis)
+    iteration, inner = sch.split(iteration, [None, config.unroll])
     sch.unroll(inner)
     if width(reduction) > 1:
         sch.vectorize(elements)
-    sch.decompose_reduction(partial, turn)
+    sch.decompose_reduction(partial, iteration)
 
 
 RUNG = Rung(

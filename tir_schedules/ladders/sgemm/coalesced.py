@@ -4,8 +4,8 @@ The schedule of `naive` with threadIdx.x and threadIdx.y exchanged. A warp now r
 writes 32 neighbours of C, four full sectors each, and one element of A for all: article 003 ("choiBLAMS"),
 kernel 2.
 
-Eight turns of the loop over k are written out. nvcc by itself takes sixteen, and reads for all of them at
-once, more than the L1 cache holds for all warps of an SM: on an H200 that takes a tenth longer at 4096.
+Eight iterations of the loop over k are written out. nvcc by itself takes sixteen, and reads for all of them
+at once, more than the L1 cache holds for all warps of an SM: on an H200 that takes a tenth longer at 4096.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class Plan:
 
     by_rows: whether an element of C is a row of the matrix times the vector. width: elements of a load.
     lanes: threads that share a row. values: sums of a thread. ahead: loads under way for each row of a
-    thread, or for its columns. sums: of a block. tiles, parts: blocks along C and along K. turns: of the loop
-    over K.
+    thread, or for its columns. sums: of a block. tiles, parts: blocks along C and along K. iterations: of the
+    loop over K.
     """
 
     by_rows: bool
@@ -83,11 +83,11 @@ class Plan:
     sums: int
     tiles: int
     parts: int
-    turns: int
+    iterations: int
 
     @property
     def step(self) -> int:
-        """Extent along K of a turn of a block."""
+        """Extent along K of an iteration of a block."""
         return self.ahead * (self.lanes * self.width if self.by_rows else self.block // self.lanes)
 
     @property
@@ -144,9 +144,9 @@ def plan_of(gemm: Gemm, config: Config) -> Plan:
     sums = block // lanes * values if rows else lanes * width
     alone = Plan(rows, block, width, lanes, values, ahead, sums, tiles(lanes), 1, 0)
     wanted = max(1, BLOCKS // alone.tiles) if lanes == block or not rows else 1
-    turns = ceil_div(gemm.k, alone.step * wanted)
-    parts = ceil_div(gemm.k, alone.step * turns)
-    return Plan(rows, block, width, lanes, values, ahead, sums, alone.tiles, parts, turns)
+    iterations = ceil_div(gemm.k, alone.step * wanted)
+    parts = ceil_div(gemm.k, alone.step * iterations)
+    return Plan(rows, block, width, lanes, values, ahead, sums, alone.tiles, parts, iterations)
 
 
 def refuses(gemm: Gemm, config: Config) -> str:
@@ -175,8 +175,8 @@ def launch(gemm: Gemm, config: Config) -> Launch:
 
 
 def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
-    """Blocks "zero", "vector", "matrix" and "add" in a loop over turns, "fold", "leave", "total"; and where
-    there are parts of K "hand_on", "rest", "fold_rest", "leave_rest" and "total_rest"."""
+    """Blocks "zero", "vector", "matrix" and "add" in a loop over iterations, "fold", "leave", "total"; and
+    where there are parts of K "hand_on", "rest", "fold_rest", "leave_rest" and "total_rest"."""
     from tvm.script import tirx as T
     from tvm.tirx import FloatImm
 
@@ -187,7 +187,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     operands, wide, result = gemm.dtype, getattr(gemm, "accumulate", "float32"), gemm.result
     a_shape, b_shape, of_a = gemm.stored["A"], gemm.stored["B"], gemm.n == 1
     V, U, W, lanes, rows = plan.values, plan.ahead, plan.width, plan.lanes, plan.by_rows
-    tiles, parts, turns, S = plan.tiles, plan.parts, plan.turns, plan.sums
+    tiles, parts, iterations, S = plan.tiles, plan.parts, plan.iterations, plan.sums
     block, warps, groups, elements = plan.block, plan.block // WARP, plan.groups, M * N
     across = block // lanes
     first, last = plan.folded
@@ -206,9 +206,9 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
         column = gemm.n == 1 and not getattr(gemm, "transposed", False)
         return B[k, 0] if column else (B if of_a else A)[0, k]
 
-    def at(part: Any, turn: Any, u: Any, ty: Any, tx: Any, w: Any) -> Any:
+    def at(part: Any, iteration: Any, u: Any, ty: Any, tx: Any, w: Any) -> Any:
         """k of a load."""
-        load = (part * turns + turn) * U + u
+        load = (part * iterations + iteration) * U + u
         return (load * lanes + tx) * W + w if rows else load * across + ty
 
     def line(tile: Any, ty: Any, tx: Any, v: Any) -> Any:
@@ -230,15 +230,15 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
 
     @T.macro
     def read(A, B, xs, vs, sums, part, tile, ty, tx):
-        for turn in T.serial(turns):
+        for iteration in T.serial(iterations):
             for u, w in T.grid(U, W if rows else 1):
                 with T.sblock("vector"):
-                    k = T.meta_var(at(part, turn, u, ty, tx, w))
+                    k = T.meta_var(at(part, iteration, u, ty, tx, w))
                     vs[u, w] = T.if_then_else(k < K, of_vector(A, B, k), nothing)
             for v, u, w in T.grid(*vectors):
                 with T.sblock("matrix"):
                     element = T.meta_var(line(tile, ty, tx, v if rows else w))
-                    xs[v, u, w] = of_matrix(A, B, element, at(part, turn, u, ty, tx, w))
+                    xs[v, u, w] = of_matrix(A, B, element, at(part, iteration, u, ty, tx, w))
             for v, u, w in T.grid(*vectors):
                 with T.sblock("add"):
                     s = T.meta_var(v if rows else w)
@@ -331,7 +331,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
-    """16-byte loads, all of a turn before the first sum; what is in registers needs unrolled loops."""
+    """16-byte loads, all of an iteration before the first sum; what is in registers needs unrolled loops."""
     for name in ("vector", "matrix"):
         sch.vectorize(sch.get_loops(sch.get_sblock(name))[-1])
     unroll(sch, sch.get_loops(sch.get_sblock("vector"))[-2:-1])

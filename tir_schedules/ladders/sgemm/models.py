@@ -41,10 +41,10 @@ def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
 
 def unsplit(gemm: Gemm, rung: Rung) -> shapes.Estimate:
     """Of `multistage`, whose kernel `split_k` has for one part."""
-    return in_one_part(gemm, rung, **vars(rung.config))
+    return one_part_estimate(gemm, rung, **vars(rung.config))
 
 
-def in_one_part(gemm: Gemm, rung: Rung, **fields: int) -> shapes.Estimate:
+def one_part_estimate(gemm: Gemm, rung: Rung, **fields: int) -> shapes.Estimate:
     """Of `split_k` with these fields."""
     return shapes.estimate(gemm, replace(rung, config=split_k.Config(**fields, splits=1)))
 
@@ -79,14 +79,14 @@ class Streamed:
         return f"{self.shares.tiles} tiles, {programs} of them: {self.microseconds:.1f} us"
 
 
-def streamed(gemm: Gemm, rung: Rung) -> Waves | shapes.Estimate | Streamed:
+def stream_k_estimate(gemm: Gemm, rung: Rung) -> Waves | shapes.Estimate | Streamed:
     """Of `stream_k`, which is `serpentine`, or `split_k` in one part, where nothing is shared."""
     shares, tile = stream_k.Shares.of(gemm, rung.config), rung.config.bm * rung.config.bn
     if not shares.streamed and stream_k.writes_in_rows(gemm, rung.config):
         tiles = {
             name: value for name, value in vars(rung.config).items() if name not in ("programs", "worth")
         }
-        return in_one_part(gemm, rung, **tiles, asynchronous=0)
+        return one_part_estimate(gemm, rung, **tiles, asynchronous=0)
     if not shares.streamed:
         return SERPENTINE(gemm, rung)
     for_an_sm, others = shares.tiles / SMS, max(0.0, shares.programs / shares.tiles - 1)
@@ -101,7 +101,7 @@ MODELS = {
     "gemv": matrix_times_vector,
     "multistage": unsplit,
     "serpentine": SERPENTINE,
-    "stream_k": streamed,
+    "stream_k": stream_k_estimate,
     "pipelined": quads(210, 0.2),
     "lane_quads": quads(184, 0.6),
     "warp_tiling": quads(142, 2),

@@ -131,8 +131,8 @@ RUNG = Rung(
     min_arch=80,
     pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
     passes=(
-        "wrapped_edges",
-        "last_turn",
+        "wrap_edge_tiles",
+        "loop_peeling",
         "copies_after_compute",
         "unroll_stages",
         "unroll_drain",

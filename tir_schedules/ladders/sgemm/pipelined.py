@@ -1,13 +1,13 @@
 """Double buffering through registers, one barrier per tile.
 
-There are two tiles of A and of B in shared memory, one more in registers, and two sets of fragments. A turn
-of the loop over tiles multiplies one tile, stores the next from registers into the other stage of shared
-memory, reads the one after it from global memory into these registers, and passes one barrier. The reads have
-the whole next multiplication to arrive. Within a multiplication, fragments of the next k are read while those
-of this one are multiplied, the first of the next tile with the last FMA of this.
+There are two tiles of A and of B in shared memory, one more in registers, and two sets of fragments. An
+iteration of the loop over tiles multiplies one tile, stores the next from registers into the other stage of
+shared memory, reads the one after it from global memory into these registers, and passes one barrier. The
+reads have the whole next multiplication to arrive. Within a multiplication, fragments of the next k are read
+while those of this one are multiplied, the first of the next tile with the last FMA of this.
 
 Two loops are pipelined, one in the other. TVM's ManifestSharedMemoryLocalStage splits each copy at the
-registers, and InjectSoftwarePipeline orders the parts; passes/one_barrier.py leaves a single
+registers, and InjectSoftwarePipeline orders the parts; passes/barrier_elimination.py leaves a single
 `__syncthreads()`. The place of the reads of global memory matters: at the head of the loop, where one would
 write them, nvcc moves them down among the FMA to save registers; before the barrier, which they cannot
 cross, they stay early. On an H200 that is worth 3 %.
@@ -72,11 +72,11 @@ def double_buffered(
     padding: int,
     staged: Staged | None = None,
     in_rows: bool = False,
-    slab: int = 0,
+    k_multiple: int = 0,
 ) -> Parts:
     """The whole schedule; returns the blocks and loops of the multiplication. padding: as of Config. staged,
-    slab: see `split_up`. in_rows: C goes through shared memory, see `write_in_rows`."""
-    parts = split_up(sch, config, quads=True, order=ORDER, staged=staged, slab=slab)
+    k_multiple: see `split_up`. in_rows: C goes through shared memory, see `write_in_rows`."""
+    parts = split_up(sch, config, quads=True, order=ORDER, staged=staged, k_multiple=k_multiple)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
     wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
     pad_rows(sch, config, parts, padding)
@@ -92,7 +92,7 @@ def double_buffered(
     read_a, store_a, read_b, store_b, first, compute, last = 0, 1, 0, 1, 1, 2, 2
     stage = [read_a, store_a, read_b, store_b, first, compute, last]
     pipeline(sch, parts.k_tile, stage, order=[3, 1, 4, 2, 5, 0, 6])
-    if not slab:
+    if not k_multiple:
         part_last_tile(sch, gemm, parts.k_tile, config.bk)
     return parts
 
@@ -110,7 +110,7 @@ RUNG = Rung(
     shapes=FLOAT4_SHAPES,
     schedule=schedule,
     launch=launch,
-    passes=("shifted_edges", "wrapped_edges", "guards_outside", "last_turn", "one_barrier"),
+    passes=("shift_edge_tiles", "wrap_edge_tiles", "loop_unswitching", "loop_peeling", "barrier_elimination"),
 )
 
 if __name__ == "__main__":

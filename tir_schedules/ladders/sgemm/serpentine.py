@@ -12,7 +12,7 @@ index of the rows, such as `ax3 ^ ((ax7 & 1) * 3)`. In SASS 137 of 1024 FMA are 
 registers, most of them behind a read of shared memory: any other instruction ends the reuse. On an H200 it is
 2 % faster.
 
-Where all four loops turn, 104 are left, but nvcc reads some fragments right before the FMA that need them,
+Where all four loops reverse, 104 are left, but nvcc reads some fragments right before the FMA that need them,
 and it is 1 % slower than `pipelined`. `tir-schedules inspect sgemm/serpentine --arch sm_90` shows both, by a
 model of the ports of the registers.
 
@@ -29,20 +29,20 @@ from dataclasses import replace
 from tir_schedules.ladders.sgemm import pipelined
 from tir_schedules.ladders.sgemm.warp_tiles import Parts, WarpTiling
 from tir_schedules.model.rung import run_as_script
-from tir_schedules.tir.passes import TURNS
+from tir_schedules.tir.passes import SERPENTINE_LOOPS
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: pipelined.Config) -> None:
-    turn_rows(sch, config, pipelined.double_buffered(sch, gemm, config, config.padding))
+    reverse_rows(sch, config, pipelined.double_buffered(sch, gemm, config, config.padding))
 
 
-def turn_rows(sch: Schedule, config: WarpTiling, parts: Parts) -> None:
+def reverse_rows(sch: Schedule, config: WarpTiling, parts: Parts) -> None:
     """Rows of the thread tile go up in every second column."""
     rows = parts.fmas[-2:] if config.wmiter > 1 else parts.fmas[-1:]
     for place, loop in enumerate(rows, 1):
-        sch.annotate(loop, TURNS, place)
+        sch.annotate(loop, SERPENTINE_LOOPS, place)
 
 
 RUNG = replace(
@@ -50,7 +50,7 @@ RUNG = replace(
     name="serpentine",
     summary="a thread's FMA go down one column and up the next: each finds a factor still at hand",
     schedule=schedule,
-    passes=(*pipelined.RUNG.passes, "turning_products"),
+    passes=(*pipelined.RUNG.passes, "serpentine_loops"),
 )
 
 if __name__ == "__main__":

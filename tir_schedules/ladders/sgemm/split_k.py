@@ -27,12 +27,12 @@ edges padded; from there on the schedule is that of `multistage`.
 Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile.
 
 Rows of a number of floats that is no multiple of 4 start anywhere, and are read float by float. Tiles that
-come through registers then end with C, see the pass `shifted_edges`. C goes through shared memory: a lane's
-four neighbours can only be written one by one, and each such store of a warp would touch eight rows, for 4 of
-their floats; now it writes 32 neighbours of a row, where the tile is not too large. On an H200 that is worth
-1 % at 4093, 4 % at 2047 and 14 % at 1023, where K is short. What is left of the loss, 8 % at 4093 beside
-`serpentine` at 4096, are loads four times as many. Two other ways we tried: copies of A and B to whole tiles
-before the launch were slower, and cp.async of single floats meets in banks.
+come through registers then end with C, see the pass `shift_edge_tiles`. C goes through shared memory: a
+lane's four neighbours can only be written one by one, and each such store of a warp would touch eight rows,
+for 4 of their floats; now it writes 32 neighbours of a row, where the tile is not too large. On an H200 that
+is worth 1 % at 4093, 4 % at 2047 and 14 % at 1023, where K is short. What is left of the loss, 8 % at 4093
+beside `serpentine` at 4096, are loads four times as many. Two other ways we tried: copies of A and B to whole
+tiles before the launch were slower, and cp.async of single floats meets in banks.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -150,7 +150,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
         multistage.overlapped(sch, gemm, config, staged, in_rows, pitch_of(gemm, parts_of(gemm, config)))
     else:
         parts = pipelined.double_buffered(sch, gemm, config, config.padding, staged, in_rows)
-        serpentine.turn_rows(sch, config, parts)
+        serpentine.reverse_rows(sch, config, parts)
 
 
 CONFIGS = {
@@ -188,11 +188,11 @@ RUNG = Rung(
     pass_config=multistage.RUNG.pass_config,
     passes=(
         *multistage.RUNG.passes,
-        "shifted_edges",
-        "guards_outside",
-        "turning_products",
-        "one_barrier",
-        "early_launch",
+        "shift_edge_tiles",
+        "loop_unswitching",
+        "serpentine_loops",
+        "barrier_elimination",
+        "dependent_launch",
     ),
 )
 

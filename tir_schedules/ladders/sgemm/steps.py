@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from tir_schedules.model.launch import Launch, ceil_div
-from tir_schedules.tir.passes import GUARDS_OUTSIDE, LAST_TURN, SHIFTED, WRAPPED
+from tir_schedules.tir.passes import LOOP_PEELING, LOOP_UNSWITCHING, SHIFT_EDGE_TILES, WRAP_EDGE_TILES
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, stage_operands
 from tir_schedules.workloads.gemm import Gemm
 
@@ -86,39 +86,39 @@ def share_vectors(
 
 def wrap_edges(sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], tile: tuple[int, int]) -> None:
     """Beyond the last row of A, and the last column of B, copies start again at the first: see the pass
-    `wrapped_edges`. What they add is in elements of C that are not written.
+    `wrap_edge_tiles`. What they add is in elements of C that are not written.
 
     tile: block tile (M, N). A matrix less than half as large as its tile keeps its guards.
     """
     extents, widths = (gemm.m, gemm.n), (1, vector_width(gemm.n))
     for dimension, (copy, extent, part, width) in enumerate(zip(copies, extents, tile, widths)):
         if ceil_div(extent, part) * part <= 2 * extent:
-            sch.annotate(copy, WRAPPED, [dimension, width])
+            sch.annotate(copy, WRAP_EDGE_TILES, [dimension, width])
 
 
 def shift_edges(
     sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], result: Block, tile: tuple[int, int]
 ) -> None:
     """The last rows and columns of tiles end with C, where it is no smaller than a tile: see the pass
-    `shifted_edges`. What is asked of rows of C is asked before its columns.
+    `shift_edge_tiles`. What is asked of rows of C is asked before its columns.
 
     tile: block tile (M, N). result: the copy of C to global memory.
     """
     extents = zip((-2, -1), (gemm.m, gemm.n), tile)
     ragged = [(axis, part, extent) for axis, extent, part in extents if part < extent and extent % part]
     for three in ragged:
-        sch.annotate(copies[three[0]], SHIFTED, [*three])
+        sch.annotate(copies[three[0]], SHIFT_EDGE_TILES, [*three])
     if ragged:
-        sch.annotate(result, SHIFTED, [number for three in ragged for number in three])
+        sch.annotate(result, SHIFT_EDGE_TILES, [number for three in ragged for number in three])
     for loop in sch.get_loops(result):
         if getattr(sch.get(loop), "thread_binding") is None:
-            sch.annotate(loop, GUARDS_OUTSIDE, 1)
+            sch.annotate(loop, LOOP_UNSWITCHING, 1)
 
 
 def part_last_tile(sch: Schedule, gemm: Gemm, k_tile: Loop, depth: int) -> None:
-    """Where K is no multiple of `depth`, the guards of the last tile stand in a turn of their own."""
+    """Where K is no multiple of `depth`, the guards of the last tile stand in an iteration of their own."""
     if gemm.k % depth:
-        sch.annotate(k_tile, LAST_TURN, 1)
+        sch.annotate(k_tile, LOOP_PEELING, 1)
 
 
 def vectorize_last(sch: Schedule, block: Block, width: int) -> None:

@@ -1,14 +1,14 @@
-"""The copy engine (TMA) brings slabs as boxes, and threads turn those of A in shared memory.
+"""TMA copies K tiles as boxes, and threads transpose those of A in shared memory.
 
-One thread starts two copies for a slab of 32 along K, a box of A and one of B. No other computes an address
+One thread starts two copies for a K tile of 32 along K, a box of A and one of B. No other computes an address
 in them, asks whether that is inside, or holds what is copied: boxes beyond the matrices are zeros. A barrier
-in shared memory (mbarrier) counts the bytes, for each slot of a ring. Neither the kernel's parameters nor
-copies that run ahead are for primitives to say: see the passes `tensor_maps` and `boxes_ahead`.
+in shared memory (mbarrier) counts the bytes, for each stage of a ring. Neither the kernel's parameters nor
+copies that run ahead are for primitives to say: see the passes `tensor_maps` and `tma_prefetch`.
 
-The copy engine does not transpose, and fragments of one k are columns of A. So all threads turn the slab,
-which has rows of 128 bytes under the swizzle, before it is multiplied: no access of theirs meets in a bank.
-Then they meet, and the slot of the slab before is free: one barrier for 32 k, where `serpentine` has four.
-Reading four k of a row of A in a float4 would save that. But then all factors from A of one k stand in
+The copy engine does not transpose, and fragments of one k are columns of A. So all threads transpose the K
+tile, which has rows of 128 bytes under the swizzle, before it is multiplied: no access of theirs meets in a
+bank. Then they meet, and the stage of the K tile before is free: one barrier for 32 k, where `serpentine` has
+four. Reading four k of a row of A in a float4 would save that. But then all factors from A of one k stand in
 registers of one bank, those of the next k in the other: nvcc moves sums about and scatters the order of the
 FMA, and the rate was 49.3 TFLOPS at 4096.
 
@@ -17,14 +17,16 @@ than `serpentine`, which has 53.0, 53.9 and 54.1. The model of `inspect` promise
 82: there are fewer other instructions, and fewer FMA that read three registers. What it does not see is where
 loads of shared memory stand, and what an instruction cache holds:
 
-- The loop over k is unrolled by eight. By 32 it had 45.9, 50.6 and 51.7; with two slabs in a turn, 128 KiB
+- The loop over k is unrolled by eight. By 32 it had 45.9, 50.6 and 51.7; with two K tiles in an iteration,
+128 KiB
   of instructions, 24.5 at 4096; by two 50.2, 50.8 and 51.1. Tiles of 64x128 have a quarter of the FMA for
   each k, and are unrolled by 32: by eight they had 37.2 at 1024, by 32 in another run 40.6.
-- The last slab stands behind the loop. With a condition in the loop in its place, across which nvcc moves no
+- The last K tile stands behind the loop. With a condition in the loop in its place, across which nvcc moves
+no
   load, it had 49.0, 49.5 and 49.9.
 - With all 32 k, nvcc put 53 of 392 loads right before the FMA that need them. A trial by hand with a
   `__syncwarp()` for every second k, which loads do not cross, had 3 of 196, and 47.1, 53.0 and 54.0.
-- A warpgroup that does nothing but copy and turn had 47.8 and 49.9 at 4096, by depth of the slabs.
+- A producer warpgroup that copies and transposes had 47.8 and 49.9 at 4096, by depth of the K tiles.
 
 Rows of other lengths do not fit, and no number of maps helps. Every fourth row of a matrix lies a multiple of
 16 bytes behind the one before, so four maps would have all rows; but a box has to begin at a multiple of 16
@@ -47,26 +49,26 @@ from tir_schedules.ladders.sgemm.steps import VECTOR
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.passes import AHEAD, EXTENTS
+from tir_schedules.tir.passes import EXTENTS, TMA_PREFETCH
 from tir_schedules.tir.schedule import PrimFunc, Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
 SHARED = "shared.dyn"
-DEPTH = 32  # of a slab: rows of A of 128 bytes, what the swizzle takes
-TURNED = 2  # slabs of A laid out anew
-FEWEST, MOST = 2, 8  # slots
+DEPTH = 32  # of a K tile: rows of A of 128 bytes, what the swizzle takes
+TRANSPOSED_STAGES = 2  # K tiles of A laid out anew
+FEWEST, MOST = 2, 8  # stages
 FMAS = 1024
 """Of a thread, in the loop over k as it is unrolled: with four times as many the code leaves the instruction
 cache."""
 BARRIERS = 1024
-"""Bytes of static shared memory: the barriers of slots, and what aligns boxes behind them."""
+"""Bytes of static shared memory: the barriers of stages, and what aligns boxes behind them."""
 
 ARCH = "sm_90a"
 
 
 @dataclass(frozen=True)
 class Config(warp_tiles.WarpTiling):
-    """bk is always 32. stages: slots for slabs, as boxes."""
+    """bk is always 32. stages: stages for K tiles, as boxes."""
 
     bm: int = 128
     bn: int = 256
@@ -79,7 +81,7 @@ class Config(warp_tiles.WarpTiling):
 
     @property
     def box_bytes(self) -> int:
-        """Of a slab of A and one of B."""
+        """Of a K tile of A and one of B."""
         return 4 * self.bk * (self.bm + self.bn)
 
     @property
@@ -89,8 +91,8 @@ class Config(warp_tiles.WarpTiling):
 
     @property
     def shared_bytes(self) -> int:
-        """Of all slots, and of slabs of A laid out anew."""
-        return self.stages * self.box_bytes + TURNED * 4 * self.bk * self.bm
+        """Of all stages, and of K tiles of A laid out anew."""
+        return self.stages * self.box_bytes + TRANSPOSED_STAGES * 4 * self.bk * self.bm
 
 
 def refuses(gemm: Gemm, config: Config) -> str:
@@ -104,7 +106,7 @@ def refuses(gemm: Gemm, config: Config) -> str:
     if config.bk != DEPTH:
         return f"bk is {DEPTH}: rows of 128 bytes, as the swizzle has them"
     if not FEWEST <= config.stages <= MOST:
-        return f"stages is {config.stages}: the ring has {FEWEST} to {MOST} slots"
+        return f"stages is {config.stages}: the ring has {FEWEST} to {MOST} stages"
     if config.bn <= DEPTH:
         return f"bn is {config.bn}: it is more than {DEPTH}, or boxes of B come under a swizzle, too"
     if config.bn > 256 or config.bm > 256:
@@ -114,7 +116,9 @@ def refuses(gemm: Gemm, config: Config) -> str:
     if not config.covered(quads=True):
         return warp_tiles.UNCOVERED_QUADS
     if config.threads % config.bm or DEPTH // VECTOR % (config.threads // config.bm):
-        return f"a block of {config.threads} threads cannot share the {config.bm} rows of a slab of A evenly"
+        return (
+            f"a block of {config.threads} threads cannot share the {config.bm} rows of a K tile of A evenly"
+        )
     limit = find_sm(ARCH).shared_limit - BARRIERS
     if config.shared_bytes > limit:
         return f"it takes {config.shared_bytes} bytes of shared memory, and {ARCH} has {limit} for it"
@@ -133,7 +137,7 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     return Launch(grid, (config.threads, 1, 1), config.shared_bytes, maps=maps)
 
 
-def slabs_of(gemm: Gemm, config: Config) -> int:
+def count_k_tiles(gemm: Gemm, config: Config) -> int:
     """At least two: of a single one TVM makes no loop, and gives buffers each other's place."""
     return max(2, ceil_div(gemm.k, config.bk))
 
@@ -143,7 +147,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     from tvm.script import tirx as T
 
     M, N = (ceil_div(*each) * each[1] for each in ((gemm.m, config.bm), (gemm.n, config.bn)))
-    K, c_shape = slabs_of(gemm, config) * config.bk, (gemm.m, gemm.n)
+    K, c_shape = count_k_tiles(gemm, config) * config.bk, (gemm.m, gemm.n)
 
     @T.prim_func(s_tir=True)
     def algorithm(
@@ -170,16 +174,16 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
-    from tir_schedules.tir.intrinsics import boxes, turned
+    from tir_schedules.tir.intrinsics import boxes, transpose
 
     parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=ORDER)
-    turn, box_b = parts.copies
-    box_a = sch.cache_read(turn, 0, SHARED)
+    transposed, box_b = parts.copies
+    box_a = sch.cache_read(transposed, 0, SHARED)
     depth = config.bk
     sch.transform_layout(box_a, ("write", 0), lambda i, k: (k // depth, i, k % depth))
-    sch.transform_layout(turn, ("write", 0), lambda k, i: (k // depth, k % depth, i))
+    sch.transform_layout(transposed, ("write", 0), lambda k, i: (k // depth, k % depth, i))
     sch.transform_layout(box_b, ("write", 0), lambda k, j: (k // depth, k % depth, j))
-    for copy in (turn, box_b, box_a):
+    for copy in (transposed, box_b, box_a):
         sch.compute_at(copy, parts.k_tile)
     announced = config.box_bytes
     for copy, rows, columns, bytes_ in (
@@ -188,16 +192,16 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     ):
         row, _ = sch.get_loops(copy)[-2:]
         sch.tensorize(row, boxes.load(rows, "float32", True, True, bytes_, 1, columns, False))
-    sch.tensorize(sch.get_loops(turn)[-2], turned.turn(config.bm, config.threads))
+    sch.tensorize(sch.get_loops(transposed)[-2], transpose.transpose(config.bm, config.threads))
     warp_tiles.finish(sch, gemm, parts, config)
     warp_tiles.double_buffer_fragments(sch, parts, config, config.unrolled)
-    serpentine.turn_rows(sch, config, parts)
-    # Statements: the slab is turned; copies of a later one, if any; first fragments; products; the last k's.
-    later = slabs_of(gemm, config) >= config.stages
+    serpentine.reverse_rows(sch, config, parts)
+    # Transpose the K tile; copies of a later one, if any; first fragments; products; those of the last k.
+    later = count_k_tiles(gemm, config) >= config.stages
     order = [1, 2, 3, 0, 4] if later else [1, 2, 0, 3]
     pipeline(sch, parts.k_tile, [*[0] * (len(order) - 2), 1, 1], order)
-    sch.annotate(parts.k_tile, "disable_unroll", True)  # else two turns, for twice the code
-    sch.annotate(parts.k_tile, AHEAD, config.stages)
+    sch.annotate(parts.k_tile, "disable_unroll", True)  # else two iterations, for twice the code
+    sch.annotate(parts.k_tile, TMA_PREFETCH, config.stages)
 
 
 CONFIGS = {
@@ -215,7 +219,7 @@ def choose(gemm: Gemm) -> str:
 RUNG = Rung(
     family="sgemm",
     name="tma",
-    summary="the copy engine (TMA) brings slabs as boxes; threads turn those of A in shared memory",
+    summary="TMA copies K tiles as boxes; threads transpose those of A in shared memory",
     article="beyond 000",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
@@ -226,7 +230,7 @@ RUNG = Rung(
     refuses=refuses,
     prim_func=prim_func,
     arch=ARCH,
-    passes=("boxes_ahead", "tensor_maps", "turning_products"),
+    passes=("tma_prefetch", "tensor_maps", "serpentine_loops"),
 )
 
 if __name__ == "__main__":

@@ -104,25 +104,25 @@ def split_up(
     quads: bool = False,
     order: Sequence[str] = ORDER,
     staged: Staged | None = None,
-    slab: int = 0,
+    k_multiple: int = 0,
 ) -> Parts:
     """Tiles of blocks, warps and lanes on blockIdx and threadIdx.x; fragments in registers; A transposed in
     shared memory.
 
     scope: of the shared tiles. quads: neighbouring lanes in two rows instead of one, see `lane_quads`. order:
     of the loops of a thread's FMA. staged: the copies of A, B and C, where the algorithm has them already, as
-    `stage` makes them. Their first loop, over parts of K, goes to blockIdx.z. slab: K is padded to multiples
-    of it, 0 for those of bk.
+    `stage` makes them. Their first loop, over parts of K, goes to blockIdx.z. k_multiple: K is padded to
+    multiples of it, 0 for those of bk.
 
     TVM keeps a buffer's region as one box. A lane's elements of a warp tile are several boxes with gaps
     between, so the register buffers get a layout in which they are adjacent (transform_block_layout, reindex)
     before anything is placed with compute_at.
     """
     block = sch.get_sblock("C")
-    tile = (tiling.bm, tiling.bn, slab or tiling.bk)
+    tile = (tiling.bm, tiling.bn, k_multiple or tiling.bk)
     copy_a, copy_b, write_back = staged or stage(sch, block, tile, scope)
-    turned = (lambda part, i, k: (part, k, i)) if staged else (lambda i, k: (k, i))
-    sch.transform_layout(copy_a, ("write", 0), turned)
+    transposed = (lambda part, i, k: (part, k, i)) if staged else (lambda i, k: (k, i))
+    sch.transform_layout(copy_a, ("write", 0), transposed)
 
     rows = (tiling.wm, tiling.wmiter, tiling.tm)
     columns = (tiling.wn, tiling.wniter, tiling.tn)
@@ -220,9 +220,9 @@ def write_in_rows(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
     outer, column = sch.split(column, [None, tiling.bn])
     sch.reorder(outer, row, column)
     unrolled = gcd(8, tiling.bm * tiling.bn // tiling.threads)  # loads before the first of their stores
-    _, turn, thread = sch.split(sch.fuse(row, column), [None, unrolled, tiling.threads])
+    _, iteration, thread = sch.split(sch.fuse(row, column), [None, unrolled, tiling.threads])
     sch.bind(thread, "threadIdx.x")
-    sch.unroll(turn)
+    sch.unroll(iteration)
 
 
 def rows_bytes(tiling: WarpTiling) -> int:

@@ -21,8 +21,9 @@ MAP, PREFETCH = "tir_schedules.map", "tir_schedules.prefetch"
 COLUMNS = 64  # of A and B, 128 bytes
 SHARED = "shared.dyn"
 BOXES = "local"
-"""The scope of boxes of C in a schedule. They belong to one warpgroup, and TVM has no such scope: of a
-buffer in shared memory it asks that what all warpgroups write is one region. `warp_roles` puts them there."""
+"""The scope of boxes of C in a schedule. They belong to one warpgroup, and TVM has no such scope: of a buffer
+in shared memory it asks that what all warpgroups write is one region. `warp_specialization` puts them
+there."""
 
 
 def tensor_map(matrix: Any, rows: int, columns: int = COLUMNS) -> Any:
@@ -69,7 +70,7 @@ def load(
     columns: int = COLUMNS,
     seen: bool = True,
 ) -> Intrinsic:
-    """A box of a matrix to shared memory, in the slot of its slab.
+    """A box of a matrix to shared memory, in the stage of its K tile.
 
     leader: the first thread of a block is to ask for it; else the one that comes here. announced: bytes that
     it announces before, 0 where that is done elsewhere. blocks: of a cluster which all need the box; they
@@ -78,14 +79,14 @@ def load(
     loads, it places barriers between.
     """
 
-    def turn(row: Any, column: Any) -> Any:
+    def copying_block(row: Any, column: Any) -> Any:
         return T.Cast("uint32", (row // rows if along_k else column // columns) % blocks)
 
     def is_mine(row: Any, column: Any) -> Any:
         if leader:
             return ring.first_thread()
         if blocks > 1:
-            return call("block_in_cluster", returns="uint32") == turn(row, column)
+            return call("block_in_cluster", returns="uint32") == copying_block(row, column)
         return True
 
     def announce() -> Any:

@@ -1,7 +1,7 @@
 """Device functions that schedules and twins have in common: those of headers in cuda_reference.
 
 An intrinsic calls one by its name, with nothing of its text. When CUDA has been printed,
-`with_device_functions` puts above the kernel what it calls, and what that calls.
+`add_device_functions` puts above the kernel what it calls, and what that calls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEADERS = (
     "program_shares.cuh",
     "hgemm/streamed_parts.cuh",
     "sgemm/added_sums.cuh",
-    "sgemm/turned_slab.cuh",
+    "sgemm/transposed_k_tile.cuh",
     "reduce/last_block.cuh",
 )
 COMMENT = r"(?:^//[^\n]*\n)*"
@@ -56,7 +56,7 @@ def parts() -> dict[str, str]:
     return found
 
 
-def with_device_functions(source: str) -> str:
+def add_device_functions(source: str) -> str:
     """CUDA source with the text of those functions that it calls, above what calls them."""
     needed = names_in(source) & parts().keys()
     reached = needed

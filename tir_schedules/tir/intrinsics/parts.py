@@ -1,7 +1,7 @@
-"""Sums of a tile whose slabs several programs have multiplied: left by some, added by one.
+"""Partial sums of Stream-K: several programs multiply K tiles of a tile of C, and one adds their sums.
 
-An intrinsic knows the sums, not which slabs they are of. So calls stand for that, and the pass
-`streamed_tiles` puts in their place what it knows.
+An intrinsic knows the sums, not which K tiles they are of. So it has placeholders for that, and the pass
+`persistent_kernel` replaces them.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -36,8 +36,8 @@ static __device__ __forceinline__ void whole_sums({sums} &whole, const {sums} &o
 
 @intrinsic
 def whole(blocks: int, n: int, accumulate: str, programs: int, consumers: int) -> Intrinsic:
-    """The sums of all slabs of blocks * 64 rows and n columns, of those that a program has. programs,
-    consumers: programs, and warpgroups of each that multiply."""
+    """The sums of all K tiles, from those of a program's share: blocks * 64 rows, n columns. programs,
+    consumers: programs, and consumer warpgroups of each."""
     rows, places = blocks * ROWS, n // 2
     vectors = blocks * places * SUM_BYTES[accumulate] // 16
     text = TEXT.format(

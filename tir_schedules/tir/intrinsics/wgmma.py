@@ -3,7 +3,7 @@
 A warpgroup is 128 threads on threadIdx.x. It multiplies 64 rows of A with n columns of B, 16 deep at a
 time. Both lie in shared memory in rows of 64 elements, 128 bytes, under the swizzle of 128 bytes: 16-byte
 piece p of row r at p ^ (r % 8). Rows of A, and of a B stored as n x k, go along k; a B stored as k x n lies
-in slabs of 64 columns, whose rows go along n.
+in boxes of 64 columns, whose rows go along n.
 
 The sums have TVM's scope "warp": what is in it belongs to the threads of a warp together, each holding a
 part. TVM divides such a buffer among the lanes by itself where one of its dimensions counts them. With
@@ -24,16 +24,17 @@ from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, ring
 from tir_schedules.tir.intrinsics.device import call
 
 ROWS = 64  # of a product
-DEPTH = 64  # of a slab
+DEPTH = 64  # of a K tile
 THREADS = 128
 SHARED, SUMS = "shared.dyn", "warp"
-SLAB_OF_COLUMNS = DEPTH * 64 * 2
+BOX_BYTES = DEPTH * 64 * 2
 """Bytes of 64 columns of a B stored as k x n."""
 
 COPIED, FENCED, AWAITED, GIVEN = "copied", "fenced", "awaited", "given"
 """How operands come to be there. COPIED: stored by threads, with TVM's barriers around stores and reads.
-FENCED: by asynchronous copies of threads. AWAITED: by the copy engine; every thread arrives at the slab's
-barrier, and waits. GIVEN: by threads that do nothing else, see the pass `warp_roles`."""
+FENCED: by asynchronous copies of threads. AWAITED: by the copy engine; every thread arrives at the K tile's
+barrier, and waits. GIVEN: by a producer warpgroup, see the pass
+`warp_specialization`."""
 
 SUM_BYTES = {"float16": 2, "float32": 4}
 PTX_TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
@@ -55,15 +56,15 @@ def sums_map(n: int) -> Callable[[Any, Any], list[Any]]:
     return index_map
 
 
-def operand_map(along_k: bool, ring_of_slabs: bool) -> Callable[[Any, Any], list[Any]]:
+def operand_map(along_k: bool, by_k_tile: bool) -> Callable[[Any, Any], list[Any]]:
     """The index map of an operand as it lies in shared memory. along_k: its rows go along k; else it has
-    slabs of 64 columns. ring_of_slabs: first comes the number of the slab along k."""
+    boxes of 64 columns. by_k_tile: first comes the number of the K tile along k."""
 
     def index_map(row: Any, column: Any) -> list[Any]:
         if along_k:
-            return [column // DEPTH, row, column % DEPTH] if ring_of_slabs else [row, column]
-        slab = [row // DEPTH] if ring_of_slabs else []
-        return [*slab, column // 64, row % DEPTH if ring_of_slabs else row, column % 64]
+            return [column // DEPTH, row, column % DEPTH] if by_k_tile else [row, column]
+        number = [row // DEPTH] if by_k_tile else []
+        return [*number, column // 64, row % DEPTH if by_k_tile else row, column % 64]
 
     return index_map
 
@@ -115,15 +116,15 @@ static __device__ __forceinline__ void begin_sums{head.format("")}
 
 @intrinsic
 def multiply(blocks: int, n: int, dtype: str, accumulate: str, transposed: bool, operands: str) -> Intrinsic:
-    """sums += A @ B for a slab: blocks * 64 rows of A, n columns of B, 64 deep.
+    """sums += A @ B for a K tile: blocks * 64 rows of A, n columns of B, 64 deep.
 
     operands: see COPIED. Three statements, which a pipeline can move apart: operands are there; the group of
-    the slab's products; this group is done, or where operands are AWAITED or GIVEN the one before it.
+    the K tile's products; this group is done, or where operands are AWAITED or GIVEN the one before it.
     """
     rows, places = blocks * ROWS, n // 2
     b_shape = (n, DEPTH) if transposed else (n // 64, DEPTH, 64)
     b_first, all_of_b = (0,) * len(b_shape), tuple(slice(0, extent) for extent in b_shape)
-    across = 16 if transposed else SLAB_OF_COLUMNS
+    across = 16 if transposed else BOX_BYTES
     # In 16 bytes, from one product to the next along k: along a row, or 16 rows on.
     step_of_a, step_of_b = 2, 2 if transposed else 16 * 128 // 16
     name = f"multiply_64x{n}x16"

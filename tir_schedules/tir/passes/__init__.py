@@ -1,72 +1,66 @@
-"""Passes this project adds to TVM's lowering, for what schedule primitives and TVM's own passes do not
-reach."""
+"""Passes that this project adds to TVM's lowering, for what neither schedule primitives nor TVM's own passes
+do. Each constant is the name of an annotation or attribute by which a schedule asks for a pass of that name,
+unless it says otherwise."""
 
 UNROLL_STAGES = "tir_schedules.unroll_stages"
-"""The annotation with which a schedule says how many stages of a pipelined loop are unrolled; see
-unroll_stages.py."""
+"""On a pipelined loop: how many stages are unrolled."""
 
 COPIES_FIRST = "tir_schedules.copies_first"
-"""The annotation with which a schedule says that copies of later tiles stay in front of the work; see
-copies_after_compute.py and late_waits.py."""
+"""On a pipelined loop: the copies of a later tile stay in front of the compute. For the passes
+`copies_after_compute` and `sink_waits`."""
 
-PARTIAL_GROUP = "tir_schedules.partial_group"
-"""The annotation with which a schedule says how many columns of blocks a group of a threadblock swizzle has;
-see partial_group.py."""
+THREADBLOCK_SWIZZLE = "tir_schedules.threadblock_swizzle"
+"""On the loop on blockIdx.x: how many columns of blocks a group of the threadblock swizzle has."""
 
-RING = "tir_schedules.ring"
-"""The annotation with which a schedule says of a loop over slabs how many slots their ring has; see
-ring_barriers.py."""
+MBARRIER_PIPELINE = "tir_schedules.mbarrier_pipeline"
+"""On a loop over K tiles: how many stages the pipeline has."""
 
-ROLES = "tir_schedules.roles"
-"""The annotation with which a schedule says of a loop over slabs that warpgroups share the work by roles: how
-many slots the ring has, and how many blocks a cluster; see warp_roles.py."""
+WARP_SPECIALIZATION = "tir_schedules.warp_specialization"
+"""On a loop over K tiles: how many stages the pipeline has, and how many blocks a cluster. Then, of the boxes
+of C in a warpgroup's tile: rows, columns, and how many fit into shared memory at a time."""
 
-PROGRAMS = "tir_schedules.programs"
-"""The annotation with which a schedule says of the loop on blockIdx.y how many blocks compute all tiles, how
-many rows of tiles a stripe has, and how many blocks a cluster; where tiles are shared slab by slab, how many
-are, and how many slabs each has; see persistent_tiles.py and streamed_tiles.py."""
+PERSISTENT_KERNEL = "tir_schedules.persistent_kernel"
+"""On the loop on blockIdx.y: how many persistent blocks compute all tiles, how many rows of tiles a stripe
+has, and how many blocks a cluster. With Stream-K, also how many tiles are shared along K, and how many units
+of K each has."""
 
-ADDED = "tir_schedules.added"
-"""The annotation with which a schedule says of a loop over tiles of K that programs share it: how many turns
-it has, how many tiles a slab has, and how many elements of A and of B lie between one slab and the next; see
-added_tiles.py."""
+STREAM_K_ACCUMULATE = "tir_schedules.stream_k_accumulate"
+"""On a loop over K tiles that Stream-K shares out: how many iterations it has, how many K tiles a unit has,
+and how many elements of A and of B lie between one unit and the next."""
 
 EXTENTS = "tir_schedules.extents"
-"""The attribute with which a function says how large its matrices are, where its buffers are as large as
-whole tiles; see tensor_maps.py."""
+"""Attribute of a function: the extents of its matrices, where its buffers are as large as whole tiles. For
+the pass `tensor_maps`."""
 
 PITCHES = "tir_schedules.pitches"
-"""The attribute with which a function says how many bytes lie between rows of its matrices, where that is not
-what the extents say; see tensor_maps.py."""
+"""Attribute of a function: bytes from one row of a matrix to the next, where the extents do not say so. For
+the pass `tensor_maps`."""
 
 CLUSTER = "tir_schedules.cluster"
-"""The attribute with which a function says how many blocks a cluster has, along x."""
+"""Attribute of a function: how many blocks a cluster has, along x."""
 
-GUARDS_OUTSIDE = "tir_schedules.guards_outside"
-"""The annotation with which a schedule says of a loop that guards stand in front of it; see
-guards_outside.py."""
+LOOP_UNSWITCHING = "tir_schedules.loop_unswitching"
+"""On a loop: its loop-invariant guards move in front of it."""
 
-TURNS = "tir_schedules.turns"
-"""The annotation with which a schedule says that a loop turns round, and by the rounds of which loop around
-it: 1 is the next, 2 the one around that; see turning_products.py."""
+SERPENTINE_LOOPS = "tir_schedules.serpentine_loops"
+"""On a loop: it runs backwards in every odd iteration of a loop around it. The value says which: 1 is the
+next loop outwards, 2 the one around that."""
 
-AHEAD = "tir_schedules.ahead"
-"""The annotation with which a schedule says of a loop over slabs how many slots their ring has, where all
-threads multiply and one has boxes copied ahead; see boxes_ahead.py."""
-WRAPPED = "tir_schedules.wrapped"
-"""The annotation with which a schedule says of a padded copy that it may read any row of the matrix in place
-of one beyond the last: the dimension of the rows, and how many neighbours along it are copied at a time; see
-wrapped_edges.py."""
+TMA_PREFETCH = "tir_schedules.tma_prefetch"
+"""On a loop over K tiles: how many stages the pipeline has. One thread issues the copies ahead, and all
+threads multiply."""
 
-SHIFTED = "tir_schedules.shifted"
-"""The annotation with which a schedule says of a padded copy, or of a copy of the padded result, that its
-last tile may start earlier: threes of an axis and the extents of a tile and of the matrix along it; see
-shifted_edges.py."""
+WRAP_EDGE_TILES = "tir_schedules.wrap_edge_tiles"
+"""On a padded copy, which may read any row of the matrix in place of one beyond the last: the dimension of
+the rows, and how many neighbours along it are copied at a time."""
 
-LAST_TURN = "tir_schedules.last_turn"
-"""The annotation with which a schedule says of a loop over tiles that its last turn stands apart; see
-last_turn.py."""
+SHIFT_EDGE_TILES = "tir_schedules.shift_edge_tiles"
+"""On a padded copy, or a copy of the padded result, whose last tile may start earlier: threes of an axis, the
+extent of a tile along it, and that of the matrix."""
+
+LOOP_PEELING = "tir_schedules.loop_peeling"
+"""On a loop over K tiles: its last iteration is peeled."""
 
 LAST_BLOCK = "tir_schedules.last_block"
-"""The annotation with which a schedule says of a loop over blocks that the last block goes on with the next
-loop nest: with 1 for fences, 0 for marks; see last_block.py."""
+"""On a loop over blocks: the last block to finish executes the next loop nest. 1 for fences between the two,
+0 for marks."""

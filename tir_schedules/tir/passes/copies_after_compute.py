@@ -1,15 +1,15 @@
-"""The order of a pipeline with two levels: compute, the copies of a later tile, the wait for the next one.
+"""Reorders a two-level software pipeline: compute, the copies of a later tile, the wait for the next one.
 
-When both the loop over tiles and the loop over k steps within a tile are pipelined, InjectSoftwarePipeline
+When both the loop over K tiles and the loop over k steps within a tile are pipelined, InjectSoftwarePipeline
 leaves four statements in the loop over tiles: copy and commit a later tile; wait, then compute all k steps
-but the last; the first fragments of the next tile; compute the last k step. Other orders it gets wrong: it
+but the last; the first fragments of the next tile; compute the last k step. It gets other orders wrong: it
 attaches the wait to the first statement that reads a tile at all, and the fragments that come after are read
 from a tile still in flight.
 
-In its safe order the copy refills a stage right after the last reads of the turn before, which takes a
-barrier of its own, and the wait stands before work that could have hidden it. This pass moves the copy behind
-the work, and the wait to the statement that needs it, the first fragments of the next tile; a wait of the
-same depth is right there, for it was needed earlier before. Now one barrier per tile, after the wait, stands
+In its safe order the copy refills a stage right after the last reads of the iteration before, which takes a
+barrier of its own, and the wait precedes compute that could have hidden it. This pass moves the copy behind
+the compute, and the wait to the statement that needs it, the first fragments of the next tile. A wait of the
+same depth is right there, for it was needed earlier before. Now one barrier per tile, after the wait, lies
 between the last read of a stage and its refill.
 """
 
@@ -19,7 +19,7 @@ import tvm_ffi
 from tvm import IRModule, s_tir, tirx, transform
 
 from tir_schedules.tir.passes import COPIES_FIRST
-from tir_schedules.tir.passes.rewriting import map_body, with_block_body, with_body
+from tir_schedules.tir.passes.rewriting import map_body, replace_block_body, replace_body
 
 COMMIT, WAIT = "async_commit_queue_scope", "async_wait_queue_scope"
 
@@ -33,16 +33,16 @@ def copies_after_compute(
 
     def reorder(loop: tirx.For) -> tirx.For:
         statements = list(loop.body.seq) if isinstance(loop.body, tirx.SeqStmt) else []
-        if len(statements) != 4 or not commits(statements[0]) or loop.annotations.get(COPIES_FIRST):
+        if len(statements) != 4 or not has_commit(statements[0]) or loop.annotations.get(COPIES_FIRST):
             return loop
         copy, compute, fragments, last = statements
-        moved = with_wait_moved(compute, fragments)
-        return with_body(loop, tirx.SeqStmt([moved[0], copy, moved[1], last])) if moved else loop
+        moved = sink_wait(compute, fragments)
+        return replace_body(loop, tirx.SeqStmt([moved[0], copy, moved[1], last])) if moved else loop
 
     return map_body(function, tirx.For, reorder)
 
 
-def with_wait_moved(
+def sink_wait(
     compute: tirx.Stmt, fragments: tirx.Stmt
 ) -> tuple[s_tir.SBlockRealize, s_tir.SBlockRealize] | None:
     """Two blocks with the wait at the head of the first at the head of the second; None where there is
@@ -56,10 +56,10 @@ def with_wait_moved(
     assert isinstance(depth, tirx.AttrStmt)  # a wait is two attributes: of which queue, how deep
     late = tirx.AttrStmt(depth.node, depth.attr_key, depth.value, fragments.block.body)
     late = tirx.AttrStmt(wait.node, wait.attr_key, wait.value, late)
-    return with_block_body(compute, depth.body), with_block_body(fragments, late)
+    return replace_block_body(compute, depth.body), replace_block_body(fragments, late)
 
 
-def commits(statement: tirx.Stmt) -> bool:
+def has_commit(statement: tirx.Stmt) -> bool:
     """Whether asynchronous copies are committed in it."""
     found: list[tirx.AttrStmt] = []
 

@@ -1,11 +1,13 @@
-"""What TVM does not print of a kernel for Hopper: device functions, clusters, where shared memory starts."""
+"""Adds to the printed CUDA of a Hopper kernel what TVM does not print: device functions, clusters, launch
+bounds, and the alignment of dynamic shared memory.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from tir_schedules.tir.intrinsics.device import with_device_functions
+from tir_schedules.tir.intrinsics.device import add_device_functions
 from tir_schedules.tir.passes import CLUSTER
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def hopper_text(source: str, module: IRModule) -> str:
         source = BOUNDS.sub(r"__launch_bounds__(\1, 1)", source)
     if "wgmma" in source or "load_box" in source:
         source = DYNAMIC.sub(rf"\g<1>{PATTERN}\2", source)
-    return with_device_functions(source)
+    return add_device_functions(source)
 
 
 def cluster_of(module: IRModule) -> int:

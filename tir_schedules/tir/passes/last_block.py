@@ -1,10 +1,10 @@
-"""One launch in place of two: the last block goes on with what all blocks have left.
+"""Fuses two kernels into one: the last block to finish executes what all blocks have left.
 
-The second of two loop nests may begin when all blocks are done with the first. No primitive says that:
-`bind` and `compute_at` say which iterations a block executes, not after which other blocks. So TVM makes a
-kernel of each nest. A schedule annotates the first nest's loop over blocks; this pass puts the second nest at
-the end of the first, behind a return for all blocks but the last. A buffer that stands within a kernel would
-be each thread's own, so device functions hand over what blocks leave, and they wait for it.
+The second of two loop nests may begin when all blocks have finished the first. No primitive says that: `bind`
+and `compute_at` say which iterations a block executes, not after which other blocks. So TVM makes a kernel of
+each nest. A schedule annotates the first nest's loop over blocks; this pass puts the second nest at the end
+of the first, behind a return for all blocks but the last. A buffer within a kernel would be each thread's
+own, so device functions pass on the partial sums, and wait for them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tvm.tirx.op import thread_return
 
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes import LAST_BLOCK
-from tir_schedules.tir.passes.rewriting import map_body, with_body, with_value
+from tir_schedules.tir.passes.rewriting import map_body, replace_body, substitute
 
 C_TYPES = {"int32": "int", "float32": "float"}
 
@@ -26,7 +26,7 @@ C_TYPES = {"int32": "int", "float32": "float"}
 def last_block(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
     """Join two nests where the first is annotated with LAST_BLOCK: 1 for fences between them, else 0."""
 
-    def joined(root: Any) -> Any:
+    def join(root: Any) -> Any:
         nests = getattr(root.body, "seq", [None])
         if LAST_BLOCK not in getattr(nests[0], "annotations", {}):
             return root
@@ -38,27 +38,27 @@ def last_block(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
             tirx.Evaluate(thread_return()),
             None,
         )
-        rest = with_value(second.body, second.loop_var, tirx.IntImm("int32", 0))
-        rest = tvm_ffi.structural_map(rest, (tirx.AttrStmt, together), order="post")
-        body = with_body(first, tirx.SeqStmt([first.body, leave, rest]))
+        rest = substitute(second.body, second.loop_var, tirx.IntImm("int32", 0))
+        rest = tvm_ffi.structural_map(rest, (tirx.AttrStmt, synchronize), order="post")
+        body = replace_body(first, tirx.SeqStmt([first.body, leave, rest]))
         kept = [buffer for buffer in root.alloc_buffers if not buffer.same_as(between)]
         return s_tir.SBlock(
-            root.iter_vars, root.reads, root.writes, root.name_hint, left(body, between, fenced),
+            root.iter_vars, root.reads, root.writes, root.name_hint, exchange_partials(body, between, fenced),
             root.init, kept, root.match_buffers, root.annotations,
         )  # fmt: skip
 
-    return map_body(function, s_tir.SBlock, joined)
+    return map_body(function, s_tir.SBlock, join)
 
 
-def together(statement: Any) -> tirx.Stmt:
-    """A sum over threads behind a barrier. Lanes have waited, each for what it adds, and TVM shuffles among
-    those lanes that come together."""
+def synchronize(statement: Any) -> tirx.Stmt:
+    """A sum over threads, behind a barrier: lanes have waited each for its own value, and TVM's shuffles need
+    them converged."""
     if statement.attr_key != "reduce_scope":
         return statement
     return tirx.SeqStmt([tirx.Evaluate(call("__syncthreads")), statement])
 
 
-def left(body: tirx.Stmt, buffer: Any, fenced: str) -> tirx.Stmt:
+def exchange_partials(body: tirx.Stmt, buffer: Any, fenced: str) -> tirx.Stmt:
     """A statement with device functions in place of stores to a buffer and loads from it."""
     kind = f"<{C_TYPES[str(buffer.dtype)]}, {int(buffer.shape[0])}, {fenced}>"
 

@@ -10,64 +10,65 @@ from typing import Any, Sequence
 
 from tvm import s_tir, tirx, transform
 
-from tir_schedules.tir.passes.added_tiles import added_tiles
-from tir_schedules.tir.passes.boxes_ahead import boxes_ahead
+from tir_schedules.tir.passes.barrier_elimination import barrier_elimination
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
-from tir_schedules.tir.passes.guards_outside import guards_outside
+from tir_schedules.tir.passes.l2_prefetch import l2_prefetch
 from tir_schedules.tir.passes.last_block import last_block
-from tir_schedules.tir.passes.last_turn import last_turn
-from tir_schedules.tir.passes.late_waits import late_waits
-from tir_schedules.tir.passes.one_barrier import one_barrier
-from tir_schedules.tir.passes.partial_group import partial_group
-from tir_schedules.tir.passes.persistent_tiles import persistent_tiles
+from tir_schedules.tir.passes.loop_peeling import loop_peeling
+from tir_schedules.tir.passes.loop_unswitching import loop_unswitching
+from tir_schedules.tir.passes.mbarrier_pipeline import mbarrier_pipeline
+from tir_schedules.tir.passes.persistent_kernel import persistent_kernel
 from tir_schedules.tir.passes.prologue_wait import prologue_wait
-from tir_schedules.tir.passes.ring_barriers import ring_barriers
-from tir_schedules.tir.passes.serpentine import serpentine
-from tir_schedules.tir.passes.shifted_edges import shifted_edges
-from tir_schedules.tir.passes.streamed_tiles import same_counters
+from tir_schedules.tir.passes.serpentine_grid import serpentine_grid
+from tir_schedules.tir.passes.serpentine_loops import serpentine_loops
+from tir_schedules.tir.passes.shift_edge_tiles import shift_edge_tiles
+from tir_schedules.tir.passes.sink_waits import sink_waits
+from tir_schedules.tir.passes.stream_k import unify_counters
+from tir_schedules.tir.passes.stream_k_accumulate import stream_k_accumulate
 from tir_schedules.tir.passes.tensor_maps import tensor_maps
-from tir_schedules.tir.passes.turning_products import turning_products
+from tir_schedules.tir.passes.threadblock_swizzle import threadblock_swizzle
+from tir_schedules.tir.passes.tma_prefetch import tma_prefetch
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
 from tir_schedules.tir.passes.unroll_stages import unroll_stages
-from tir_schedules.tir.passes.warp_roles import warp_roles
-from tir_schedules.tir.passes.whole_lines import whole_lines
-from tir_schedules.tir.passes.wrapped_edges import wrapped_edges
+from tir_schedules.tir.passes.warp_specialization import warp_specialization
+from tir_schedules.tir.passes.wrap_edge_tiles import wrap_edge_tiles
 
 NAMES = (
-    "shifted_edges",
-    "wrapped_edges",
-    "partial_group",
-    "serpentine",
-    "ring_barriers",
-    "boxes_ahead",
-    "persistent_tiles",
-    "streamed_tiles",
-    "warp_roles",
+    "shift_edge_tiles",
+    "wrap_edge_tiles",
+    "threadblock_swizzle",
+    "serpentine_grid",
+    "mbarrier_pipeline",
+    "tma_prefetch",
+    "persistent_kernel",
+    "stream_k",
+    "warp_specialization",
     "tensor_maps",
     "last_block",
     "copies_after_compute",
-    "late_waits",
-    "guards_outside",
+    "sink_waits",
+    "loop_unswitching",
     "prologue_wait",
-    "added_tiles",
-    "last_turn",
+    "stream_k_accumulate",
+    "loop_peeling",
     "unroll_stages",
     "unroll_drain",
-    "turning_products",
+    "serpentine_loops",
     "copies_before_barriers",
-    "one_barrier",
-    "whole_lines",
-    "early_launch",
+    "barrier_elimination",
+    "l2_prefetch",
+    "dependent_launch",
 )
-"""What a rung may ask for, in the order in which it runs. "copies_before_barriers" is no pass of ours: TVM's
-InjectPTXAsyncCopy runs before ThreadSync. "streamed_tiles" is what a kernel needs besides whose tiles
-`persistent_tiles` shares out slab by slab. "early_launch" is no pass over TIR: it is for the CUDA that is
-printed, see compiler/early_launch.py.
+"""What a rung may ask for, in the order in which it runs. Three of these are no passes of a module here:
 
-ThreadSync puts a barrier between accesses to the same buffer and takes the stages of a multistage buffer for
-one. Once the copies are cp.async calls it does not see them; what remains is the barrier after each wait.
-That is enough if the order of the pipeline's statements puts that barrier between the last read of a stage
-and its refill.
+- "stream_k" is what a kernel needs besides `persistent_kernel` where that shares tiles along K.
+- "copies_before_barriers" runs TVM's InjectPTXAsyncCopy before ThreadSync.
+- "dependent_launch" rewrites the printed CUDA, see compiler/dependent_launch.py.
+
+ThreadSync puts a barrier between accesses to the same buffer, and does not tell the stages of a multistage
+buffer apart. Once the copies are cp.async calls it does not see them, and only the barrier after each wait
+remains. That is enough if the order of the pipeline's statements puts that barrier between the last read of a
+stage and its refill.
 """
 
 
@@ -91,14 +92,14 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
     early = "copies_before_barriers" in wanted
     return transform.Sequential(
         [
-            *chosen("shifted_edges", shifted_edges),
-            *chosen("wrapped_edges", wrapped_edges),
-            *chosen("partial_group", partial_group),
-            *chosen("serpentine", serpentine),
-            *chosen("ring_barriers", ring_barriers),
-            *chosen("boxes_ahead", boxes_ahead),
-            *chosen("persistent_tiles", persistent_tiles),
-            *chosen("warp_roles", warp_roles),
+            *chosen("shift_edge_tiles", shift_edge_tiles),
+            *chosen("wrap_edge_tiles", wrap_edge_tiles),
+            *chosen("threadblock_swizzle", threadblock_swizzle),
+            *chosen("serpentine_grid", serpentine_grid),
+            *chosen("mbarrier_pipeline", mbarrier_pipeline),
+            *chosen("tma_prefetch", tma_prefetch),
+            *chosen("persistent_kernel", persistent_kernel),
+            *chosen("warp_specialization", warp_specialization),
             *chosen("tensor_maps", tensor_maps),
             s_tir.transform.CanonicalizeLoop(),
             s_tir.transform.LowerCrossThreadReduction(),
@@ -109,7 +110,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.LiftThreadBinding(),
             s_tir.transform.ManifestSharedMemoryLocalStage(),
             s_tir.transform.CompactBufferAllocation(),
-            *chosen("streamed_tiles", same_counters),
+            *chosen("stream_k", unify_counters),
             s_tir.transform.LowerAutoCopy(),
             s_tir.transform.UnifyThreadBinding(),
             s_tir.transform.LowerMatchBuffer(),
@@ -118,7 +119,7 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.AnnotateIrregularLoop(),
             s_tir.transform.InjectSoftwarePipeline(),
             *chosen("copies_after_compute", copies_after_compute),
-            *chosen("late_waits", late_waits),
+            *chosen("sink_waits", sink_waits),
             s_tir.transform.TransformMmaBufferLayout(),
             s_tir.transform.LowerOpaqueBlock(),
             tirx.transform.FlattenBuffer(),
@@ -130,18 +131,18 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             s_tir.transform.InjectDoubleBuffer(),
             *unless("tirx.disable_storage_rewrite", tirx.transform.StorageRewrite()),
             s_tir.transform.HoistIfThenElse(),
-            *chosen("guards_outside", guards_outside),
+            *chosen("loop_unswitching", loop_unswitching),
             *chosen("prologue_wait", prologue_wait),
-            *chosen("added_tiles", added_tiles),
-            *chosen("last_turn", last_turn),
+            *chosen("stream_k_accumulate", stream_k_accumulate),
+            *chosen("loop_peeling", loop_peeling),
             *chosen("unroll_stages", unroll_stages),
             *chosen("unroll_drain", unroll_drain),
             *(
                 [s_tir.transform.ConvertSSA()]
-                if asynchronous or {"last_turn", "unroll_stages"} & {*wanted}
+                if asynchronous or {"loop_peeling", "unroll_stages"} & {*wanted}
                 else []
             ),
-            *chosen("turning_products", turning_products),
+            *chosen("serpentine_loops", serpentine_loops),
             tirx.transform.UnrollLoop(),
             s_tir.transform.RenormalizeSplitPattern(),
             tirx.transform.StmtSimplify(),
@@ -153,14 +154,14 @@ def pipeline(wanted: Sequence[str] = ()) -> transform.Pass:
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and early else []),
             s_tir.transform.ThreadSync("shared"),
             s_tir.transform.ThreadSync("shared.dyn"),
-            *chosen("one_barrier", one_barrier),
+            *chosen("barrier_elimination", barrier_elimination),
             s_tir.transform.ThreadSync("warp"),
             s_tir.transform.InferFragment(),
             s_tir.transform.LowerThreadAllreduce(),
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and not early else []),
-            *chosen("streamed_tiles", tirx.transform.LowerWarpMemory()),
+            *chosen("stream_k", tirx.transform.LowerWarpMemory()),
             s_tir.transform.MergeSharedMemoryAllocations(),
-            *chosen("whole_lines", whole_lines),
+            *chosen("l2_prefetch", l2_prefetch),
             tirx.transform.SplitHostDevice(),
             tirx.transform.MakePackedAPI(),
             tirx.transform.BF16StorageLegalize(),

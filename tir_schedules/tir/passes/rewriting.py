@@ -1,4 +1,4 @@
-"""Small changes to TIR that several passes make, and what they ask of it."""
+"""Small rewrites of TIR that several passes share, and what they ask of it."""
 
 # TVM's nodes have their fields at run time alone.
 # pyright: reportAttributeAccessIssue=false
@@ -22,21 +22,21 @@ def body_of(function: tirx.PrimFunc) -> tirx.Stmt:
     return getattr(function, "body")
 
 
-def with_value(statement: tirx.Stmt, variable: tirx.Var, value: Any) -> tirx.Stmt:
+def substitute(statement: tirx.Stmt, variable: tirx.Var, value: Any) -> tirx.Stmt:
     """The statement with a value in place of a variable."""
     return tvm_ffi.structural_map(
         statement, (tirx.Var, lambda node: value if node.same_as(variable) else node)
     )
 
 
-def with_body(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
+def replace_body(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
     """A loop with another body."""
     return tirx.For(
         loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding, loop.annotations
     )
 
 
-def with_block_body(realize: s_tir.SBlockRealize, body: tirx.Stmt) -> s_tir.SBlockRealize:
+def replace_block_body(realize: s_tir.SBlockRealize, body: tirx.Stmt) -> s_tir.SBlockRealize:
     """A block, where it is realized, with another body."""
     block = realize.block
     parts = (block.iter_vars, block.reads, block.writes, block.name_hint, body, block.init)
@@ -48,9 +48,9 @@ def is_guarded(value: Any) -> bool:
     return isinstance(value, Call) and getattr(value.op, "name", "") == "prim.if_then_else"
 
 
-def guarded(asked: list[Any], load: Any, otherwise: Any) -> Any:
-    """A load where all that is asked is true, if anything is, and else another value."""
-    return tirx.if_then_else(tirx.all(*asked), load, otherwise) if asked else load
+def guard_load(conditions: list[Any], load: Any, otherwise: Any) -> Any:
+    """The load, predicated on all conditions, with another value where one fails; bare without conditions."""
+    return tirx.if_then_else(tirx.all(*conditions), load, otherwise) if conditions else load
 
 
 def conjuncts(guard: Any) -> list[Any]:

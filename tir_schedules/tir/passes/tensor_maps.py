@@ -1,7 +1,7 @@
-"""Tensor maps for copies of boxes: made by the host, parameters of the kernel.
+"""Tensor maps for TMA copies: encoded by the host, passed to the kernel as parameters.
 
-An intrinsic names the matrix that it copies boxes of, and their extents. The copy engine takes a tensor map
-in place of that, and a map is made by the host, before the launch: no schedule primitive adds a parameter.
+An intrinsic names the matrix that it copies boxes of, and the extents of a box. The hardware takes a tensor
+map in place of that, which the host encodes before the launch: no schedule primitive adds a parameter.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -29,7 +29,7 @@ SWIZZLES, PROMOTIONS = (0, 32, 64, 128), (0, 64, 128, 256)
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.tensor_maps")
 def tensor_maps(function: Any, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
-    """Put a map in the place of every matrix that boxes are copied of."""
+    """Put a tensor map in the place of every matrix that boxes are copied from or to."""
     extents, pitches = (
         function.attrs[name] if function.attrs and name in function.attrs else {}
         for name in (EXTENTS, PITCHES)
@@ -52,11 +52,11 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
         if matrix.name not in made:
             row = shape[1] * DataType(matrix.dtype).bits // 8
             pitch = int(pitches.get(matrix.name, pitch_of(row)))
-            made[matrix.name] = box, *encoded(matrix, shape, pitch, box)
+            made[matrix.name] = box, *encode(matrix, shape, pitch, box)
         assert made[matrix.name][0] == box, f"one map of {matrix.name} for boxes of {box}"
         return made[matrix.name][1]
 
-    def prefetched(statement: Any) -> tirx.Stmt:
+    def prefetch_maps(statement: Any) -> tirx.Stmt:
         if not stands_for(statement.value, PREFETCH):
             return statement
         calls = [device_call("prefetch_map", variable) for _, variable, _ in made.values()]
@@ -64,12 +64,12 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
 
     tvm_ffi.structural_walk(body_of(function), (s_tir.SBlock, look))
     body = tvm_ffi.structural_map(body_of(function), (ir.Call, map_of))
-    body = tvm_ffi.structural_map(body, (tirx.Evaluate, prefetched))
+    body = tvm_ffi.structural_map(body, (tirx.Evaluate, prefetch_maps))
     statements = [statement for _, _, made_by in made.values() for statement in made_by]
     return function.with_body(tirx.SeqStmt([*statements, body])) if made else function
 
 
-def encoded(matrix: Any, shape: list[int], pitch: int, box: list[int]) -> tuple[Any, list[tirx.Stmt]]:
+def encode(matrix: Any, shape: list[int], pitch: int, box: list[int]) -> tuple[Any, list[tirx.Stmt]]:
     """The variable of a map, and the statements of the host that make it."""
     rows, columns = shape
     element = DataType(matrix.dtype).bits // 8  # bytes
@@ -91,10 +91,10 @@ def encoded(matrix: Any, shape: list[int], pitch: int, box: list[int]) -> tuple[
     name: Any = tirx.Var(f"{matrix.name}_map", allocated.var.ty)
     given = host.params[0]
 
-    def renamed(variable: Any) -> Any:
+    def rename(variable: Any) -> Any:
         return name if variable.same_as(allocated.var) else matrix if variable.same_as(given) else variable
 
-    changed = tvm_ffi.structural_map(statements, (tirx.Var, renamed))
+    changed = tvm_ffi.structural_map(statements, (tirx.Var, rename))
     return name, list(changed.seq)
 
 

@@ -1,4 +1,4 @@
-"""Asynchronous copies from matrices of 2 GiB and more.
+"""64-bit offsets for asynchronous copies from matrices of 2 GiB and more.
 
 The functions that TVM prints around `cp.async` count the offset into a matrix in bytes, as an int. It holds 2
 GiB; beyond, a copy reads somewhere else. With a factor of 64 bits the offset is right. Smaller matrices keep

@@ -7,7 +7,7 @@ from math import gcd
 from typing import Protocol, cast
 
 from tir_schedules.insight.metrics.predict import reduced
-from tir_schedules.ladders.hgemm import roles
+from tir_schedules.ladders.hgemm import specialization
 from tir_schedules.ladders.problems import SMALL_SHAPES
 from tir_schedules.ladders.reduce import vectorized
 from tir_schedules.ladders.reduce.vectorized import VECTOR, width
@@ -41,7 +41,7 @@ def small(rung: Rung, workload: Workload) -> tuple[Rung, Workload]:
     if isinstance(workload, Reduction):
         smaller, part = small_reduction(rung, workload)
         return smaller, cast(Workload, part)  # a reduce rung brings its own prim_func
-    if isinstance(rung.config, roles.Persistent):
+    if isinstance(rung.config, specialization.Persistent):
         rung = few_programs(rung, cast(HalfGemm, workload))
     if isinstance(rung.config, split_k.Config):
         return few_parts(rung, cast(Gemm, workload))
@@ -85,7 +85,7 @@ def few_programs(rung: Rung, gemm: HalfGemm) -> Rung:
     whole one."""
     config, cluster = rung.config, getattr(rung.config, "cluster", 1)
     tiles = cluster * ceil_div(gemm.m, cluster * config.bm) * ceil_div(gemm.n, config.bn)
-    if roles.programs_of(gemm, config, cluster) == tiles:
+    if specialization.programs_of(gemm, config, cluster) == tiles:
         return rung
     return replace(rung, config=replace(config, programs=2 * cluster))
 

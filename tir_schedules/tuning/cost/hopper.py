@@ -1,10 +1,10 @@
 """The cost model of an HGEMM rung with wgmma, from its tiles alone.
 
-An SM multiplies the slabs of its tiles one after another. A slab takes
+An SM multiplies the K tiles of its tiles one after another. A K tile takes
 
 - products: what the tensor cores take for it, at the rate that they keep up under full load, and a start;
 - lines: of L2 that its copies read, see `tile_choice`;
-- waiting: the latency of its copies, divided among the slabs under way: all slots of all blocks of the SM.
+- waiting: the latency of its copies, divided among the K tiles under way: all stages of all blocks of the SM.
 
 These happen at the same time, though not all of the time: together they need (a^4 + b^4)^(1/4), where a is
 the longer one of products and lines, and b is waiting. In hgemm/wgmma nothing is under way while products
@@ -28,16 +28,16 @@ from typing import cast
 
 from tir_schedules.insight.metrics.counting import occupancy_of
 from tir_schedules.insight.metrics.roofline import Gpu
-from tir_schedules.ladders.hgemm import hopper, roles
+from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.hgemm.tile_choice import nanoseconds_of_rows
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.building.candidate import Candidate
 from tir_schedules.tuning.cost.gemm import MEMORY
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-CLOCKED = 4096 / 2 / hopper.DEPTH  # elements of C that an SM's tensor cores multiply by a slab in a cycle
-CYCLE, START = 0.627, 40  # nanoseconds: of a cycle under full load, and of a slab before its products
-LATENCY = 1100  # nanoseconds from a copy's request until its slab can be multiplied, in a ring
+CLOCKED = 4096 / 2 / hopper.DEPTH  # elements of C that an SM's tensor cores multiply by a K tile in a cycle
+CYCLE, START = 0.627, 40  # nanoseconds: of a cycle under full load, and of a K tile before its products
+LATENCY = 1100  # nanoseconds from a copy's request until its K tile can be multiplied, in a ring
 SYNCHRONOUS = 720  # the same of copies by threads that wait for them
 STORE, BLOCK = 0.08, 1600  # nanoseconds: of an element that is written from registers, and of a new block
 ONCE = 2400  # nanoseconds
@@ -47,31 +47,31 @@ ONCE = 2400  # nanoseconds
 class Demand:
     """What a kernel asks of the busiest SM. Times are nanoseconds.
 
-    products, lines: of a slab. slabs: of a tile. tiles: that the SM multiplies; resident: blocks that it
-    holds at a time. slots: of a block's ring, 1 where it has none. end: of a tile.
+    products, lines: of a K tile. k_tiles: of a tile. tiles: that the SM multiplies; resident: blocks that it
+    holds at a time. stages: of a block's ring, 1 where it has none. end: of a tile.
     """
 
     products: float
     lines: float
-    slabs: int
+    k_tiles: int
     tiles: int
     resident: int
-    slots: int
+    stages: int
     end: float
 
     @property
-    def slab(self) -> float:
+    def k_tile_time(self) -> float:
         """Of one, in the mean."""
         busy = max(self.products, self.lines)
-        if self.slots == 1:
+        if self.stages == 1:
             return busy + SYNCHRONOUS / self.resident
-        waiting = LATENCY / (self.slots * self.resident)
+        waiting = LATENCY / (self.stages * self.resident)
         return (busy**4 + waiting**4) ** (1 / 4)
 
     @property
     def nanoseconds(self) -> float:
         """Of the kernel."""
-        return ONCE + self.tiles * (self.slabs * self.slab + self.end / self.resident)
+        return ONCE + self.tiles * (self.k_tiles * self.k_tile_time + self.end / self.resident)
 
 
 def predicted_seconds(candidate: Candidate, gpu: Gpu, arch: str) -> float:
@@ -90,10 +90,10 @@ def demand(gemm: HalfGemm, config: hopper.Tiling, gpu: Gpu, grid: int, held: int
     return Demand(
         products=START + elements / CLOCKED * CYCLE,
         lines=nanoseconds_of_rows(gemm, config, 1),
-        slabs=ceil_div(gemm.k, hopper.DEPTH),
+        k_tiles=ceil_div(gemm.k, hopper.DEPTH),
         tiles=blocks * ceil_div(tiles, grid),
         resident=min(blocks, max(1, held)),
-        slots=config.stages if isinstance(config, hopper.Ring) else 1,
-        end=(0 if isinstance(config, roles.Stored) else STORE * elements)
-        + (0 if isinstance(config, roles.Persistent) else BLOCK),
+        stages=config.stages if isinstance(config, hopper.Ring) else 1,
+        end=(0 if isinstance(config, specialization.Stored) else STORE * elements)
+        + (0 if isinstance(config, specialization.Persistent) else BLOCK),
     )

@@ -56,22 +56,22 @@ CLUSTER: Fields = {"cluster": (1, 2, 4)}
 
 WHOLE_ROWS = Constraint(f"bm must be a multiple of {hopper.ROWS} for each of the consumers", whole_rows, TILE)
 SUMS = Constraint("the sums of a warpgroup do not fit into its registers", sums_fit, TILE)
-SLOTS = Constraint("the slots do not fit into shared memory", ring_fits, (*TILE, "stages"))
+FITTING_STAGES = Constraint("the stages do not fit into shared memory", ring_fits, (*TILE, "stages"))
 
 
 def space(rung: Rung, fields: Fields, *more: Constraint) -> Space[Any, HalfGemm]:
     """The space of a rung with these fields. more: constraints besides those of tiles."""
     fields = TILES | fields
-    reason = "the rung refuses it: fewest slots, shared memory, boxes, clusters"
+    reason = "the rung refuses it: fewest stages, shared memory, boxes, clusters"
     return Space(rung, fields, (WHOLE_ROWS, SUMS, *more, Constraint(reason, accepts(rung), tuple(fields))))
 
 
 WGMMA = space(wgmma.RUNG, {})
-WGMMA_ASYNC = space(wgmma_async.RUNG, STAGES, SLOTS)
-TMA = space(tma.RUNG, STAGES, SLOTS)
-WARP_SPECIALIZED = space(warp_specialized.RUNG, STAGES, SLOTS)
-PERSISTENT = space(persistent.RUNG, STAGES | GROUPS, SLOTS)
-TMA_STORE = space(tma_store.RUNG, STAGES | GROUPS | BOXES, SLOTS)
-CLUSTERED = space(cluster.RUNG, STAGES | GROUPS | BOXES | CLUSTER, SLOTS)
+WGMMA_ASYNC = space(wgmma_async.RUNG, STAGES, FITTING_STAGES)
+TMA = space(tma.RUNG, STAGES, FITTING_STAGES)
+WARP_SPECIALIZED = space(warp_specialized.RUNG, STAGES, FITTING_STAGES)
+PERSISTENT = space(persistent.RUNG, STAGES | GROUPS, FITTING_STAGES)
+TMA_STORE = space(tma_store.RUNG, STAGES | GROUPS | BOXES, FITTING_STAGES)
+CLUSTERED = space(cluster.RUNG, STAGES | GROUPS | BOXES | CLUSTER, FITTING_STAGES)
 
 HOPPER = (WGMMA, WGMMA_ASYNC, TMA, WARP_SPECIALIZED, PERSISTENT, TMA_STORE, CLUSTERED)

@@ -130,7 +130,8 @@ STREAM_K: Space[pipelined.Config, Gemm] = replace(
     constraints=(
         *PIPELINED.constraints,
         Constraint(
-            f"programs must be 1 to {MOST_PROGRAMS}, and worth, slabs that sharing saves, 1 to {MOST_WORTH}",
+            f"programs must be 1 to {MOST_PROGRAMS}, and worth, K pairs that sharing saves, 1 to"
+            f" {MOST_WORTH}",
             somebody_shares,
             (),
         ),

@@ -1,10 +1,10 @@
-"""One barrier per tile for a double-buffered loop.
+"""Barrier elimination: one barrier per K tile is enough for a double-buffered loop.
 
-Two stages take turns in shared memory: while one is read, registers bring the next tile, which is then stored
-into the other. One barrier per tile is enough, between that store and the first read of what it stored:
-whoever passes it has done with the stage that the next turn stores to. ThreadSync takes both stages for one
-buffer, and puts a barrier before the store as well; this pass takes that one away. What is stored to dynamic
-shared memory keeps it: there a tile of C may take the place of tiles that others still read.
+Two stages alternate in shared memory: while one is read, registers bring the next K tile, which is then
+stored into the other. One barrier per K tile is enough, between that store and the first read of what it
+stored: a thread that passes it has finished with the stage that the next iteration stores to. ThreadSync
+takes both stages for one buffer, and puts a barrier before the store as well; this pass removes that one.
+Stores to dynamic shared memory keep it: there a tile of C may take the place of tiles that others still read.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ STAGED = "shared"
 SHARED = (STAGED, "shared.dyn")
 
 
-@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.one_barrier")
-def one_barrier(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.barrier_elimination")
+def barrier_elimination(
+    function: tirx.PrimFunc, module: IRModule, context: transform.PassContext
+) -> tirx.PrimFunc:
     """Drop each barrier after which static shared memory alone is only stored to until the next barrier of
     the same sequence."""
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tir_schedules.compiler.early_launch import begins_early
+from tir_schedules.compiler.dependent_launch import begins_early
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.sass import disassemble

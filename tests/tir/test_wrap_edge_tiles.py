@@ -27,7 +27,7 @@ def guards(text):
     ids=str,
 )
 def test_rows_and_columns_have_no_guards(name, gemm):
-    plain, wrapped = source(name, gemm, ["wrapped_edges"]), source(name, gemm)
+    plain, wrapped = source(name, gemm, ["wrap_edge_tiles"]), source(name, gemm)
     assert guards(plain) and not guards(wrapped)
     assert " - 102" in wrapped and " - 102" not in plain
 

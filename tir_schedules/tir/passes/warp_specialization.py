@@ -1,9 +1,9 @@
-"""Warpgroups with roles: one has slabs copied into a ring of slots, the others multiply them.
+"""Warp specialization: a producer warpgroup copies K tiles into stages, consumer warpgroups multiply them.
 
-A schedule says what is computed where, and all threads of a block do the same. Here one loop over slabs
-becomes two, in different warpgroups, which run apart and meet at the barriers of slots alone: full, when all
-bytes of a slab are there; empty, when all warps that multiply are done with it. Slots and phases are counted
-over all tiles of the block.
+In a schedule all threads of a block do the same. Here one loop over K tiles becomes two, in different
+warpgroups. They run independently and meet only at the mbarriers of stages: full, when all bytes of a K tile
+have arrived; empty, when all consumer warps have finished with it. Stages and phases are counted over all
+tiles of the block.
 """
 
 from __future__ import annotations
@@ -17,111 +17,114 @@ from tvm import DataType, IRModule, ir, s_tir, tirx, transform
 
 from tir_schedules.tir.intrinsics import boxes, ring
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.passes import ROLES
-from tir_schedules.tir.passes.partial_group import on_grid
-from tir_schedules.tir.passes.rewriting import body_of, map_body, with_value
-from tir_schedules.tir.passes.ring_barriers import WARPGROUP, with_barriers
-from tir_schedules.tir.passes.serpentine import thread_tag
-from tir_schedules.tir.passes.slot_counters import SlotCounters
+from tir_schedules.tir.passes import WARP_SPECIALIZATION
+from tir_schedules.tir.passes.mbarrier_pipeline import WARPGROUP, bind_mbarriers
+from tir_schedules.tir.passes.pipeline_state import PipelineState
+from tir_schedules.tir.passes.rewriting import body_of, map_body, substitute
+from tir_schedules.tir.passes.serpentine_grid import thread_tag
+from tir_schedules.tir.passes.threadblock_swizzle import thread_loop
 
 REGISTERS = {2: (24, 240), 3: (32, 160)}
-"""Warpgroups that multiply -> registers of a thread that copies, and of one that multiplies. Where one does,
-all threads have as many as a thread can have from the start."""
+"""Consumer warpgroups -> registers of a producer thread, and of a consumer thread. With one consumer all
+threads have as many as a thread can have from the start."""
 
-ROLLED = {"disable_unroll": True}
-"""The annotation of a loop that nvcc is not to unroll. Where it knows that slabs are few it would do so for
-the thread that copies: much code, of which each line is executed once."""
+NOT_UNROLLED = {"disable_unroll": True}
+"""The annotation of a loop that nvcc shall not unroll. Where it knows that K tiles are few it would unroll
+the producer's loop: much code, each line of which is executed once."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a block does for a tile: before the slabs, for each slab, and after them.
+    """The statements of a block for a tile: before the loop over K tiles, in it, and behind it.
 
-    tiles: the loop over the block's tiles, if it has one. slabs: the loop. copies, multiply: what stands in
-    it. slots: of the ring. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a warpgroup's
-    tile. places: of a warpgroup for them, which they take in turns.
+    tiles: the loop over the block's tiles, if it has one. k_loop: the loop over K tiles; copies, multiply:
+    its body. stages: of the pipeline. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a
+    warpgroup's tile. places: how many boxes of a warpgroup shared memory holds; they take turns.
     """
 
     tiles: Any
     before: Sequence[tirx.Stmt]
-    slabs: Any
+    k_loop: Any
     copies: Sequence[tirx.Stmt]
     multiply: tirx.Stmt
     after: Sequence[tirx.Stmt]
-    slots: int
+    stages: int
     blocks: int
     box_rows: int
     box_columns: int
     places: int
 
     @classmethod
-    def of(cls, threads: Any) -> "Work | None":
-        """That in a loop on threadIdx.y; None where no loop has roles."""
-        body: Any = statements_of(threads.body)[-1] if before_tiles(threads) else threads.body
-        tiles: Any = body if isinstance(body, tirx.For) and ROLES not in body.annotations else None
+    def find(cls, threads: Any) -> "Work | None":
+        """The work in a loop on threadIdx.y; None where no loop is annotated with WARP_SPECIALIZATION."""
+        body: Any = statements_of(threads.body)[-1] if tile_counters(threads) else threads.body
+        is_tile_loop = isinstance(body, tirx.For) and WARP_SPECIALIZATION not in body.annotations
+        tiles: Any = body if is_tile_loop else None
         statements = statements_of(body if tiles is None else tiles.body)
         places = [
             place
             for place, statement in enumerate(statements)
-            if isinstance(statement, tirx.For) and ROLES in statement.annotations
+            if isinstance(statement, tirx.For) and WARP_SPECIALIZATION in statement.annotations
         ]
         if not places:
             return None
         (place,) = places
-        before, slabs, after = statements[:place], statements[place], statements[place + 1 :]
-        *copies, multiply = statements_of(slabs.body)
-        numbers = map(int, slabs.annotations[ROLES])
-        return cls(tiles, before, slabs, copies, multiply, after, *numbers)
+        before, k_loop, after = statements[:place], statements[place], statements[place + 1 :]
+        *copies, multiply = statements_of(k_loop.body)
+        numbers = map(int, k_loop.annotations[WARP_SPECIALIZATION])
+        return cls(tiles, before, k_loop, copies, multiply, after, *numbers)
 
-    def over_slabs(
-        self, statements: Sequence[tirx.Stmt], counters: SlotCounters, annotations: Any = None
+    def loop_over_k_tiles(
+        self, statements: Sequence[tirx.Stmt], state: PipelineState, annotations: Any = None
     ) -> tirx.For:
-        body = with_barriers(sequence(statements), counters.slot, counters.parity)
-        return renewed(self.slabs, sequence([body, *counters.advance()]), annotations)
+        body = bind_mbarriers(sequence(statements), state.stage, state.parity)
+        return copy_loop(self.k_loop, sequence([body, *state.advance()]), annotations)
 
-    def over_tiles(self, statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
+    def loop_over_tiles(self, statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
         body = sequence(statements)
-        return body if self.tiles is None else renewed(self.tiles, body)
+        return body if self.tiles is None else copy_loop(self.tiles, body)
 
 
-@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.warp_roles")
-def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
-    """Give a loop on threadIdx.y one more warpgroup, which has what the loop over slabs annotated with ROLES
-    multiplies copied."""
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.warp_specialization")
+def warp_specialization(
+    function: tirx.PrimFunc, module: IRModule, context: transform.PassContext
+) -> tirx.PrimFunc:
+    """Specialize the warpgroups of a loop on threadIdx.y in which a loop over K tiles is annotated with
+    WARP_SPECIALIZATION: one more warpgroup is the producer, the others are consumers."""
 
-    rings: list[tuple[Any, Any]] = []
+    staged: list[tuple[Any, Any]] = []
 
-    def with_roles(threads: Any) -> tirx.Stmt:
+    def specialize(threads: Any) -> tirx.Stmt:
         if thread_tag(threads) != "threadIdx.y":
             return threads
-        work = Work.of(threads)
+        work = Work.find(threads)
         if work is None:
             return threads
         consumers = int(threads.extent)
-        tiles = Buffers(threads, work)
-        counters = SlotCounters(work.slots)
-        work = Work.of(tiles.in_ring(threads, counters.slot))
+        buffers = Buffers(threads, work)
+        state = PipelineState(work.stages)
+        work = Work.find(buffers.use_stages(threads, state.stage))
         assert work
-        rings.extend(tiles.rings.items())
+        staged.extend(buffers.staged.items())
         keep, take = registers(consumers)
-        copies = [*keep, by_one_thread(produced(work, counters, tiles.slab_bytes))]
-        products = [*take, consumed(work, counters), *left_over(work)]
-        # TVM must see that warpgroups number as many as there are tiles of theirs in shared memory.
+        copies = [*keep, on_one_thread(producer(work, state, buffers.stage_bytes))]
+        products = [*take, consumer(work, state), *wait_for_stores(work)]
+        # TVM must prove that there are as many consumers as tiles of theirs in shared memory.
         member = tirx.floormod(threads.loop_var, tirx.IntImm("int32", consumers))
         role = tirx.EQ(threads.loop_var, tirx.IntImm("int32", consumers))
         roles = tirx.IfThenElse(
             thread_invariant(role),
             sequence(copies),
-            with_value(sequence(products), threads.loop_var, member),
+            substitute(sequence(products), threads.loop_var, member),
         )
         meet = "sync_cluster" if work.blocks > 1 else "__syncthreads"
         warps = consumers * WARPGROUP // 32 * work.blocks
         body = [
-            tirx.IfThenElse(role, by_one_thread(tirx.Evaluate(boxes.prefetch())), None),
-            ring.set_up(work.slots, 1, warps),
+            tirx.IfThenElse(role, on_one_thread(tirx.Evaluate(boxes.prefetch())), None),
+            ring.set_up(work.stages, 1, warps),
             evaluate(meet),
-            *counters.start(),
-            *before_tiles(threads),
+            *state.start(),
+            *tile_counters(threads),
             roles,
         ]
         if work.blocks > 1:  # no block ends while another copies to it or arrives there
@@ -131,11 +134,11 @@ def warp_roles(function: tirx.PrimFunc, module: IRModule, context: transform.Pas
             threads.thread_binding, threads.annotations,
         )  # fmt: skip
 
-    def in_ring(buffer: Any) -> Any:
-        return next((ring for whole, ring in rings if buffer.same_as(whole)), buffer)
+    def replace(buffer: Any) -> Any:
+        return next((stages for whole, stages in staged if buffer.same_as(whole)), buffer)
 
-    changed = map_body(function, tirx.For, with_roles)
-    return changed.with_body(tvm_ffi.structural_map(body_of(changed), (tirx.Buffer, in_ring)))
+    changed = map_body(function, tirx.For, specialize)
+    return changed.with_body(tvm_ffi.structural_map(body_of(changed), (tirx.Buffer, replace)))
 
 
 class Buffers:
@@ -169,7 +172,7 @@ class Buffers:
 
         tvm_ffi.structural_walk(threads.body, (s_tir.SBlock, measure))
         tvm_ffi.structural_walk(work.multiply, (s_tir.SBlock, collect))
-        self.rings = {each: self.ring(each) for each in self.extents}
+        self.staged = {each: self.staged_buffer(each) for each in self.extents}
 
     def uses(self, value: Any, variable: Any) -> bool:
         """Whether a value in a block depends on a variable of a loop around it."""
@@ -181,54 +184,56 @@ class Buffers:
         )
 
     @property
-    def slab_bytes(self) -> int:
-        """Of one slab of all operands."""
+    def stage_bytes(self) -> int:
+        """Bytes of one K tile of all operands."""
         return sum(prod(self.extents[each]) * DataType(each.dtype).bits // 8 for each in self.operands)
 
-    def ring(self, buffer: Any) -> Any:
-        """The buffer that takes its place."""
+    def staged_buffer(self, buffer: Any) -> Any:
+        """The buffer of stages, or of boxes of C, that replaces one of the schedule."""
         inner = self.extents[buffer][1:]
         if buffer in self.operands:
-            shape = [self.work.slots, *inner]
+            shape = [self.work.stages, *inner]
         else:
             shape = [self.work.places, self.consumers, *inner[1:]]
         return tirx.decl_buffer(shape, buffer.dtype, buffer.name, scope=boxes.SHARED)
 
-    def in_ring(self, threads: Any, slot: Any) -> Any:
-        """The loop on threadIdx.y, with operands in the slot of their slab, and boxes of C in a place. All
-        other indices are those within a block's tile: TVM then allocates no more than that."""
+    def use_stages(self, threads: Any, stage: Any) -> Any:
+        """The loop on threadIdx.y, with operands in the stage of their K tile, and boxes of C in their
+        places. All other indices are relative to the block's tile, so that TVM allocates no more than
+        that."""
 
-        def folded(block: Any) -> s_tir.SBlock:
+        def rewrite(block: Any) -> s_tir.SBlock:
             if not any(map(is_shared, block.match_buffers)):
                 return block
             matches = [
-                self.placed(match, slot) if is_shared(match) else match for match in block.match_buffers
+                self.move_match(match, stage) if is_shared(match) else match for match in block.match_buffers
             ]
             body = block.body
             for before, now in zip(block.match_buffers, matches):
-                body = with_buffer(body, before.buffer, now.buffer)
+                body = replace_buffer(body, before.buffer, now.buffer)
             parts = (block.iter_vars, block.reads, block.writes, block.name_hint, body, block.init)
             return s_tir.SBlock(*parts, block.alloc_buffers, matches, block.annotations)
 
-        body = tvm_ffi.structural_map(threads.body, (s_tir.SBlock, folded), order="post")
+        body = tvm_ffi.structural_map(threads.body, (s_tir.SBlock, rewrite), order="post")
         return tirx.For(
             threads.loop_var, threads.min, threads.extent, threads.kind, body, threads.thread_binding,
             threads.annotations,
         )  # fmt: skip
 
-    def placed(self, match: Any, slot: Any) -> Any:
+    def move_match(self, match: Any, stage: Any) -> Any:
         source, region = match.source.source, list(match.source.region)
         if source in self.operands:
             within = [remainder(each.min, extent) for each, extent in zip(region, self.extents[source])]
-            places = [thread_invariant(slot), *within[1:]]
+            places = [thread_invariant(stage), *within[1:]]
         else:
             places = [*self.place_of(*(each.min for each in region[:2])), *(each.min for each in region[2:])]
         region = [ir.Range.from_min_extent(place, each.extent) for place, each in zip(places, region)]
-        return s_tir.MatchBufferRegion(in_shared(match.buffer), tirx.BufferRegion(self.rings[source], region))
+        return s_tir.MatchBufferRegion(
+            to_shared(match.buffer), tirx.BufferRegion(self.staged[source], region)
+        )
 
     def place_of(self, column: Any, row: Any) -> tuple[Any, Any]:
-        """Of a box of C among those of its warpgroup, and the number of that. They are counted along rows of
-        boxes."""
+        """The place of a box of C, and its warpgroup. Places take turns along rows of boxes."""
         work = self.work
         number = remainder(row, work.box_rows) * work.box_columns + remainder(column, work.box_columns)
         place = thread_invariant(remainder(number, work.places))
@@ -236,46 +241,49 @@ class Buffers:
 
 
 def registers(consumers: int) -> tuple[list[tirx.Stmt], list[tirx.Stmt]]:
-    """What a warpgroup that copies does first, and one that multiplies, so that these have more registers."""
+    """What the producer does first, and a consumer, so that consumers have more registers (setmaxnreg)."""
     if consumers not in REGISTERS:
         return [], []
     few, many = REGISTERS[consumers]
     return [evaluate(f"keep_registers<{few}>")], [evaluate(f"take_registers<{many}>")]
 
 
-def produced(work: Work, counters: SlotCounters, slab_bytes: int) -> tirx.Stmt:
-    """Slab after slab copied into its slot, when that is empty."""
-    empty = ring.barrier(counters.slot + ring.MOST_SLOTS)
+def producer(work: Work, state: PipelineState, stage_bytes: int) -> tirx.Stmt:
+    """The producer's loop: waits until a stage is empty, then starts the copies of a K tile into it."""
+    empty = ring.barrier(state.stage + ring.MOST_STAGES)
     # A wait for the phase before the first one does not wait.
-    before = tirx.const(1, "uint32") - counters.parity
-    counts = [statement for statement in work.before if isinstance(statement, tirx.BufferStore)]
-    return work.over_tiles(
+    before = tirx.const(1, "uint32") - state.parity
+    counters = [statement for statement in work.before if isinstance(statement, tirx.BufferStore)]
+    return work.loop_over_tiles(
         [
-            *counts,
-            work.over_slabs(
+            *counters,
+            work.loop_over_k_tiles(
                 [
                     evaluate("wait_for_parity", empty, before),
-                    evaluate("arrive_announcing", ring.full(), slab_bytes),
+                    evaluate("arrive_announcing", ring.full(), stage_bytes),
                     *work.copies,
                 ],
-                counters,
-                ROLLED,
+                state,
+                NOT_UNROLLED,
             ),
         ]
     )
 
 
-def consumed(work: Work, counters: SlotCounters) -> tirx.Stmt:
-    """Slab after slab multiplied; its slot is released when the products of the next have been started."""
-    release = ring.release(counters.slot_before, work.blocks)
-    behind = tirx.IfThenElse(work.slabs.loop_var > 0, release, None)
-    slabs = work.over_slabs([work.multiply, behind], counters)
-    return work.over_tiles([*work.before, slabs, evaluate("wait_for_products<0>"), release, *work.after])
+def consumer(work: Work, state: PipelineState) -> tirx.Stmt:
+    """A consumer's loop: multiplies K tiles. It releases a stage when the products of the next have
+    started."""
+    release = ring.release(state.previous_stage, work.blocks)
+    behind = tirx.IfThenElse(work.k_loop.loop_var > 0, release, None)
+    k_tiles = work.loop_over_k_tiles([work.multiply, behind], state)
+    return work.loop_over_tiles(
+        [*work.before, k_tiles, evaluate("wait_for_products<0>"), release, *work.after]
+    )
 
 
-def left_over(work: Work) -> list[tirx.Stmt]:
-    """A wait until stores of boxes have read shared memory, if there are any: it must not go before. When
-    they have written C is the end of the kernel's business."""
+def wait_for_stores(work: Work) -> list[tirx.Stmt]:
+    """A wait until TMA stores have read shared memory, if there are any: the block must not end before. The
+    end of the kernel waits until they have written C."""
     stores: list[Any] = []
 
     def look(node: Any) -> None:
@@ -284,18 +292,18 @@ def left_over(work: Work) -> list[tirx.Stmt]:
 
     for statement in work.after:
         tvm_ffi.structural_walk(statement, (ir.Call, look))
-    return [by_one_thread(evaluate("wait_until_stores_have_read<0>"))] if stores else []
+    return [on_one_thread(evaluate("wait_until_stores_have_read<0>"))] if stores else []
 
 
-def by_one_thread(statement: tirx.Stmt) -> tirx.Stmt:
+def on_one_thread(statement: tirx.Stmt) -> tirx.Stmt:
     """A statement that the first thread of a warpgroup executes."""
     thread: Any = tirx.Var("thread", "int32")
-    return on_grid(thread, WARPGROUP, "threadIdx.x", tirx.IfThenElse(thread == 0, statement, None))
+    return thread_loop(thread, WARPGROUP, "threadIdx.x", tirx.IfThenElse(thread == 0, statement, None))
 
 
 def thread_invariant(value: Any) -> Any:
-    """A value that is the same in all threads of a warpgroup. TVM does not look into it: for a slot it
-    allocates the whole ring, and for a bare counter, which it takes for constant, one slot."""
+    """A value that is the same in all threads of a warpgroup. TVM does not look into it: for a stage it
+    allocates all stages, and for a bare counter, which it takes for constant, one stage."""
     return tirx.call_intrin(value.ty, "tirx.tvm_thread_invariant", value)
 
 
@@ -303,10 +311,10 @@ def remainder(value: Any, by: int) -> Any:
     return tirx.floormod(value, tirx.IntImm("int32", by))
 
 
-def renewed(loop: Any, body: tirx.Stmt, annotations: Any = None) -> tirx.For:
+def copy_loop(loop: Any, body: tirx.Stmt, annotations: Any = None) -> tirx.For:
     """A copy of a loop with another body and annotations, and a variable of its own."""
     variable: Any = tirx.Var(loop.loop_var.name, loop.loop_var.ty)
-    body = with_value(body, loop.loop_var, variable)
+    body = substitute(body, loop.loop_var, variable)
     return tirx.For(variable, loop.min, loop.extent, tirx.ForKind.SERIAL, body, annotations=annotations)
 
 
@@ -315,8 +323,8 @@ def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
     return tirx.Evaluate(call(name, *arguments))
 
 
-def before_tiles(threads: Any) -> list[tirx.Stmt]:
-    """Counters that both roles have, and what is in them before the loop over tiles."""
+def tile_counters(threads: Any) -> list[tirx.Stmt]:
+    """The counters that producer and consumers share, and their values before the loop over tiles."""
     first, *_ = statements = statements_of(threads.body)
     return statements[:-1] if isinstance(first, tirx.AllocBuffer) else []
 
@@ -330,7 +338,7 @@ def sequence(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
     return tirx.SeqStmt([*statements]) if len(statements) > 1 else statements[0]
 
 
-def in_shared(buffer: Any) -> Any:
+def to_shared(buffer: Any) -> Any:
     """A buffer of a block, in shared memory."""
     if buffer.scope() == boxes.SHARED:
         return buffer
@@ -340,14 +348,14 @@ def in_shared(buffer: Any) -> Any:
     )  # fmt: skip
 
 
-def with_buffer(statement: tirx.Stmt, before: Any, now: Any) -> tirx.Stmt:
+def replace_buffer(statement: tirx.Stmt, before: Any, now: Any) -> tirx.Stmt:
     """The statement with one buffer in place of another."""
     if now.same_as(before):
         return statement
     statement = tvm_ffi.structural_map(
         statement, (tirx.Buffer, lambda buffer: now if buffer.same_as(before) else buffer)
     )
-    return with_value(statement, before.data, now.data)
+    return substitute(statement, before.data, now.data)
 
 
 def is_shared(match: Any) -> bool:

@@ -1,12 +1,12 @@
-// A slab of A that came as a box, laid out anew: its columns become rows.
+// A K tile of A that came as a box, laid out anew: its columns become rows.
 #pragma once
 
-// A box of ROWS x 32 floats lies as the matrix does, row by row, under the swizzle of 128 bytes: 16 bytes with
-// the number c in row r lie at c ^ (r % 8). All THREADS threads store it column by column: a thread takes 16
-// bytes of a row at a time, and neighbours neighbouring rows, so that neither its reads nor its stores meet in
-// a bank.
+// A box of ROWS x 32 floats lies as the matrix does, row by row, under the swizzle of 128 bytes: 16 bytes
+// with the number c in row r lie at c ^ (r % 8). All THREADS threads store it column by column: a thread
+// takes 16 bytes of a row at a time, and neighbours neighbouring rows, so that neither its reads nor its
+// stores meet in a bank.
 template <int ROWS, int THREADS>
-static __device__ __forceinline__ void turn_slab(float *turned, const float *box, unsigned barrier,
+static __device__ __forceinline__ void transpose_k_tile(float *transposed, const float *box, unsigned barrier,
                                                  unsigned parity)
 {
     constexpr int PIECES = 32 / 4; // of a row
@@ -17,7 +17,7 @@ static __device__ __forceinline__ void turn_slab(float *turned, const float *box
     for (int i = 0; i < PIECES; i += THREADS / ROWS) {
         const int piece = i + threadIdx.x / ROWS;
         const float4 four = reinterpret_cast<const float4 *>(box)[row * PIECES + (piece ^ row % 8)];
-        float *const to = turned + 4 * piece * ROWS + row;
+        float *const to = transposed + 4 * piece * ROWS + row;
         to[0] = four.x;
         to[ROWS] = four.y;
         to[2 * ROWS] = four.z;

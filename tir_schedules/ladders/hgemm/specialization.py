@@ -1,4 +1,4 @@
-"""Schedule steps of the HGEMM rungs whose warpgroups have roles, and what these rungs have in common."""
+"""Schedule steps of the warp-specialized HGEMM rungs, and what these rungs have in common."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.ladders.hgemm.hopper import SIZES, Ring, Tiles, Tiling
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
-from tir_schedules.tir.passes import PROGRAMS, ROLES
+from tir_schedules.tir.passes import PERSISTENT_KERNEL, WARP_SPECIALIZATION
 from tir_schedules.tir.schedule import Schedule, unroll
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -28,7 +28,7 @@ class Stored(Persistent):
     boxes: int
 
 
-def reason_against_roles(gemm: HalfGemm, config: Ring) -> str:
+def reason_against_specialization(gemm: HalfGemm, config: Ring) -> str:
     """Why a configuration cannot be, or empty. One that is Stored has C go through shared memory."""
     reason = hopper.reason_against_tile(gemm, config) or hopper.reason_against_boxes(gemm)
     if reason or not isinstance(config, Stored):
@@ -57,7 +57,7 @@ def bytes_of_boxes(gemm: HalfGemm, config: Stored) -> int:
 
 
 def block_of(config: Tiling) -> tuple[int, int, int]:
-    """Threads: those that multiply, and a warpgroup that copies."""
+    """Threads of a block: consumer warpgroups, and a producer warpgroup."""
     return hopper.WARPGROUP, config.consumers + 1, 1
 
 
@@ -85,20 +85,22 @@ def map_of_result(gemm: HalfGemm) -> TensorMap:
     return hopper.map_of("C", gemm.result, (gemm.m, gemm.n), box)
 
 
-def share_by_roles(sch: Schedule, gemm: HalfGemm, config: Ring, cluster: int = 1) -> Tiles:
-    """Tiles whose slabs the copy engine brings into a ring of slots, by a warpgroup that does nothing else.
-    cluster: blocks that copy slabs of B for each other."""
+def specialize_warps(sch: Schedule, gemm: HalfGemm, config: Ring, cluster: int = 1) -> Tiles:
+    """Warp specialization: a producer warpgroup has TMA copy K tiles into stages. cluster: blocks that copy K
+    tiles of B for each other."""
     tiles = hopper.split_into_tiles(sch, config)
     hopper.lay_out_operands(sch, gemm, tiles, ring=True)
     hopper.copy_boxes(sch, gemm, config, tiles, cluster=cluster)
     boxes = boxes_of(gemm, config) if isinstance(config, Stored) else (0, 0, 0)
-    sch.annotate(tiles.k_tile, ROLES, [config.stages, cluster, *boxes])
+    sch.annotate(tiles.k_tile, WARP_SPECIALIZATION, [config.stages, cluster, *boxes])
     return tiles
 
 
 def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, cluster: int = 1) -> None:
     """A block computes tile after tile."""
-    sch.annotate(tiles.block_i, PROGRAMS, [programs_of(gemm, config, cluster), config.group, cluster])
+    sch.annotate(
+        tiles.block_i, PERSISTENT_KERNEL, [programs_of(gemm, config, cluster), config.group, cluster]
+    )
 
 
 def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:

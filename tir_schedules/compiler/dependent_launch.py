@@ -20,7 +20,7 @@ from math import prod
 
 from tir_schedules.model.launch import Launch
 
-EARLY_LAUNCH = "early_launch"
+DEPENDENT_LAUNCH = "dependent_launch"
 WAIT = "griddepcontrol.wait"
 LINES = """\
   asm volatile("griddepcontrol.launch_dependents;");
@@ -75,7 +75,7 @@ def fits_beside(launch: Launch | None) -> bool:
     return launch is not None and prod(launch.grid) * prod(launch.block) <= MOST_THREADS
 
 
-def with_early_launch(source: str, entry: str, arch: str) -> str:
+def add_dependent_launch(source: str, entry: str, arch: str) -> str:
     """CUDA source whose kernel begins with a wait for the launch before it, and lets the next one begin; as
     it is for a GPU that has no such launches."""
     if int(re.sub(r"\D", "", arch)) < LEAST_ARCH:

@@ -1,4 +1,4 @@
-"""Passes about the slabs of the rungs with Hopper's instructions: what the emitted CUDA has of them."""
+"""Passes about the K tiles of the rungs with Hopper's instructions: what the emitted CUDA has of them."""
 
 import re
 
@@ -12,7 +12,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_90a"
 ASYNC = "hgemm/wgmma_async:128x128"
-LONG, SHORT = HalfGemm(64, 64, 448), HalfGemm(64, 64, 256)  # slabs: seven, one more than slots, and four
+LONG, SHORT = HalfGemm(64, 64, 448), HalfGemm(64, 64, 256)  # K tiles: seven, one more than stages, and four
 
 
 def depths(source):
@@ -32,32 +32,32 @@ class TestPrologueWait:
         source = emit(scheduled(rung, LONG), rung.entry, ARCH, rung.pass_config, ["unroll_drain"], 128).source
         assert depths(source) == [0, 3, 3, 2, 1, 0]
 
-    def test_fewer_slabs_than_slots_are_waited_for_at_once(self):
-        """Not every turn of the prologue commits a group then."""
+    def test_fewer_k_tiles_than_stages_are_waited_for_at_once(self):
+        """Not every iteration of the prologue commits a group then."""
         (rung,) = find(ASYNC)
         assert depths(lower(rung, SHORT, ARCH).source)[0] == 0
 
 
-class TestSlotCounters:
-    @pytest.mark.parametrize("slots", [3, 5])
-    def test_slots_start_again_after_the_last_and_nothing_is_divided(self, slots):
-        (rung,) = find(f"hgemm/warp_specialized:128x128,stages={slots}")
+class TestPipelineState:
+    @pytest.mark.parametrize("stages", [3, 5])
+    def test_stages_wrap_around_and_nothing_is_divided(self, stages):
+        (rung,) = find(f"hgemm/warp_specialized:128x128,stages={stages}")
         source = lower(rung, LONG, ARCH).source
         kernel = source[source.index("set_up_ring(ring_barrier(0)") :]
-        assert kernel.count(f"if (slot_ptr[0] == {slots})") == 2  # of who copies and who multiplies
-        assert not re.search(rf"[%/] ({slots}|{2 * slots})\b", kernel)
+        assert kernel.count(f"if (stage_ptr[0] == {stages})") == 2  # of who copies and who multiplies
+        assert not re.search(rf"[%/] ({stages}|{2 * stages})\b", kernel)
 
 
-class TestPersistentTiles:
+class TestPersistentKernel:
     def test_one_row_of_tiles_in_which_a_warpgroup_has_two_products(self):
         """TVM leaves the row out of some blocks' bindings, and refused the kernel."""
         (rung,) = find("hgemm/persistent:256x256")
         assert lower(rung, HalfGemm(200, 304, 72), ARCH).source
 
 
-class TestStreamedTiles:
+class TestStreamK:
     def test_without_it_copies_of_its_counters_are_left(self):
         (rung,) = find("hgemm/stream_k:64x64,programs=3,worth=1")
-        passes = [name for name in rung.passes if name != "streamed_tiles"]
+        passes = [name for name in rung.passes if name != "stream_k"]
         with pytest.raises(Exception, match="tile_column is used before its definition"):
             emit(scheduled(rung, HalfGemm(200, 104, 520)), rung.entry, ARCH, rung.pass_config, passes)

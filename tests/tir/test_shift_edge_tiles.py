@@ -3,7 +3,7 @@
 import pytest
 from lowered import ARCH, faults, source
 from mutants import loaded
-from test_wrapped_edges import guards
+from test_wrap_edge_tiles import guards
 
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
@@ -16,7 +16,7 @@ RUNGS = ("sgemm/pipelined", "sgemm/split_k:64x32,splits=1")
 @pytest.mark.parametrize("name", RUNGS)
 def test_all_rows_of_a_thread_stand_at_fixed_distances(name):
     gemm = Gemm(1021, 1021, 1024)
-    before, text = source(name, gemm, ["shifted_edges"]), source(name, gemm)
+    before, text = source(name, gemm, ["shift_edge_tiles"]), source(name, gemm)
     assert " - 1021" in before and " - 1021" not in text
     assert "min((((int)blockIdx.y) * " in text and not guards(text)
 

@@ -1,7 +1,7 @@
-"""A slab of A that comes as a box, laid out anew with rows along K.
+"""Transposes a K tile of A in shared memory: TMA copies a box as the matrix lies, in rows along K.
 
-A box lies as the matrix does, here with rows of 128 bytes under the swizzle of 128 bytes. Fragments of one k
-want the elements of a column side by side.
+The rows are 128 bytes under the swizzle of 128 bytes. Fragments of one k need the elements of a column side
+by side.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -19,9 +19,9 @@ DEPTH = 32  # floats of a row of a box
 
 
 @intrinsic
-def turn(rows: int, threads: int) -> Intrinsic:
-    """A slab of A turned by all threads, when it is there; behind it they have met. TVM is not to see that
-    it writes to shared memory, or it places barriers besides."""
+def transpose(rows: int, threads: int) -> Intrinsic:
+    """All threads wait for a K tile of A, transpose it, and meet. TVM must not see that this writes to shared
+    memory, or it adds barriers."""
 
     @T.prim_func(s_tir=True)
     def description(source: T.handle, target: T.handle) -> None:
@@ -36,7 +36,7 @@ def turn(rows: int, threads: int) -> Intrinsic:
             T.reads(S[0:rows, 0:DEPTH])
             T.writes(D[0:DEPTH, 0:rows])
             for i, k in T.grid(rows, DEPTH):
-                with T.sblock("turn"):
+                with T.sblock("transpose"):
                     vi, vk = T.axis.remap("SS", [i, k])
                     D[vk, vi] = S[vi, vk]
 
@@ -53,6 +53,6 @@ def turn(rows: int, threads: int) -> Intrinsic:
             T.reads(S[0:rows, 0:DEPTH])
             T.writes(D[0:DEPTH, 0:rows])
             places = T.meta_var((T.address_of(D[0, 0]), S.access_ptr("r")))
-            T.evaluate(call(f"turn_slab<{rows}, {threads}>", *places, ring.full(), ring.phase()))
+            T.evaluate(call(f"transpose_k_tile<{rows}, {threads}>", *places, ring.full(), ring.phase()))
 
     return description, implementation

@@ -1,0 +1,86 @@
+"""Branch-free edge tiles: the last tile shifts inwards until it ends with the matrix (Halide's ShiftInwards).
+
+pad_einsum lets the last tile reach beyond the matrix. `wrap_edge_tiles` computes an address for each row that
+a thread copies, and keeps each in registers. Where rows are read float by float these are many:
+sgemm/pipelined had 644 bytes of spills. Here the whole tile starts earlier, so that all rows of a thread are
+at constant offsets from the first, as in a full tile. Elements where two tiles overlap are computed twice,
+and written by the first of the tiles.
+"""
+
+# TVM's nodes have their fields at run time alone.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+from tvm import IRModule, s_tir, tirx, transform
+
+from tir_schedules.tir.passes import SHIFT_EDGE_TILES
+from tir_schedules.tir.passes.rewriting import (
+    conjuncts,
+    guard_load,
+    is_guarded,
+    map_body,
+    replace_block_body,
+    substitute,
+)
+
+Tiles = dict[int, tuple[int, int]]
+"""An axis -> the extents of a tile and of the matrix along it."""
+
+
+@tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.shift_edge_tiles")
+def shift_edge_tiles(
+    function: tirx.PrimFunc, module: IRModule, context: transform.PassContext
+) -> tirx.PrimFunc:
+    """Shift what every block annotated with SHIFT_EDGE_TILES copies from a padded matrix, or to one. The
+    annotation has threes: an axis of the matrix, counted from its last, -1; the extent of a tile along it;
+    and the extent of the matrix, which is no smaller. Rows of a buffer may be longer than those of the
+    matrix."""
+
+    def shift(realize: Any) -> Any:
+        given = [int(each) for each in realize.block.annotations.get(SHIFT_EDGE_TILES, ())]
+        tiles, store = dict(zip(given[::3], zip(given[1::3], given[2::3]))), realize.block.body
+        if not tiles:
+            return realize
+        change = shift_read if is_guarded(store.value) else shift_write
+        return change(realize, store, tiles)
+
+    return map_body(function, s_tir.SBlockRealize, shift)
+
+
+def shift_read(realize: Any, store: Any, tiles: Tiles) -> Any:
+    guard, load, zero = store.value.args
+    inside, kept = [*load.indices], conjuncts(guard)
+    for axis, (tile, extent) in tiles.items():
+        index = load.indices[axis]
+        kept = [each for each in kept if not each.a.same_as(index)]
+        inside[axis] = shift_index(index, tile, extent)
+    value = guard_load(kept, tirx.BufferLoad(load.source, inside), zero)
+    return replace_block_body(realize, tirx.BufferStore(store.buffer, value, store.indices))
+
+
+def shift_write(realize: Any, store: Any, tiles: Tiles) -> Any:
+    indices, guards = [*store.indices], []
+    for axis in range(-len(indices), 0):
+        index = indices[axis]
+        if axis not in tiles:
+            guards.append(index < store.buffer.shape[axis])
+        else:
+            tile, extent = tiles[axis]
+            shared: Any = tirx.max(index // tile * tile - (extent - tile), 0)
+            together = gcd(tile, extent)
+            indices[axis] = shift_index(index, tile, extent)
+            guards.append(index % tile // together >= shared // together)
+    asked: Any = tirx.all(*guards)
+    for variable, value in zip(realize.block.iter_vars, realize.iter_values):
+        asked = substitute(asked, variable.var, value)
+    block = replace_block_body(realize, tirx.BufferStore(store.buffer, store.value, indices)).block
+    return s_tir.SBlockRealize(realize.iter_values, asked, block)
+
+
+def shift_index(index: Any, tile: int, extent: int) -> Any:
+    """The index in a tile that starts earlier, where it would reach beyond the extent."""
+    return tirx.min(index // tile * tile, extent - tile) + index % tile
