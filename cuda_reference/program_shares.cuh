@@ -1,5 +1,5 @@
-// Stream-K: programs, which are persistent blocks, share tiles of C along K. The share of each, and the marks by
-// which one knows that another has left its sums.
+// Stream-K: programs, which are persistent blocks, share tiles of C along K. The share of each, and the marks
+// by which one knows that another has left its sums.
 #pragma once
 
 // A mark for each warp: 1 where its sums are there. All are 0 before a launch and after it.
@@ -9,8 +9,8 @@ template <int PLACES, int WARPS> static __device__ unsigned *place_of_marks()
     return streamed_marks;
 }
 
-// Where the share of a program starts among all units of K that are shared, K tiles or pairs of them. A share has
-// `each` of them, and those of the first `extra` programs one more.
+// Where the share of a program starts among all units of K that are shared, K tiles or pairs of them. A share
+// has `each` of them, and those of the first `extra` programs one more.
 static __device__ inline int share_start(int program, int each, int extra)
 {
     return program * each + min(program, extra);

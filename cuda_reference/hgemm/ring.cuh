@@ -1,11 +1,11 @@
-// A multistage pipeline between a producer and consumers: its stages in shared memory form a ring. The producer
-// fills one stage after the other by TMA copies, the consumers multiply what is in them, and each waits only for
-// a stage.
+// A multistage pipeline between a producer and consumers: its stages in shared memory form a ring. The
+// producer fills one stage after the other by TMA copies, the consumers multiply what is in them, and each
+// waits only for a stage.
 //
-// Each stage has two mbarriers. `full` ends a phase when all bytes of the stage have arrived: its one arrival is
-// the producer's, which announces them. `empty` ends a phase when every consumer warp has finished with the
-// stage. Stage and parity follow from the number of K tiles before, so producer and consumers count alike, over
-// all tiles.
+// Each stage has two mbarriers. `full` ends a phase when all bytes of the stage have arrived: its one arrival
+// is the producer's, which announces them. `empty` ends a phase when every consumer warp has finished with
+// the stage. Stage and parity follow from the number of K tiles before, so producer and consumers count
+// alike, over all tiles.
 #pragma once
 
 #include "barriers.cuh"

@@ -1,5 +1,5 @@
-// Sums of a tile that programs share: the program with its first K tiles stores them in C, and the next programs
-// add theirs there.
+// Sums of a tile that programs share: the program with its first K tiles stores them in C, and the next
+// programs add theirs there.
 #pragma once
 
 // Waits until the same warp of the program before has left its sums in C, where that has the K tiles before

@@ -4,17 +4,18 @@
 //   grid min(PROGRAMS, 8 tiles of C, K pairs of all tiles), block (BM/WM * BN/WN * 32); where nothing is
 //   shared, see below, grid (ceil(N/BN), ceil(M/BM)) as of serpentine.cu
 //
-// Stream-K: a program is a persistent block; in whole rounds each program computes a tile of C. The first tiles,
-// those that are left of whole rounds, are shared: their K tiles, tile after tile, are cut into equal shares, in
-// pairs. The program with the first pair of a tile stores its sums, and programs with later pairs add to these,
-// in the order of programs: see added_sums.cuh. A program begins with the tile that its share ends in, which it
-// stores, so that the next program need not wait when it comes to what it adds to that tile.
-// Nothing is shared where sharing would save a program fewer than WORTH pairs. The last pair of a tile may have
-// less of K than others.
+// Stream-K: a program is a persistent block; in whole rounds each program computes a tile of C. The first
+// tiles, those that are left of whole rounds, are shared: their K tiles, tile after tile, are cut into equal
+// shares, in pairs. The program with the first pair of a tile stores its sums, and programs with later pairs
+// add to these, in the order of programs: see added_sums.cuh. A program begins with the tile that its share
+// ends in, which it stores, so that the next program need not wait when it comes to what it adds to that
+// tile.
+// Nothing is shared where sharing would save a program fewer than WORTH pairs. The last pair of a tile may
+// have less of K than others.
 // Rows that are not a multiple of 16 bytes are read and written float by float. The schedule has C go through
-// shared memory there. Here nvcc would then put a thread's sums where two of three operands of most FMA are in
-// one bank of registers: by the model that `tir-schedules inspect` has of banks the loop over K would take 1.4
-// times as long. So the twin does not use the dynamic shared memory that the schedule is launched with.
+// shared memory there. Here nvcc would then put a thread's sums where two of three operands of most FMA are
+// in one bank of registers: by the model that `tir-schedules inspect` has of banks the loop over K would take
+// 1.4 times as long. So the twin does not use the dynamic shared memory that the schedule is launched with.
 // Marks are a variable of the module: launches of this kernel must follow one another.
 
 #include "../program_shares.cuh"
