@@ -15,7 +15,7 @@ from typing import Iterator, Mapping, Sequence
 from tir_schedules.insight.banks.tiles import PIECE
 from tir_schedules.insight.banks.wavefronts import BANKS, WORD
 from tir_schedules.machines.cpu.abi import RIGHT_FACTOR, Happening
-from tir_schedules.machines.cpu.instructions.warpgroup import LEFT_ACROSS, RIGHT_ACROSS
+from tir_schedules.machines.cpu.instructions.warpgroup import ProductOption
 from tir_schedules.model.execution import Events
 from tir_schedules.model.findings import Location
 
@@ -170,8 +170,8 @@ def reads_of(
         of_group, options = numbers[warpgroup], event["row"]
         numbers[warpgroup] += 1
         for name, right, across, rows in (
-            ("A", False, options & LEFT_ACROSS, 64),
-            ("B", True, options & RIGHT_ACROSS, event["bytes"]),
+            ("A", False, options & ProductOption.LEFT_ACROSS, 64),
+            ("B", True, options & ProductOption.RIGHT_ACROSS, event["bytes"]),
         ):
             pieces = [(at % RIGHT_FACTOR, to) for at, to in moved[number] if (at >= RIGHT_FACTOR) == right]
             places = {}
