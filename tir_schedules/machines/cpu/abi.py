@@ -55,8 +55,9 @@ SPACES = {
 }
 """By the name PTX has for a state space."""
 
-COUNTINGS = "LOAD_COUNT STORE_COUNT ROWS_COUNT GLOBAL_COUNT COPY_COUNT BYPASS_COUNT"
-Counting = IntEnum("Counting", COUNTINGS, start=0)
+Counting = IntEnum(
+    "Counting", "LOAD_COUNT STORE_COUNT ROWS_COUNT GLOBAL_COUNT COPY_COUNT BYPASS_COUNT", start=0
+)
 """How an access is counted. STORE_COUNT: as an atomic is, too; BYPASS_COUNT: a cp.async past the L1 cache."""
 
 Act = IntEnum("Act", "READ WRITE ATOMIC", start=0)
