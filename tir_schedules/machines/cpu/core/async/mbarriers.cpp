@@ -123,7 +123,7 @@ static void execute(Machine& M, Warp& W, const ops::Invalidate& op) {
   })
   ++M.epoch, ++M.stores;
 }
-// fence.mbarrier_init: who has initialised them lets others and the copies of the cluster see it.
+// The thread that has initialised mbarriers lets others, and the copies of the cluster, see it.
 static void execute(Machine& M, Warp& W, const ops::FenceInit&) {
   for (auto& [address, b] : M.cta->mbarriers)
     if ((int)b.by / 32 == M.warp && W.active >> b.by % 32 & 1) b.fenced = true;

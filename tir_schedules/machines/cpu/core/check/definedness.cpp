@@ -76,7 +76,7 @@ static u8* written(Machine& M, u64 address, u32 bytes, int lane) {
   if (address < LOCAL_WINDOW || offset + bytes > M.launch.local_bytes) return nullptr;
   return M.local_written_of(lane) + offset;
 }
-// An element is undefined when none of its bytes was written: padding is copied along with what it pads.
+// An element is undefined when no byte of it was written: padding is copied along with what it pads.
 static void execute(Machine& M, Warp& W, const ops::UndefinedLoad& op) {
   const Registers<Undefined> values = op.values();
   const u32 width = op.width(), count = values.count;

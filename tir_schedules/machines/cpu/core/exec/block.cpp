@@ -1,12 +1,11 @@
-// One block: its warps take turns, each until all its lanes wait; in a warp, the lanes at the lowest basic
-// block run. Warps advance one at a time on purpose: what lockstep would hide, a missing __syncthreads,
-// shows.
+// One block: its warps take turns, each until all its lanes wait; in a warp, the lanes at the lowest basic block run. Warps
+// advance one at a time on purpose: what lockstep would hide, a missing __syncthreads, shows.
 //
-// A lane waits at a barrier of the block; for other lanes of its warp, at an instruction that names them; or
-// for memory, when it has gone round a loop that others can end. Such a loop is left to itself until
-// everybody else waits, in this block and then in all; a warp that comes back in the state it was in, while
-// nobody has stored anything, is idle. One that has tested an mbarrier in vain gets no turn before something
-// has happened to it, so that it costs nothing. A lane whose block ends in a wait tries again in each turn.
+// A lane waits at a barrier of the block; for other lanes of its warp, at an instruction that names them; or for memory,
+// when it has gone round a loop that others can end. Such a loop gets no turn until all other warps wait, in this block
+// and then in all blocks. A warp that comes back in the state it was in, while no thread has stored anything, is idle. A
+// warp that has tested an mbarrier in vain gets no turn before something has happened to it, so that it costs nothing. A
+// lane whose block ends in a wait tries again in each turn.
 #include "async/async.h"
 #include "exec/exec.h"
 #include <algorithm>
@@ -169,7 +168,7 @@ static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lane
   })
   ++M.epoch;
 }
-// Everybody waits. False when that will not end by itself.
+// All lanes wait. False when that will not end by itself.
 static bool open_barrier_of_all(Machine& M) {
   for (Warp& W : M.cta->warps)
     if (W.live != W.waiting) return false;
@@ -209,8 +208,7 @@ static bool interrupted(Machine& M, u32 often) {
   return M.launch.flags & SHUFFLE && M.program.traits & CLOCKS && M.random() % often == 0;
 }
 
-// At the end of a block whose micro-op says who goes on. Those that do not will try it again, which counts
-// when it succeeds.
+// At the end of a block whose micro-op says which lanes go on. The others try it again, which counts when it succeeds.
 static void wait_at_end(Machine& M, Warp& W, u8* R, u32 pc, u32 lanes, u32 taken) {
   const BasicBlock& block = M.program.blocks[pc];
   W.refused = 0;
@@ -237,7 +235,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
     u32 lanes = pick(W, pc);
     if (!lanes) {
       if (!W.held || W.polling | W.stalled) return !*M.stop;
-      W.released |= W.held, W.held = 0;  // nobody else comes: what they execute says so
+      W.released |= W.held, W.held = 0;  // no further lane can arrive; the instruction reports it
       continue;
     }
     bool together = lanes == W.live;

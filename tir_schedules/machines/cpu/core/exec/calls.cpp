@@ -29,7 +29,7 @@ void give_back(Machine& M, int lane, u32 offset, u64 value, u32 bytes) {
   memcpy(M.local_of(lane) + offset, &value, bytes), memset(M.local_written_of(lane) + offset, 1, bytes);
 }
 
-// Room on a lane's stack, of which `counted` bytes count against its limit. When there is none the launch
+// Room on a lane's stack, of which `counted` bytes count against its limit. When there is no room the launch
 // stops, and the room is that at its start.
 static u64 room(Machine& M, Warp& W, const MicroOp& op, int lane, u64 bytes, u64 counted, u64 align) {
   CallState& calls = calls_of(M, W);
@@ -45,7 +45,7 @@ static u64 room(Machine& M, Warp& W, const MicroOp& op, int lane, u64 bytes, u64
 static void execute(Machine& M, Warp& W, const ops::Enter& op) {
   ACTIVE(W.active, copy_within(M, l, op.place(), op.given(), op.passed()))
 }
-// What points into the parameters and variables of a function that has returned reads what nobody wrote.
+// A pointer into the parameters or variables of a function that has returned reads bytes that no thread has written.
 static void execute(Machine& M, Warp& W, const ops::Leave& op) {
   ACTIVE(W.active, forget(M, l, op.place(), op.bytes()))
 }

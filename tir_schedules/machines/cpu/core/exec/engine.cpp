@@ -96,7 +96,7 @@ static u64 cluster_of(const Machine& M, const u32* block) {
 static void finish(Machine& M, Cta& cta) {
   M.cta = &cta;
   if (!cta.warpgroups.empty()) check_warpgroups(M);
-  for (const Warp& W : cta.warps)  // copies that nobody waited for still land, unseen
+  for (const Warp& W : cta.warps)  // copies that no lane waited for still land, unseen
     for (const AsyncCopy& copy : W.copies) GRANULES(M, copy.target, copy.bytes, cta.shadow[g].in_flight = 0)
   if (M.program.traits & CLOCKS)
     for (Cell& cell : cta.cells) forget_prior(M, cell);
@@ -142,7 +142,7 @@ struct Blocks {
   }
 };
 
-// Turns of blocks in which nobody stores anything, after which those that wait count as stuck, but so many
+// Turns of blocks in which no thread stores anything, after which those that wait count as stuck, but so many
 // rounds of all at least: loops that count how often they look come back to no state.
 const u64 PATIENCE = 1 << 14, LEAST_ROUNDS = 1 << 8;
 static void run_in_order(Machine& M, const Order& order, u64 first, u32 resident) {

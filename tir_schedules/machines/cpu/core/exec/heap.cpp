@@ -18,7 +18,7 @@ static void execute(Machine& M, Warp& W, const ops::CallMalloc& op) {
     u64 address = 0;
     if (bytes <= M.launch.heap_bytes && heap.used + bytes <= M.launch.heap_bytes && heap.owned.size() < limit) {
       u8* data = (u8*)malloc(bytes + 16);
-      memset(data, 0xff, bytes + 16);  // what nobody wrote reads as NaN
+      memset(data, 0xff, bytes + 16);  // what no thread wrote reads as NaN
       heap.owned.push_back({data, bytes, nullptr, 0, 0, 1, 0}), heap.made.push_back({bytes, false});
       heap.used += bytes;
       address = (u64)heap.owned.size() << BUFFER_SHIFT;

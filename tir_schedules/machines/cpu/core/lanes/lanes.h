@@ -1,5 +1,5 @@
-// What functions of single lanes see of a warp. Their libraries read none of machine.h, which takes longer than
-// compiling them.
+// What functions of single lanes see of a warp. Their libraries do not include state/machine.h, because reading it takes
+// longer than compiling them.
 #pragma once
 #include "abi.h"
 
