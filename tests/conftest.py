@@ -14,6 +14,7 @@ from building_once import built_by_one_worker
 from tir_schedules.cli import main as cli
 from tir_schedules.compiler.code import KEEP
 from tir_schedules.errors import MissingTool
+from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.gpu import GpuMachine
 
 # What TVM lowers is kept, as in a command; tests that replace code of ours make rungs of others of it.
@@ -50,12 +51,20 @@ def pytest_xdist_make_scheduler(config, log):
     return LoadFileScheduling(config, log)
 
 
+MANY = 1000
+"""Tests among which there are some that execute kernels in processes of their own."""
+
+
 @pytest.fixture(scope="session", autouse=True)
-def shared_cache(tmp_path_factory):
+def shared_cache(tmp_path_factory, request):
+    """Workers build what is kept in the cache once, and the CPU machine before they start processes that each
+    would build it."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         yield
         return
     with built_by_one_worker(tmp_path_factory.getbasetemp().parent / "locks"):
+        if len(request.session.items) > MANY:
+            the_library()
         yield
 
 

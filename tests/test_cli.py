@@ -299,12 +299,12 @@ def python(*arguments, **environment):
 
 
 RUNGS = [rung for family in FAMILIES for rung in ladder(family)]
-FIRST, LAST = ([ladder(family)[place] for family in FAMILIES] for place in (0, -1))
+FIRST, *LATER = [ladder(family)[place] for place in (0, -1) for family in FAMILIES]
 
 
 @pytest.mark.parametrize(
     "rung",
-    [*FIRST, *(pytest.param(rung, marks=pytest.mark.slow) for rung in LAST)],
+    [FIRST, *(pytest.param(rung, marks=pytest.mark.slow) for rung in LATER)],
     ids=lambda rung: rung.id,
 )
 def test_a_rung_is_a_script(rung):

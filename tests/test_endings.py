@@ -269,14 +269,14 @@ def tool(*arguments, redirect="", **environment):
 
 
 @pytest.mark.parametrize(
-    "redirect, reason",
+    "arguments, redirect, reason",
     [
-        (">/dev/full", "No space left on device"),
-        (">&-", "Bad file descriptor"),
-        (">&- <&-", "Bad file descriptor"),
+        (["list"], ">/dev/full", "No space left on device"),
+        (["list", "--json"], ">&-", "Bad file descriptor"),
+        (["list"], ">&- <&-", "Bad file descriptor"),
+        (["--help"], ">/dev/full", "No space left on device"),
     ],
 )
-@pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["--help"]], ids=" ".join)
 def test_output_that_cannot_be_written_is_one_line(arguments, redirect, reason):
     done = tool(*arguments, redirect=redirect)
     line = f"tir-schedules: cannot write standard output ({reason}): send it to a place that takes it\n"

@@ -2,8 +2,10 @@
 too."""
 
 import re
+from itertools import product
 
 import pytest
+from layers import layers
 
 from tir_schedules.compiler.dependent_launch import begins_early
 from tir_schedules.compiler.lower import lower
@@ -29,13 +31,15 @@ CHAINS = [
     ("sgemm/split_k:64x64,splits=3", Gemm(36, 51, 200), ["split_k", "split_k_sum"]),
 ]
 MAKERS = {"schedule": lower, "twin": load_twin, "fixed twin": load_fixed_twin}
+# Each kernel of ours once as a schedule and once as a twin.
+QUICK = [(0, "schedule"), (0, "twin"), (2, "schedule"), (2, "twin"), (3, "schedule"), (3, "fixed twin")]
 OF_MEMORY = re.compile(r"\b(?:LDG|STG|LD|ST|ATOM|ATOMG|RED|REDG|LDGSTS|UTMALDG|UTMASTG|UBLKCP)\b")
 
 
-@pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("name, workload, entries", CHAINS)
-def test_kernels_of_ours_wait_before_they_touch_memory(name, workload, entries, make):
+@layers("chain, make", QUICK, [*product(range(len(CHAINS)), MAKERS)])
+def test_kernels_of_ours_wait_before_they_touch_memory(chain, make):
     """Also what ptxas made of them: loads of what is `const __restrict__` could go anywhere."""
+    name, workload, entries = CHAINS[chain]
     kernels = launches(MAKERS[make], find(name)[0], workload, "sm_90a")
     assert [kernel.entry.partition("_")[2] for kernel in kernels] == entries
     for binary in map(compile_kernel, kernels):

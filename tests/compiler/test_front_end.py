@@ -46,7 +46,7 @@ def made(kernel, by_nvcc=False):
         return without_place((folder / PTX).read_text(encoding="utf-8"))
 
 
-@layers("name, make", [*product(CHEAP, MAKERS)], [*zip(OTHERS, cycle(MAKERS))])
+@layers("name, make", [*zip(CHEAP, cycle(MAKERS))], [*product(CHEAP, MAKERS), *zip(OTHERS, cycle(MAKERS))])
 def test_it_is_what_nvcc_makes(name, make, whatever_cicc_widens):
     rung = find(name)[0]
     kernel = make(rung, workload_of(rung, Problem(rung.family)), rung.arch or "sm_80")

@@ -4,7 +4,6 @@ import re
 import shlex
 import subprocess
 
-import pytest
 from layers import layers
 
 from tir_schedules.compiler.front_end import UNDETERMINED
@@ -19,7 +18,7 @@ from tir_schedules.ladders.registry import FAMILIES, find, ladder
 
 MAKERS = {"schedule": lower, "twin": load_twin}
 ARCH = "sm_80"
-SOME = [("hgemm/wmma_async", "schedule"), ("reduce/shuffle", "twin")]
+SOME = [("sgemm/shared_tile", "schedule"), ("reduce/shuffle", "twin")]
 # Of each rung schedule, then twin; and of every other rung one of them, in turn.
 ALL = [(rung.id, form) for family in FAMILIES for rung in ladder(family) for form in MAKERS]
 
@@ -39,7 +38,8 @@ def instructions(ptx):
     return [line for line in code if line.startswith("\t") and not line.startswith(("\t.loc", "\t.file"))]
 
 
-IN_TURN = [each for place, each in enumerate(ALL) if place % 8 in (0, 5)]
+IN_TURN = [("hgemm/wmma_async", "schedule"), *(each for place, each in enumerate(ALL) if place % 8 in (0, 5))]
+SCHEDULES = [each for each in ALL if each[1] == "schedule"]
 
 
 @layers("name, form", SOME, IN_TURN)
@@ -56,7 +56,7 @@ def test_what_is_printed_compiles_to_the_same_instructions(name, form, tmp_path)
     assert instructions(ours) == instructions(theirs) or UNDETERMINED in ours + theirs
 
 
-@pytest.mark.parametrize("name, form", [each for each in ALL if each[1] == "schedule"])
+@layers("name, form", SCHEDULES[::2], SCHEDULES)
 def test_nothing_above_a_kernel_is_unused(name, form):
     kernel, text = made(name, form)
     above, opening, below = text.partition('extern "C" __global__')

@@ -5,7 +5,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 import pytest
+from layers import layers
 from lowered import ARCH, GEMM, SMALL, faults, named, source
+from mutants import loaded
 from tvm.error import InternalError
 
 from tir_schedules.compiler.lower import emit, import_tvm, lower, scheduled
@@ -318,7 +320,7 @@ class TestWholeLines:
     @pytest.mark.parametrize("gemm", gemms.values(), ids=gemms)
     def test_the_hint_alone_is_added(self, gemm):
         def instructions(text):
-            ptx = compile_kernel(load_source(text, named(self.rung, **SMALL), gemm, ARCH)).ptx
+            ptx = compile_kernel(loaded(text, named(self.rung, **SMALL), gemm, ARCH)).ptx
             kernel = ptx[ptx.index(".entry") : ptx.index(".section")].splitlines()
             return [line for line in kernel if not line.lstrip().startswith((".loc", ".file"))]
 
@@ -334,36 +336,43 @@ class TestWholeLines:
         assert not faults(self.rung, source(self.rung, gemm, **SMALL), gemm, **SMALL)
 
 
-def test_passes_are_part_of_what_a_rung_is_compiled_to():
-    """The rungs that ask for passes differ from themselves without, or are not compiled at all; none asks in
+with_all = lru_cache(maxsize=None)(source)
+ASKED = [
+    (rung, name)
+    for family in ("sgemm", "hgemm")
+    for rung in ladder(family)
+    for name in rung.passes
+    if not rung.arch and name != "dependent_launch"  # which is for sm_90, see compiler/test_dependent_launch.py
+]
+FIRST = [*{name: (rung, name) for rung, name in reversed(ASKED)}.values()]
+
+
+@layers("rung, name", FIRST, ASKED)
+def test_a_pass_is_part_of_what_a_rung_is_compiled_to(rung, name):
+    """A rung that asks for a pass differs from itself without, or is not compiled at all; none asks in
     vain. (The drain of two stages is a single iteration.)"""
-    with_all = lru_cache(maxsize=None)(source)
-    for rung in (rung for family in ("sgemm", "hgemm") for rung in ladder(family) if not rung.arch):
-        gemm = HalfGemm(768, 640, 1024) if rung.family == "hgemm" else Gemm(1024, 1024, 1024)
-        if "wrap_edge_tiles" in rung.passes:  # whole tiles have none
-            gemm = Gemm(1020, 1020, 1020)
-        config = {"stages": 4} if "unroll_drain" in rung.passes else {}
-        if "threadblock_swizzle" in rung.passes:
-            config |= {"partial_group": 1, "threadblock_swizzle": 2}
-        if hasattr(rung.config, "copies_first"):
-            config |= {"copies_first": 0}
-        for name in rung.passes:
-            if name == "dependent_launch":  # which is for sm_90, see compiler/test_dependent_launch.py
-                continue
-            asked, shape = rung.id, gemm
-            of_shifted = name in ("shift_edge_tiles", "loop_unswitching")  # rows of no multiple of 16 bytes
-            if of_shifted:
-                shape = Gemm(1021, 1021, 1020)
-            if name in ("persistent_kernel", "stream_k", "stream_k_accumulate"):  # K is whole K tiles
-                shape = Gemm(1020, 1020, 1024)
-            if hasattr(rung.config, "asynchronous"):
-                through_registers = of_shifted or name in ("serpentine_loops", "barrier_elimination")
-                asked += ":64x64" if through_registers else ":64x128"
-            try:
-                without = source(asked, shape, [name], **config)
-            except (ValueError, InternalError):
-                continue
-            assert without != with_all(asked, shape, **config), (rung.id, name)
+    gemm = HalfGemm(768, 640, 1024) if rung.family == "hgemm" else Gemm(1024, 1024, 1024)
+    if "wrap_edge_tiles" in rung.passes:  # whole tiles have none
+        gemm = Gemm(1020, 1020, 1020)
+    config = {"stages": 4} if "unroll_drain" in rung.passes else {}
+    if "threadblock_swizzle" in rung.passes:
+        config |= {"partial_group": 1, "threadblock_swizzle": 2}
+    if hasattr(rung.config, "copies_first"):
+        config |= {"copies_first": 0}
+    asked, shape = rung.id, gemm
+    of_shifted = name in ("shift_edge_tiles", "loop_unswitching")  # rows of no multiple of 16 bytes
+    if of_shifted:
+        shape = Gemm(1021, 1021, 1020)
+    if name in ("persistent_kernel", "stream_k", "stream_k_accumulate"):  # K is whole K tiles
+        shape = Gemm(1020, 1020, 1024)
+    if hasattr(rung.config, "asynchronous"):
+        through_registers = of_shifted or name in ("serpentine_loops", "barrier_elimination")
+        asked += ":64x64" if through_registers else ":64x128"
+    try:
+        without = source(asked, shape, [name], **config)
+    except (ValueError, InternalError):
+        return
+    assert without != with_all(asked, shape, **config)
 
 
 def test_between_mma_there_is_little_but_loads_and_copies():

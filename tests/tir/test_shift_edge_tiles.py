@@ -1,6 +1,9 @@
 """Last tiles of C that end with it, in the emitted CUDA."""
 
+from itertools import product
+
 import pytest
+from layers import layers
 from lowered import ARCH, faults, source
 from mutants import loaded
 from test_wrap_edge_tiles import guards
@@ -21,8 +24,10 @@ def test_all_rows_of_a_thread_stand_at_fixed_distances(name):
     assert "min((((int)blockIdx.y) * " in text and not guards(text)
 
 
-@pytest.mark.parametrize("shape", [(131, 129, 65), (260, 33, 66), (129, 132, 31), (64, 193, 16)], ids=str)
-@pytest.mark.parametrize("name", RUNGS)
+SHAPES = [(131, 129, 65), (260, 33, 66), (129, 132, 31), (64, 193, 16)]
+
+
+@layers("name, shape", [(RUNGS[0], SHAPES[0]), *product(RUNGS[1:], SHAPES)], [*product(RUNGS, SHAPES)])
 def test_c_is_right(name, shape):
     assert not faults(name, source(name, Gemm(*shape)), Gemm(*shape))
 

@@ -4,6 +4,7 @@ import os
 import socket
 import struct
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,13 +26,19 @@ def torch(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tracker(torch):
-    """Address of a tracker with two servers of strange_server.py."""
+def served(torch):
+    """The port of a tracker with two servers of strange_server.py, and its process and theirs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serving, "MODULE", "strange_server")
         patch.setenv("PYTHONPATH", os.pathsep.join([str(torch), str(Path(__file__).parent), *sys.path]))
-        with serving.serving([serving.Place("cpu")] * 2, key="strange") as (port, _):
-            yield f"127.0.0.1:{port}"
+        with serving.serving([serving.Place("cpu")] * 2, key="strange") as (port, processes):
+            yield port, processes
+
+
+@pytest.fixture(scope="module")
+def tracker(served):
+    """Its address."""
+    return f"127.0.0.1:{served[0]}"
 
 
 def ask(servers, *requests):
@@ -86,8 +93,11 @@ def test_what_goes_wrong_in_a_session_is_one_line_and_the_server_lives(tracker, 
     assert len({answer["parent"] for answer in after}) == 2, "both servers still answer"
 
 
-def test_silence_and_garbage_keep_nobody_from_the_servers(tracker):
-    """Before a client comes, and while its sessions last; to the servers and to the tracker."""
+def test_silence_and_garbage_keep_nobody_from_the_servers(tracker, served):
+    """Before a client comes, and while its sessions last; to the servers and to the tracker. TVM would wait for
+    ever: so the servers end after a while."""
+    ending = threading.Timer(60, lambda: [process.kill() for process in served[1]])
+    ending.start()
     address = client.parse_address(tracker)
     summary = client.import_rpc().connect_tracker(*address).summary()
     ports = [address[1], *(info["addr"][1] for info in summary["server_info"])]
@@ -108,6 +118,7 @@ def test_silence_and_garbage_keep_nobody_from_the_servers(tracker):
     servers = client.Servers(tracker, "strange", seconds=30)
     answers = ask(servers, *[{"what": "sleep", "seconds": 0.5}] * 2)
     assert len({answer["parent"] for answer in answers}) == 2
+    ending.cancel()
     for stranger in strangers:
         stranger.close()
 

@@ -56,9 +56,13 @@ NN = (
     "mma_ldmatrix",
     "mma_xor_swizzle",
 )
-SHARED = [
+EVERY = [
     (rung, gemm)
     for rung in LADDER
     for aligned, odd in [kinds_of(rung)]
     for gemm in (workload(WHOLE, aligned), workload(RAGGED, aligned), workload(ODD, odd))
+]
+# Of rows that start anywhere, which are copied by the same steps, every other rung has some.
+SHARED = [
+    (rung, gemm) for rung, gemm in EVERY if rung in LADDER[::2] or gemm != workload(ODD, kinds_of(rung)[1])
 ]

@@ -7,7 +7,7 @@ import shape_cases
 from drawing import drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from kinds import ARCH, CASES, LADDER, ODD, RAGGED, RUNGS, SHARED, kinds_of, other_kinds, workload
+from kinds import ARCH, CASES, EVERY, LADDER, ODD, RAGGED, RUNGS, SHARED, kinds_of, other_kinds, workload
 from layers import every_pair, layers
 
 from tir_schedules.compiler.lower import lower
@@ -52,7 +52,7 @@ def check(rung, gemm):
     assert verdict.identical or rung.name == "mma_multistage" and gemm.k % rung.config.bk
 
 
-@layers("rung, gemm", SHARED, [(rung, workload(FEW_TILES, kind)) for rung, kind in CASES])
+@layers("rung, gemm", SHARED, EVERY + [(rung, workload(FEW_TILES, kind)) for rung, kind in CASES])
 def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
     check(rung, gemm)
 

@@ -36,6 +36,9 @@ ODD_TAKEN = [rung for rung in LADDER if rung.name in TAKES_ODD]
 FLOATS = HalfGemm(64, 64, 64, "nt", "float32")
 LONG_ODD = "65x131x1345"
 LARGER, LARGER_ODD = "521x776x264", "521x777x265"
+# Rungs whose blocks go from tile to tile. What tma_store and repacked have of that, cluster has.
+TO_TILES = [(limit_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW]
+QUICK_TO_TILES = [case for case in TO_TILES if case[0].name not in ("tma_store", "repacked")]
 # Of odd rows A, B and C; B and C; A alone; A and B; one element.
 MISALIGNED = (
     HalfGemm(129, 127, 65, "nt", "float32", output="float16"),
@@ -77,10 +80,11 @@ def fewer_blocks_than_tiles():
 @layers(
     "rung, gemm",
     [(rung, workload(RAGGED, kind_of(rung))) for rung in LADDER]
-    + [(limit_programs(rung, 2), workload(WHOLE, KINDS[2])) for rung in LADDER if rung.name in FEW]
+    + QUICK_TO_TILES
     + [(find_one("hgemm/repacked", "run"), gemm) for gemm in MISALIGNED]
     + [(find("hgemm/repacked:64x64")[0], MISALIGNED[0])],
     cases([rung for rung in LADDER if rung in OTHERS], [WHOLE, RAGGED, *SMALL])
+    + TO_TILES
     + list(other_configurations())
     + fewer_blocks_than_tiles()
     + cases(ODD_TAKEN, [ODD, "1x1x1"])

@@ -34,9 +34,8 @@ def taken(cases):
     return [(rung, gemm) for rung, gemm in cases if takes(rung, gemm)]
 
 
-SHARED = taken(
-    [(rung, WHOLE) for rung in BASE] + [(rung, ODD) for rung in LADDER] + [(rung, RAGGED) for rung in WIDE]
-)
+IN_TURN = dict(zip([rung.id for rung in WIDE], cycle((RAGGED, ODD))))
+SHARED = taken([(rung, WHOLE) for rung in BASE] + [(rung, IN_TURN.get(rung.id, ODD)) for rung in LADDER])
 OTHERS = [rung for rung in RUNGS if rung not in BASE]
 
 

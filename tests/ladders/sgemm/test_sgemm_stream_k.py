@@ -104,14 +104,20 @@ MORE = [
 ]
 
 
-@layers("name, gemm", QUICK, MORE)
-def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, gemm):
+BOTH = (ARCH, "sm_80")  # which has no red of 16 bytes
+
+
+@layers(
+    "name, gemm, arch",
+    [(*case, arch) for case, arch in zip(QUICK, BOTH)],
+    [(*case, arch) for case in QUICK + MORE for arch in BOTH],
+)
+def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, gemm, arch):
     """So sums are added in the same order, whichever block is first."""
     (own,) = find(f"sgemm/stream_k:{name}")
     assert Shares.of(gemm, own.config).streamed
-    for arch in (ARCH, "sm_80"):  # without red of 16 bytes
-        (verdict,) = run([(own, gemm)], arch, CpuMachine(orders=3))
-        assert verdict.faults == () and verdict.identical
+    (verdict,) = run([(own, gemm)], arch, CpuMachine(orders=3))
+    assert verdict.faults == () and verdict.identical
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=["schedule", "twin"])
