@@ -94,8 +94,8 @@ def test_what_goes_wrong_in_a_session_is_one_line_and_the_server_lives(tracker, 
 
 
 def test_silence_and_garbage_keep_nobody_from_the_servers(tracker, served):
-    """Before a client comes, and while its sessions last; to the servers and to the tracker. TVM would wait for
-    ever: so the servers end after a while."""
+    """Before a client comes, and while its sessions last; to the servers and to the tracker. Who waits for a
+    server that hears them out waits for ever: so the servers end after a while."""
     ending = threading.Timer(60, lambda: [process.kill() for process in served[1]])
     ending.start()
     address = client.parse_address(tracker)
