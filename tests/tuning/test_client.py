@@ -3,8 +3,8 @@
 import os
 import socket
 import struct
+import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,19 +26,13 @@ def torch(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def served(torch):
-    """The port of a tracker with two servers of strange_server.py, and its process and theirs."""
+def tracker(torch):
+    """Address of a tracker with two servers of strange_server.py."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serving, "MODULE", "strange_server")
         patch.setenv("PYTHONPATH", os.pathsep.join([str(torch), str(Path(__file__).parent), *sys.path]))
-        with serving.serving([serving.Place("cpu")] * 2, key="strange") as (port, processes):
-            yield port, processes
-
-
-@pytest.fixture(scope="module")
-def tracker(served):
-    """Its address."""
-    return f"127.0.0.1:{served[0]}"
+        with serving.serving([serving.Place("cpu")] * 2, key="strange") as (port, _):
+            yield f"127.0.0.1:{port}"
 
 
 def ask(servers, *requests):
@@ -93,11 +87,18 @@ def test_what_goes_wrong_in_a_session_is_one_line_and_the_server_lives(tracker, 
     assert len({answer["parent"] for answer in after}) == 2, "both servers still answer"
 
 
-def test_silence_and_garbage_keep_nobody_from_the_servers(tracker, served):
-    """Before a client comes, and while its sessions last; to the servers and to the tracker. Who waits for a
-    server that hears them out waits for ever: so the servers end after a while."""
-    ending = threading.Timer(60, lambda: [process.kill() for process in served[1]])
-    ending.start()
+BESIDE = """
+import sys
+from test_client import ask
+from tir_schedules.tuning.remote import client
+answers = ask(client.Servers(sys.argv[1], "strange"), *[{"what": "sleep", "seconds": 0.5}] * 2)
+print(len({answer["parent"] for answer in answers}), "servers answer")
+"""
+
+
+def test_silence_and_garbage_keep_nobody_from_the_servers(tracker):
+    """Before a client comes, and while its sessions last; to the servers and to the tracker. For a server
+    that hears them out TVM waits for ever: so the client is a process that can be ended."""
     address = client.parse_address(tracker)
     summary = client.import_rpc().connect_tracker(*address).summary()
     ports = [address[1], *(info["addr"][1] for info in summary["server_info"])]
@@ -115,10 +116,10 @@ def test_silence_and_garbage_keep_nobody_from_the_servers(tracker, served):
         for text in said:
             strangers.append(socket.create_connection((address[0], port), timeout=60))
             strangers[-1].sendall(text)
-    servers = client.Servers(tracker, "strange", seconds=30)
-    answers = ask(servers, *[{"what": "sleep", "seconds": 0.5}] * 2)
-    assert len({answer["parent"] for answer in answers}) == 2
-    ending.cancel()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", BESIDE, tracker]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "2 servers answer\n", done.stderr
     for stranger in strangers:
         stranger.close()
 

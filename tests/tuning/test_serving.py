@@ -79,11 +79,11 @@ def test_no_process_outlives_serve(how):
         assert len(children) == 2 and all(map(alive, children))
         started.send_signal(how)
         assert started.wait(60) == (-9 if how == signal.SIGKILL else 128 + how)
-        assert started.stderr.read() == ""
         deadline = time.monotonic() + 60
         while any(map(alive, children)) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not any(map(alive, children))
+        assert started.stderr.read() == ""
     finally:
         started.kill()
         started.wait()
