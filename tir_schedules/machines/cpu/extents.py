@@ -7,13 +7,14 @@ where the next one starts, at most some padding later. Arrays that are never ali
 which is as long as the longest of them.
 
 Where an address may come from several variables, it has to stay between the start of the first and the end of
-the last. Of one that has been through memory, as what a call hands over has, or that lies in the frame of a
+the last. Of one that may come from more than SEVERAL, or that has been through memory, as what a call hands over has, or that lies in the frame of a
 recursive function, only the bounds of the whole space are known.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Sequence
@@ -33,6 +34,7 @@ from tir_schedules.machines.cpu.ptx import (
 )
 
 TO_THE_END = NONE
+SEVERAL = 16
 DEPOT = "__local_depot"
 
 
@@ -56,7 +58,10 @@ class Extents:
 
     def __init__(self, kernel: PtxKernel):
         self.variables = {variable.name: extent_of(variable) for variable in kernel.variables.values()}
-        self.known = list(dict.fromkeys([ANYWHERE, *self.variables.values()]))
+        self.known: list[Extent] = []
+        self._numbers: dict[Extent, int] = {}
+        for extent in (ANYWHERE, *self.variables.values()):
+            self._number(extent)
         self._reached: dict[Register, frozenset[Extent]] = defaultdict(frozenset)
         if self.variables:
             self._follow(kernel)
@@ -72,9 +77,13 @@ class Extents:
         extent = hull(found)
         if SPACES[space] not in (extent.space, Space.GENERIC):
             return 0
-        if extent not in self.known:
+        return self._number(extent)
+
+    def _number(self, extent: Extent) -> int:
+        if extent not in self._numbers:
+            self._numbers[extent] = len(self.known)
             self.known.append(extent)
-        return self.known.index(extent)
+        return self._numbers[extent]
 
     def _follow(self, kernel: PtxKernel) -> None:
         """Find what every register may be an address in: forward from each mention of a variable."""
@@ -86,7 +95,8 @@ class Extents:
         mentions = (mentioned(self.variables, instruction) for instruction in instructions)
         seeds = {k: extents for k, extents in enumerate(mentions) if extents}
         arrays = depot_arrays(kernel, instructions, users)
-        self.known += dict.fromkeys(arrays.values())
+        for array in arrays.values():
+            self._number(array)
         pending = list(dict.fromkeys([*seeds, *arrays]))
         for register in handed_addresses(kernel):
             self._reached[register] = frozenset({ANYWHERE})
@@ -98,9 +108,16 @@ class Extents:
             if k in arrays:
                 found = frozenset({arrays[k]})
             for register in instruction.results:
-                if register.type != "pred" and not self._reached[register] >= found:
-                    self._reached[register] |= found
+                known = self._reached[register]
+                more = any_of(known | found)
+                if register.type != "pred" and more != known:
+                    self._reached[register] = more
                     pending += users[register]
+
+
+def any_of(extents: frozenset[Extent]) -> frozenset[Extent]:
+    """The same; ANYWHERE alone, of which no more can become known, where it is among them or they are too many."""
+    return frozenset({ANYWHERE}) if ANYWHERE in extents or len(extents) > SEVERAL else extents
 
 
 def rows_of(extents: Sequence[Extent]) -> np.ndarray:
@@ -175,7 +192,7 @@ def arrays_in(
     }
     ends = sorted({*starts.values(), depot.size})
     return {
-        k: Extent(Space.LOCAL, depot.offset + start, depot.offset + next(end for end in ends if end > start))
+        k: Extent(Space.LOCAL, depot.offset + start, depot.offset + ends[bisect_right(ends, start)])
         for k, start in starts.items()
         if 0 <= start < depot.size
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Sequence, Union
+from collections import defaultdict, deque
+from typing import Iterable, Sequence, Union
 
 from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.instructions import form_of
@@ -52,28 +53,59 @@ def successors(block: BasicBlock, labels: dict[str, int]) -> tuple[int, ...]:
 
 
 def find_live_registers(blocks: list[BasicBlock]) -> None:
-    """Set live_in and live_out of every block: the least solution of the usual backward equations."""
-    used: list[set[Register]] = []
-    defined: list[set[Register]] = []
+    """Set what every block reads first, and what is live where it begins: the least solution of the usual
+    backward equations, a bit for each register."""
+    written: list[set[Register]] = []
     for block in blocks:
-        reads: set[Register] = set()
-        writes: set[Register] = set()
+        reads, writes = set[Register](), set[Register]()
         for instruction in block.all_instructions:
             reads.update(register for register in instruction.reads if register not in writes)
             writes.update(instruction.results)
-        used.append(reads)
-        defined.append(writes)
-    first = blocks[0].index
-    live_in = [set(reads) for reads in used]
-    live_out: list[set[Register]] = [set() for _ in blocks]
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(blocks):
-            k = block.index - first
-            out = set[Register]().union(*(live_in[successor - first] for successor in block.successors))
-            into = used[k] | (out - defined[k])
-            if out != live_out[k] or into != live_in[k]:
-                live_out[k], live_in[k], changed = out, into, True
-    for block, into, out in zip(blocks, live_in, live_out):
-        block.live_in, block.live_out = frozenset(into), frozenset(out)
+        block.reads_first = frozenset(reads)
+        written.append(writes)
+    registers = list(dict.fromkeys(register for block in blocks for register in block.reads_first))
+    numbers = {register: k for k, register in enumerate(registers)}
+    first, before = blocks[0].index, defaultdict[int, list[int]](list)
+    for block in blocks:
+        block.registers = registers
+        for successor in block.successors:
+            before[successor - first].append(block.index - first)
+    pending, waiting = deque(reversed(range(len(blocks)))), set(range(len(blocks)))
+    while pending:
+        k = pending.popleft()
+        waiting.discard(k)
+        block, live = blocks[k], 0
+        for successor in block.successors:
+            live |= blocks[successor - first].live
+        live &= ~bits_of(written[k], numbers)
+        live |= bits_of(block.reads_first, numbers)
+        if live != block.live:
+            block.live = live
+            new = [k for k in before[k] if k not in waiting]
+            waiting.update(new)
+            pending += new
+
+
+def bits_of(registers: Iterable[Register], numbers: dict[Register, int]) -> int:
+    """The bits of those registers that have a number."""
+    found = 0
+    for number in {numbers[register] for register in registers if register in numbers}:
+        found |= 1 << number
+    return found
+
+
+def reached(
+    registers: Iterable[Register], steps: Iterable[tuple[Iterable[Register], Iterable[Register]]]
+) -> set[Register]:
+    """These registers, and all that follow from them. steps: from any of some registers to all of others."""
+    following: dict[Register, list[Iterable[Register]]] = defaultdict(list)
+    for sources, results in steps:
+        for register in sources:
+            following[register].append(results)
+    seen = set(registers)
+    pending = list(seen)
+    while pending:
+        for results in following.get(pending.pop(), ()):
+            pending += (new := set(results) - seen)
+            seen |= new
+    return seen

@@ -130,8 +130,8 @@ class Linker:
             blocks += added
         first = starts.pop(self.entry.name)
         if first:
-            blocks[0].successors, blocks[0].live_in = (first,), blocks[first].live_in
-            blocks[0].live_out = blocks[0].live_in
+            blocks[0].successors = (first,)
+            blocks[0].live, blocks[0].registers = blocks[first].live, blocks[first].registers
         return PtxKernel(
             self.entry.name,
             list(self.entry.prototype.parameters),

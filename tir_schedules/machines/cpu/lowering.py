@@ -245,7 +245,7 @@ class Blocks:
         self.products = ProductRegisters(kernel)
         self.keep: set[Register] = set(self.products.registers)
         for block in kernel.blocks:
-            self.keep |= block.live_in | block.live_out
+            self.keep |= block.reads_first
             if block.end:
                 self.keep.update(block.end.reads, block.end.results)
         for register in sorted(self.keep, key=lambda r: r.name):

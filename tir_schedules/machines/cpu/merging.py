@@ -7,10 +7,11 @@ LDS and STS of SASS.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from typing import Iterable
 
+from tir_schedules.machines.cpu.flow import reached
 from tir_schedules.machines.cpu.forms import Spread, Zeros
 from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.ptx import (
@@ -104,7 +105,13 @@ def merge_group(group: list[Instruction], zeros: Zeros, merged: dict[int, Merged
 def trailing_zeros(kernel: PtxKernel, wanted: Iterable[Operand | None]) -> Zeros:
     """How many low bits of a wanted operand are provably zero: the greatest fixed point over all instructions
     that it is computed by."""
-    instructions = makers(kernel, [operand for operand in wanted if isinstance(operand, Register)])
+    registers = {operand for operand in wanted if isinstance(operand, Register)}
+    made = reached(registers, ((i.results, i.reads) for i in kernel.instructions)) if registers else set()
+    makers = deque(i for i in kernel.instructions if not made.isdisjoint(i.results))
+    users: dict[Register, list[Instruction]] = defaultdict(list)
+    for instruction in makers:
+        for register in instruction.reads:
+            users[register].append(instruction)
     known: dict[Register, int] = {}
 
     def zeros(operand: Operand | None) -> int:
@@ -118,34 +125,15 @@ def trailing_zeros(kernel: PtxKernel, wanted: Iterable[Operand | None]) -> Zeros
             return min(MOST_FROM_LAYOUT, lowest_bit(kernel.variables[operand.name].offset))
         return 0
 
-    changed = True
-    while changed:
-        changed = False
-        for instruction in instructions:
-            if len(instruction.results) != 1:
-                known.update({register: 0 for register in instruction.results})
-                continue
-            (register,) = instruction.results
-            of_result = form_of(instruction).zeros
-            result = min(ANY, of_result(instruction, zeros)) if of_result else 0
-            if result < known.get(register, ANY + 1):
-                known[register], changed = result, True
-    return zeros
-
-
-def makers(kernel: PtxKernel, registers: list[Register]) -> list[Instruction]:
-    """The instructions that compute registers, and those that compute what these read."""
-    writers: dict[Register, list[Instruction]] = defaultdict(list)
-    for instruction in kernel.instructions if registers else ():
+    while makers:
+        instruction = makers.popleft()
+        of_result = form_of(instruction).zeros if len(instruction.results) == 1 else None
+        result = min(ANY, of_result(instruction, zeros)) if of_result else 0
         for register in instruction.results:
-            writers[register].append(instruction)
-    found, seen, pending = [], set(registers), list(set(registers))
-    while pending:
-        for instruction in writers[pending.pop()]:
-            found.append(instruction)
-            pending += set(instruction.reads) - seen
-            seen.update(instruction.reads)
-    return found
+            if result < known.get(register, ANY + 1):
+                known[register] = result
+                makers += users[register]
+    return zeros
 
 
 def lowest_bit(value: int) -> int:

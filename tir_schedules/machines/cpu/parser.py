@@ -39,6 +39,7 @@ MALFORMED = (ValueError, IndexError, KeyError, AttributeError, TypeError, struct
 """What the reading of words raises where they are no PTX."""
 
 ENDS = {"{": "}", "(": ")"}
+DIGITS = "0123456789"
 
 KERNEL_FILE = 1
 """The number that nvcc gives the file of the kernel."""
@@ -56,10 +57,20 @@ def parse(text: str) -> PtxModule:
 
 @dataclass
 class Scope:
-    """Names declared between two braces. suffix: what sets its registers and labels apart from others."""
+    """Names declared between two braces. suffix: what sets its registers and labels apart from others. rows:
+    of registers that one declaration numbers, of which those have names that are used: the type, how many."""
 
     suffix: str = ""
     names: dict[str, Register | Symbol] = field(default_factory=dict)
+    rows: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def look_up(self, name: str) -> Register | Symbol | None:
+        if name not in self.names and self.rows:
+            for cut in range(len(name.rstrip(DIGITS)), len(name)):
+                kind, count = self.rows.get(name[:cut], ("", 0))
+                if (name[cut] != "0" or cut == len(name) - 1) and int(name[cut:]) < count:
+                    self.names[name] = Register(name + self.suffix, kind)
+        return self.names.get(name)
 
 
 class Parser(DeclarationReader):
@@ -196,10 +207,7 @@ class Parser(DeclarationReader):
                 self.source = site[:2]
 
     def look_up(self, name: str) -> Register | Symbol | None:
-        for scope in reversed(self.scopes):
-            if name in scope.names:
-                return scope.names[name]
-        return None
+        return next(filter(None, (scope.look_up(name) for scope in reversed(self.scopes))), None)
 
     def predicate(self) -> Register:
         register = self.look_up(self.word)
@@ -294,11 +302,11 @@ class Parser(DeclarationReader):
         scope = self.scopes[-1]
         while True:
             name = self.next()
-            names = [name]
             if self.accept("<"):
-                names = [f"{name}{number}" for number in range(int(self.next()))]
+                scope.rows[name] = (kind, int(self.next()))
                 self.expect(">")
-            scope.names.update({name: Register(name + scope.suffix, kind) for name in names})
+            else:
+                scope.names[name] = Register(name + scope.suffix, kind)
             if self.next() == ";":
                 return
 

@@ -3,9 +3,12 @@ meanwhile, or by a phase of an mbarrier."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from tir_schedules.machines.cpu.abi import Exit, Polls
+from tir_schedules.machines.cpu.flow import reached
 from tir_schedules.machines.cpu.instructions import form_of
-from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, PtxKernel, Register
+from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, PtxKernel
 
 STRONG_LOADS = {"volatile", "relaxed", "acquire", "mmio"}
 
@@ -22,12 +25,25 @@ def tests_barrier(i: Instruction) -> bool:
 def polling_blocks(kernel: PtxKernel) -> dict[int, Polls]:
     """The blocks whose branch back closes such a loop, and what it waits for. Of a loop all blocks from its
     head to that branch count, in the order of the text."""
-    found = {
-        block.index: waits(kernel.blocks[block.successors[0] : block.index + 1])
-        for block in kernel.blocks
-        if block.end and form_of(block.end).ends is Exit.BRANCH and block.successors[0] <= block.index
-    }
-    return {index: polls for index, polls in found.items() if polls}
+    ends: dict[int, list[int]] = defaultdict(list)  # by the head
+    for block in kernel.blocks:
+        if block.end and form_of(block.end).ends is Exit.BRANCH and block.successors[0] <= block.index:
+            ends[block.successors[0]].append(block.index)
+    found: dict[int, Polls] = {}
+    for head, indices in ends.items():
+        of_head: dict[int, Polls] = {}
+        pending = [(0, len(indices) - 1)]
+        while pending:  # a longer loop waits wherever a shorter one does: between two alike, all are
+            low, high = pending.pop()
+            for k in {low, high} - of_head.keys():
+                of_head[k] = waits(kernel.blocks[head : indices[k] + 1])
+            if of_head[low] == of_head[high]:
+                of_head |= dict.fromkeys(range(low, high), of_head[low])
+            elif high - low > 1:
+                middle = (low + high) // 2
+                pending += [(low, middle), (middle, high)]
+        found |= {indices[k]: polls for k, polls in of_head.items() if polls}
+    return found
 
 
 def waits(loop: list[BasicBlock]) -> Polls:
@@ -36,17 +52,6 @@ def waits(loop: list[BasicBlock]) -> Polls:
     guards = {block.end.guard[0] for block in loop if block.end and block.end.guard}
     for polls, observed in ((Polls.OF_MEMORY, observes), (Polls.OF_BARRIERS, tests_barrier)):
         seen = {register for i in instructions if observed(i) for register in i.results}
-        if seen and not guards.isdisjoint(reached(seen, instructions)):
+        if seen and not guards.isdisjoint(reached(seen, ((i.reads, i.results) for i in instructions))):
             return polls
     return Polls.NOTHING
-
-
-def reached(registers: set[Register], instructions: list[Instruction]) -> set[Register]:
-    """These, and all that is computed from them."""
-    seen, count = set(registers), 0
-    while count != len(seen):
-        count = len(seen)
-        for i in instructions:
-            if not seen.isdisjoint(i.reads):
-                seen.update(i.results)
-    return seen

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Iterable, Iterator, Union
+from typing import Iterable, Iterator, Sequence, Union
 
 from tir_schedules.errors import CheckFailed
 
@@ -278,14 +278,21 @@ class BasicBlock:
     None.
 
     successors: indices of the blocks that may follow; for a guarded branch the target comes first.
+    reads_first: registers that it reads before it writes them. live: those that may be read before they are
+    written when it begins, a bit for each of `registers`.
     """
 
     index: int
     instructions: list[Instruction] = field(default_factory=list)
     end: Instruction | None = None
     successors: tuple[int, ...] = ()
-    live_in: frozenset[Register] = frozenset()
-    live_out: frozenset[Register] = frozenset()
+    reads_first: frozenset[Register] = frozenset()
+    live: int = 0
+    registers: Sequence[Register] = ()
+
+    @property
+    def live_in(self) -> frozenset[Register]:
+        return frozenset(r for r, bit in zip(self.registers, f"{self.live:b}"[::-1]) if bit == "1")
 
     @property
     def all_instructions(self) -> list[Instruction]:

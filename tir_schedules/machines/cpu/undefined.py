@@ -19,6 +19,7 @@ import numpy as np
 from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SHARED_WINDOW, UNDEFINED, Space
 from tir_schedules.machines.cpu.context import Lowering, size_of
 from tir_schedules.machines.cpu.extents import Extents
+from tir_schedules.machines.cpu.flow import reached
 from tir_schedules.machines.cpu.forms import Spread
 from tir_schedules.machines.cpu.instructions import form_of
 from tir_schedules.machines.cpu.instructions.warp import Shuffle, shuffled
@@ -98,19 +99,11 @@ class Undefined:
 
     def _closure(self, registers: set[Register]) -> set[Register]:
         """Those, what local memory is loaded into, what shuffles give, and all that is computed from them."""
-        users: dict[Register, list[Instruction]] = {}
         for instruction in self.low.kernel.instructions:
             if self._may_load_local(instruction):
                 registers.update(instruction.results)
             registers.update(self._shuffled(instruction))
-            for register in sources(instruction):
-                users.setdefault(register, []).append(instruction)
-        pending = list(registers)
-        while pending:
-            for user in users.get(pending.pop(), ()):
-                pending += set(user.results) - registers
-                registers.update(user.results)
-        return registers
+        return reached(registers, ((sources(i), i.results) for i in self.low.kernel.instructions))
 
     def _shuffled(self, i: Instruction) -> tuple[Register, ...]:
         """The result of a shuffle whose mask may leave lanes out."""
