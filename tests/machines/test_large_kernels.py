@@ -1,5 +1,5 @@
-"""Kernels of any shape are lowered in steps that grow as their instructions do; what is declared and never used
-costs nothing."""
+"""Kernels of any shape are lowered in steps that grow as their instructions do; what is declared and never
+used costs nothing."""
 
 import sys
 

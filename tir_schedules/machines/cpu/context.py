@@ -23,6 +23,7 @@ from tir_schedules.machines.cpu.ptx import (
     SpecialRegister,
     Symbol,
 )
+from tir_schedules.machines.cpu.refusals import register_remedy
 
 LANES = np.arange(32)
 LANE_MASKS = {
@@ -37,10 +38,12 @@ ALWAYS = {
     "nsmid": 1,
     "gridid": 0,
     "current_graph_exec": 0,
-    "reserved_smem_offset_begin": 0,
-    "reserved_smem_offset_end": 0,
+    **{f"reserved_smem_offset_{name}": 0 for name in ("begin", "end", "cap")},
+    **{f"{name}.w": 0 for name in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid")},
+    **{f"cluster_{name}.w": 0 for name in ("ctaid", "nctaid")},
 }
-"""Special registers that hold one number. The machine is one multiprocessor that runs one grid."""
+"""Special registers that hold one number. The machine is one multiprocessor that runs one grid, and reserves
+no shared memory; a fourth extent is always 0 (PTX ISA 9.0, 10.1)."""
 
 BYTES = {kind: int(storage[1:]) // 8 for kind, storage in STORAGE.items()}
 
@@ -149,7 +152,7 @@ class Lowering:
                 return self.place(Immediate(word & 0xFFFFFFFF), "u32", instruction)
             if operand.name in LANE_MASKS:
                 return self.file.constant(LANE_MASKS[operand.name].astype(np.uint32))
-            raise instruction.unsupported(f"special register %{operand.name}")
+            raise instruction.unsupported(f"special register %{operand.name}{register_remedy(operand.name)}")
         if isinstance(operand, Symbol):
             operand = Immediate(self.address_of(operand, instruction))
         if not isinstance(operand, Immediate):

@@ -1,4 +1,4 @@
-"""Functions that the machine refuses on purpose, and what would be right in their place.
+"""Functions and special registers that the machine refuses on purpose, and what would be right instead.
 
 For instructions, see instructions/refused.py.
 """
@@ -15,6 +15,26 @@ FUNCTIONS = {
     "cuda": "the CUDA runtime: call it from the host",
 }
 """By how the name of a function begins; the longest that fits."""
+
+
+REGISTERS = {
+    "pm": "it counts what a GPU's profiler is told to: profile on a GPU",
+    "envreg": "the driver decides what it holds: pass a parameter",
+    "reserved_smem_offset": "shared memory of the system's: declare a variable",
+    "aggr_smem_size": "it counts what the system takes: read %total_smem_size",
+    **{
+        name: f"read its parts, such as %{name}.x"
+        for name in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid")
+    },
+    **{f"cluster_{name}": f"read its parts, such as %cluster_{name}.x" for name in ("ctaid", "nctaid")},
+}
+"""Special registers of PTX ISA 9.0 that are not known, by how the name begins."""
+
+
+def register_remedy(name: str) -> str:
+    """Why a special register is not known, after a colon; empty for one that PTX does not have."""
+    why = REGISTERS.get(name) or REGISTERS.get(name.rstrip("_0123456789"))
+    return f": {why}" if why else ""
 
 
 def function_remedy(name: str) -> str:

@@ -19,6 +19,9 @@ WORD = re.compile(
 COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.S)
 """Comments, and strings, in which there are none."""
 LINE_COMMENT = re.compile(r'("[^"]*")|//.*')
+WARP_SIZE = "WARP_SZ", "32"
+"""The one constant that PTX predefines (PTX ISA 9.0, 4.5.7), and its value."""
+
 END = ""
 """The word after the last."""
 
@@ -38,6 +41,8 @@ def words_of(text: str) -> tuple[list[str], list[int]]:
         if "//" in line:
             line = LINE_COMMENT.sub(r"\1", line)
         found = WORD.findall(line)
+        if WARP_SIZE[0] in found:
+            found = [WARP_SIZE[1] if word == WARP_SIZE[0] else word for word in found]
         words += found
         lines += [number] * len(found)
     return [*words, END], [*lines, lines[-1] if lines else 1]
