@@ -25,12 +25,12 @@ from tir_schedules.compiler.nvcc import (
     read_build,
 )
 from tir_schedules.compiler.signature import functions
-from tir_schedules.compiler.toolchain import find_toolchain
+from tir_schedules.compiler.source_text import is_ptx
+from tir_schedules.compiler.toolchain import architectures, find_toolchain, number_of
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool, shown
-from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.source import Source
 
-PTX_BEGINS = re.compile(r"\s*(?://[^\n]*\n\s*|/\*.*?\*/\s*)*\.version\s+\d", re.S)
 PTX_TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.M)
 NAME = re.compile(r"[\w:<>,()*&+\-/%. ]+")
 NO_HEADER = re.compile(r"fatal error: (\S+): No such file|cannot open source file \"([^\"]+)\"")
@@ -39,8 +39,6 @@ STAND_INS = Path(__file__).parent / "headers"
 """Headers of libraries that only host code calls, which is never run."""
 
 DEFINE = re.compile(r"([A-Za-z_]\w*(?:\([\w, .]*\))?)(?:=([^\n]*))?")
-UNKNOWN_REGISTERS = 32
-"""Of PTX that is newer than ptxas."""
 
 
 @dataclass(frozen=True)
@@ -82,21 +80,15 @@ class Built:
 
     def binary(self, target: Target, launched: Kernel, ptx: str = "") -> Binary:
         """One of its kernels, ready to run. launched: with its launch. ptx: in place of its own."""
-        made = self.made._replace(ptx=ptx or alone(self.made.ptx, target.symbol))
-        if not made.report:
-            return Binary(launched, made.ptx, b"", Resources(UNKNOWN_REGISTERS, 0))
-        return binary_of(launched, made)
-
-
-def is_ptx(text: str) -> bool:
-    return bool(PTX_BEGINS.match(text))
+        return binary_of(launched, self.made._replace(ptx=ptx or alone(self.made.ptx, target.symbol)))
 
 
 def build(source: Source, instances: Sequence[str], options: Options) -> Built:
     """Compile a file. instances: of templates, that some launch asks for.
 
-    CheckFailed with nvcc's lines where it does not compile; BadInput for an instance that its templates do
-    not have, or a macro that is none; MissingTool without nvcc, or without a header that it includes.
+    CheckFailed with the lines of nvcc or ptxas where it does not compile; BadInput for an instance that its
+    templates do not have, or a macro that is none; MissingTool without nvcc, or without a header that it
+    includes.
     """
     for folder in options.includes:
         if not Path(folder).is_dir():
@@ -111,9 +103,10 @@ def build(source: Source, instances: Sequence[str], options: Options) -> Built:
     if "\0" in source.text:
         raise BadInput(f"cannot read {source.file}: it is a binary file; name CUDA source or PTX text")
     if is_ptx(source.text):
-        arch = PTX_TARGET.search(source.text)
-        kernel = replace(kernel, arch=arch[1] if arch else options.arch)
+        kernel = replace(kernel, arch=arch_of(source.text, options.arch))
         return Built(kernel, assembled(kernel), {})
+    if source.file.endswith(".ptx"):
+        raise CheckFailed(f"{source.file}: PTX begins with .version, and this text does not")
     for name in asked:
         if not NAME.fullmatch(name):
             raise BadInput(f"--kernel {shown(name)} is no name of a kernel")
@@ -168,18 +161,22 @@ def explained(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> Excep
     return BadInput(f"{kernel.file}: {name!r} is no instance of one of its kernels{reason}; it has {there}")
 
 
+def arch_of(ptx: str, asked: str) -> str:
+    """The architecture that PTX is for; the one asked for where it names none, or one too old for nvcc, as
+    PTX goes for newer ones too."""
+    target = PTX_TARGET.search(ptx)
+    old = target and number_of(target[1]) < number_of(architectures()[0])
+    return target[1] if target and not old else asked
+
+
 def assembled(kernel: Kernel) -> Compiled:
-    """PTX with its cubin and resources; without them where it is newer than ptxas."""
+    """PTX with its cubin and resources. CheckFailed with the lines of ptxas where it refuses the PTX."""
     toolchain, ptx = find_toolchain(), kernel.source
 
     def make(folder: Path) -> None:
         (folder / PTX).write_text(ptx, encoding="utf-8")
-        try:
-            report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
-        except MissingTool:
-            (folder / CUBIN).write_bytes(b"")
-            report = ""
+        report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
         (folder / REPORT).write_text(report, encoding="utf-8")
 
-    key = "\0".join(["ptx", ptx, kernel.arch, *FLAGS, identity(toolchain)])
+    key = "\0".join(["by ptxas", ptx, kernel.arch, *FLAGS, identity(toolchain)])
     return default_cache().load("kernel", key, make, read_build)

@@ -23,7 +23,7 @@ from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.dependent_launch import begins_early
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
 from tir_schedules.compiler.places import Links, is_plain, plain_links
-from tir_schedules.compiler.source_text import as_shown, file_name, place_in_ptx
+from tir_schedules.compiler.source_text import as_shown, file_name, is_ptx, place_in_ptx, shown_name
 from tir_schedules.compiler.toolchain import (
     INSTALL,
     REPLACE,
@@ -33,8 +33,14 @@ from tir_schedules.compiler.toolchain import (
     toolkit_folder,
 )
 from tir_schedules.errors import CheckFailed, MissingTool, printable
-from tir_schedules.model.attributes import attributes_of, check_attributes, check_block
-from tir_schedules.model.gpus import REGISTERS, WARP, known_sm, warps_by_registers
+from tir_schedules.model.attributes import (
+    attributes_of,
+    check_attributes,
+    check_block,
+    check_local,
+    check_shared,
+)
+from tir_schedules.model.gpus import REGISTERS, WARP, warps_by_registers
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 
 FLAGS = ("-O3", "-lineinfo", "-std=c++17")
@@ -210,14 +216,10 @@ def preprocessed(kernel: Kernel) -> str:
 
 
 def check_launch(kernel: Kernel, resources: Resources) -> None:
-    """CheckFailed when a block asks for more shared memory or registers than the architecture can give it."""
-    limit = known_sm(kernel.arch)
-    shared = resources.shared + kernel.dynamic_shared
-    if limit and shared > limit.shared_limit:
-        raise CheckFailed(
-            f"{kernel.label}: {shared} bytes of shared memory per block; {kernel.arch} has"
-            f" {limit.shared_limit}"
-        )
+    """CheckFailed when a block asks for more shared memory or registers than the architecture can give it, or
+    a thread for more local memory."""
+    check_local(kernel.label, resources.stack)
+    check_shared(kernel, resources.shared)
     if resources.registers and kernel.threads > WARP * warps_by_registers(resources.registers):
         raise CheckFailed(
             f"{kernel.label}: {resources.registers} registers x {kernel.threads} threads is more than the"
@@ -334,7 +336,7 @@ def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> 
             "nvcc needs a C++ compiler and finds no working gcc on PATH: install g++"
             " (`apt install g++`, `dnf install gcc-c++`), or set NVCC_CCBIN to one"
         )
-    if "Unsupported .version" in output:
+    if "Unsupported .version" in output and not is_ptx(kernel.source):
         return MissingTool(
             f"the parts of nvcc {toolchain.version} come from different CUDA releases: {INSTALL}"
         )
@@ -353,6 +355,8 @@ def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> 
 
 def in_source(line: str, kernel: Kernel, folder: Path) -> str:
     """A complaint of ptxas about a PTX line, with the CUDA line that the PTX line comes from."""
+    if is_ptx(kernel.source):
+        return line.replace(f"ptxas {PTX},", f"ptxas {shown_name(kernel)},")
     complaint = PTX_COMPLAINT.fullmatch(line)
     if not complaint:
         return line

@@ -9,11 +9,16 @@ from pathlib import Path, PurePath
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.kernel import Kernel
 
+PTX_BEGINS = re.compile(r"\s*(?://[^\n]*\n\s*|/\*.*?\*/\s*)*\.version\s+\d", re.S)
 LINE_DIRECTIVE = re.compile(r'\s*#\s*(?:line\s+)?(\d+)(?:\s+"([^"]*)")?')
 FILE_DIRECTIVE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 LOC_DIRECTIVE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)", re.M)
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+def is_ptx(text: str) -> bool:
+    return bool(PTX_BEGINS.match(text))
 
 
 def file_name(kernel: Kernel) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tir_schedules.errors import CheckFailed
-from tir_schedules.model.gpus import MAX_BLOCK, MAX_CLUSTER, MAX_THREADS
+from tir_schedules.model.gpus import MAX_BLOCK, MAX_CLUSTER, MAX_LOCAL, MAX_THREADS, known_sm
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.launch import Dim3
 
@@ -79,6 +79,25 @@ def check_block(kernel: Kernel) -> None:
     if any(not 1 <= extent <= most for extent, most in zip(kernel.block, MAX_BLOCK)):
         raise CheckFailed(
             f"{kernel.label}: blocks of {spelled(kernel.block)}; CUDA allows 1,1,1 to {spelled(MAX_BLOCK)}"
+        )
+
+
+def check_local(label: str, size: int) -> None:
+    """CheckFailed for more bytes of local memory than CUDA gives a thread."""
+    if size > MAX_LOCAL:
+        raise CheckFailed(
+            f"{label}: {size} bytes of local memory per thread; CUDA allows {MAX_LOCAL}: keep large arrays in"
+            " global memory"
+        )
+
+
+def check_shared(kernel: Kernel, static: int) -> None:
+    """CheckFailed for more bytes of shared memory than the architecture can give a block, of which those are
+    static."""
+    limit, size = known_sm(kernel.arch), static + kernel.dynamic_shared
+    if limit and size > limit.shared_limit:
+        raise CheckFailed(
+            f"{kernel.label}: {size} bytes of shared memory per block; {kernel.arch} has {limit.shared_limit}"
         )
 
 

@@ -14,6 +14,7 @@ WARP = 32
 MAX_THREADS = 1024  # of a block
 MAX_BLOCK = (1024, 1024, 64)  # its extents
 MAX_CLUSTER = 8  # blocks that every GPU with clusters takes
+MAX_LOCAL = 512 << 10  # bytes of local memory of a thread
 REGISTERS = 64 << 10  # of an SM, and the most a block may take
 REGISTER_UNIT = 256  # registers are given to a warp in such portions
 QUARTERS = 4  # an SM has four parts with a quarter of the registers and warps each

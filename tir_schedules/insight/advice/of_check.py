@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Sequence
 
-from tir_schedules.check.building import is_ptx
 from tir_schedules.check.preparing import Prepared, prepare
 from tir_schedules.check.session import Checked, Written, fresh, launch, perform
+from tir_schedules.compiler.source_text import is_ptx
 from tir_schedules.console import print_line
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.advice.advising import advise, print_advice

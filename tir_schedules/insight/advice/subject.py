@@ -67,10 +67,8 @@ class Subject:
 
     def held(self, shared: int | None = None, registers: int | None = None) -> Occupancy | None:
         """Occupancy, with other bytes of shared memory or registers where they are given; None where the
-        architecture's figures are not known, and for PTX that ptxas has not seen."""
+        architecture's figures are not known."""
         kernel, resources = self.binary.kernel, self.binary.resources
-        if not self.binary.cubin:
-            return None
         try:
             return occupancy(
                 kernel.arch,

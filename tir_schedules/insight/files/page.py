@@ -12,7 +12,7 @@ from tir_schedules.faults import closing_words
 from tir_schedules.insight.banks import pictures
 from tir_schedules.insight.banks.requests import Pattern
 from tir_schedules.insight.files.banks import patterns_in, watched
-from tir_schedules.insight.files.views import NO_PTXAS, View
+from tir_schedules.insight.files.views import View
 from tir_schedules.insight.inspection.annotate import AnnotatedLine, annotated
 from tir_schedules.insight.inspection.views import counters_of
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts
@@ -71,7 +71,6 @@ class Launched:
     rows: tuple[Row, ...]
     patterns: tuple[Pattern, ...]
     conflicts: int
-    note: str
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,6 @@ def launched(view: View, at: int, name: str, several: bool, marked: set[tuple[st
         f"Launch {at + 1}: {kernel.label}" if several else "", tuple(cards(launch)),
         tuple(access_rows(launch)), ", ".join(shares), tuple(rows(launch, name, marked)),
         tuple(costliest_patterns(view, at)), lost,
-        "" if launch.binary.cubin else NO_PTXAS,
     )  # fmt: skip
 
 

@@ -26,8 +26,6 @@ from tir_schedules.insight.metrics.counting import Metrics, occupancy_of
 from tir_schedules.machines.choice import choose
 from tir_schedules.model.machine import Machine
 
-NO_PTXAS = "this ptxas does not know the PTX: its registers are a guess"
-
 
 @dataclass(frozen=True)
 class View:
@@ -117,8 +115,6 @@ def heading(view: View) -> str:
 def said(view: View) -> Iterator[str]:
     """What else there is to say: what is wrong, and how it was judged."""
     outcome = view.checked.outcome
-    if any(not one.binary.cubin for one in view.launches):
-        yield NO_PTXAS
     if outcome.error:
         yield outcome.error
     elif not outcome.ok:

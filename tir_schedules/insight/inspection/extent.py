@@ -6,9 +6,8 @@ import ast
 import re
 from pathlib import PurePath
 
-from tir_schedules.check.building import is_ptx
 from tir_schedules.check.names import base
-from tir_schedules.compiler.source_text import closing_brace, kernel_part
+from tir_schedules.compiler.source_text import closing_brace, is_ptx, kernel_part
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.kernel import Kernel
 
