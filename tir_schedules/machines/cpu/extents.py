@@ -7,8 +7,8 @@ where the next one starts, at most some padding later. Arrays that are never ali
 which is as long as the longest of them.
 
 Where an address may come from several variables, it has to stay between the start of the first and the end of
-the last. Of one that may come from more than SEVERAL, or that has been through memory, as what a call hands over has, or that lies in the frame of a
-recursive function, only the bounds of the whole space are known.
+the last. Of one that may come from more than SEVERAL, that has been through memory, as what a call hands over
+has, or that lies in the frame of a recursive function, only the bounds of the whole space are known.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Extents:
 
 
 def any_of(extents: frozenset[Extent]) -> frozenset[Extent]:
-    """The same; ANYWHERE alone, of which no more can become known, where it is among them or they are too many."""
+    """The same; ANYWHERE alone where it is among them, or they are too many."""
     return frozenset({ANYWHERE}) if ANYWHERE in extents or len(extents) > SEVERAL else extents
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, Sequence
 
 import numpy as np
 
+from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit, Polls, Trait
 from tir_schedules.machines.cpu.context import (
     PARAMETERS,
@@ -36,6 +37,8 @@ from tir_schedules.machines.cpu.ptx import (
 )
 from tir_schedules.machines.cpu.signatures import signature_of
 from tir_schedules.machines.cpu.undefined import Undefined
+from tir_schedules.model.attributes import check_local
+from tir_schedules.model.gpus import SMS
 
 WORKSPACE_BYTES = 64
 READ_BY_ENGINE = (Exit.BARRIER, Exit.WAIT)
@@ -123,8 +126,31 @@ class LoweredKernel:
     float_atomics: bool
 
 
+MOST_GLOBAL = 1 << 32
+"""Bytes of all variables of a module in global and constant memory."""
+
+
+def check_sizes(module: PtxModule, kernel: PtxKernel) -> None:
+    """CheckFailed for more memory than a GPU has, or the machine is to take from the host."""
+    check_local(kernel.name, kernel.local_bytes)
+    most = max(sm.shared_limit for sm in SMS.values())
+    if kernel.shared_bytes > most:
+        raise CheckFailed(
+            f"{kernel.name}: {kernel.shared_bytes} bytes of shared memory per block; no GPU has more than"
+            f" {most}"
+        )
+    size = sum(variable.size for variable in module.variables.values())
+    if size > MOST_GLOBAL:
+        raise CheckFailed(
+            f"{kernel.name}: its file declares {size} bytes of variables in global memory; the CPU machine"
+            f" has {MOST_GLOBAL}: pass large arrays as arguments"
+        )
+
+
 def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
-    """Lower every instruction. UnsupportedInstruction names the first that is not known."""
+    """Lower every instruction. UnsupportedInstruction names the first that is not known; CheckFailed where it
+    declares more memory than there is."""
+    check_sizes(module, kernel)
     if any(is_of_workspace(operand) for i in kernel.instructions for operand in i.operands):
         workspace = Variable(WORKSPACE, "global", 4, WORKSPACE_BYTES)
         module = replace(module, variables={**module.variables, WORKSPACE: workspace})

@@ -37,7 +37,7 @@ from tir_schedules.machines.cpu.lowering import LoweredKernel
 from tir_schedules.machines.cpu.orders import combined
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.machines.cpu.watching import Watched
-from tir_schedules.model.attributes import check_attributes, check_block
+from tir_schedules.model.attributes import check_attributes, check_block, check_shared
 from tir_schedules.model.execution import Execution, Watch
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.workload import Arguments
@@ -130,6 +130,7 @@ class CpuMachine:
             kernel = linked(library, binary.ptx, binary.kernel.entry)
         except UnsupportedInstruction as error:
             raise UnsupportedInstruction(f"{binary.kernel.label}: {with_place(str(error), binary)}") from None
+        check_shared(binary.kernel, kernel.lowered.kernel.shared_bytes)
         launch = Launch(kernel, binary, arguments, outputs, given, stored or {})
         if watch or self.orders == 1:
             return self._once(launch, count, watch)

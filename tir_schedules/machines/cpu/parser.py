@@ -35,7 +35,7 @@ from tir_schedules.machines.cpu.words import END, is_name, is_number
 
 VARIABLE_SPACES = (".global", ".const", ".shared")
 LINKING = (".visible", ".weak", ".extern", ".common")
-MALFORMED = (ValueError, IndexError, KeyError, AttributeError, TypeError, struct.error)
+MALFORMED = (ValueError, IndexError, KeyError, AttributeError, TypeError, ArithmeticError, struct.error)
 """What the reading of words raises where they are no PTX."""
 
 ENDS = {"{": "}", "(": ")"}
