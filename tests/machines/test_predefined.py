@@ -8,12 +8,12 @@ from ptx_kernels import SLOTS, launch, module
 from tir_schedules.machines.cpu import UnsupportedInstruction
 
 HEAD = SLOTS + ".reg .b32 a, b, c, e; .reg .b16 h; .reg .f32 f; .reg .b64 w; .reg .pred p;"
-KNOWN = """tid.x tid.y tid.z tid.w ntid.x ntid.w laneid warpid nwarpid ctaid.x ctaid.w nctaid.x nctaid.w
-smid nsmid gridid is_explicit_cluster clusterid.x clusterid.w nclusterid.x nclusterid.w cluster_ctaid.x
-cluster_ctaid.w cluster_nctaid.x cluster_nctaid.w cluster_ctarank cluster_nctarank lanemask_eq lanemask_le lanemask_lt
-lanemask_ge lanemask_gt clock clock_hi clock64 globaltimer globaltimer_lo globaltimer_hi envreg1 envreg2
-total_smem_size dynamic_smem_size current_graph_exec reserved_smem_offset_begin reserved_smem_offset_end
-reserved_smem_offset_cap""".split()
+KNOWN = """tid.x tid.y tid.z tid.w ntid.x ntid.w laneid warpid nwarpid ctaid.x ctaid.w nctaid.x nctaid.w smid
+nsmid gridid is_explicit_cluster clusterid.x clusterid.w nclusterid.x nclusterid.w cluster_ctaid.x
+cluster_ctaid.w cluster_nctaid.x cluster_nctaid.w cluster_ctarank cluster_nctarank lanemask_eq
+lanemask_le lanemask_lt lanemask_ge lanemask_gt clock clock_hi clock64 globaltimer globaltimer_lo
+globaltimer_hi envreg1 envreg2 total_smem_size dynamic_smem_size current_graph_exec
+reserved_smem_offset_begin reserved_smem_offset_end reserved_smem_offset_cap""".split()
 REFUSED = {
     "pm0": "profile on a GPU", "pm7": "profile on a GPU", "pm3_64": "profile on a GPU",
     "envreg0": "pass a parameter", "envreg31": "pass a parameter",
