@@ -148,8 +148,8 @@ FAULTS = [
     ),
     (
         "divergent_barrier",
-        "half of the block leaves",
-        "if (t >= N / 2) return;\n__syncthreads();\nY[t] = X[t];",
+        "half of the block goes on to the next one",
+        "if (t < N / 2) __syncthreads();\n__syncthreads();\nY[t] = X[t];",
         "N / 2",
         "N",
     ),

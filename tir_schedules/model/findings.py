@@ -78,7 +78,7 @@ KINDS = {
     ),
     "in_flight": "data of an asynchronous copy touched before the wait that covers it",
     "lockstep": "lanes of one warp exchange data through memory with no __syncwarp between",
-    "divergent_barrier": "a __syncthreads that not every thread of the block reaches",
+    "divergent_barrier": "a __syncthreads where some threads wait while others of the block wait at another",
     "out_of_bounds": "an access outside every buffer, or past an end of a variable in shared or local memory",
     "misaligned": (
         "an address that is not a multiple of the access size, or a wmma tile that is not aligned as CUDA"

@@ -88,7 +88,7 @@ __global__ void plain_add(const float *a, float *out, int n) {
   if (threadIdx.x == 0) *out += cache[0];  // @here
 }
 
-// A barrier that not all threads reach.
+// A barrier that some threads reach while the others are at the next one.
 // check: --kernel barrier_in_if --let n=700 --grid 1 --block 256 --arg x=f32[n] --arg y=f32[256]:out
 // finds: divergent_barrier
 __global__ void barrier_in_if(const float *x, float *y, int n) {
@@ -96,8 +96,9 @@ __global__ void barrier_in_if(const float *x, float *y, int n) {
   if (threadIdx.x < 200) {
     s[threadIdx.x] = x[threadIdx.x];
     __syncthreads();  // @here
-    y[threadIdx.x] = s[199 - threadIdx.x];
   }
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x % 200];
 }
 
 // Lanes of a warp rely on lockstep.

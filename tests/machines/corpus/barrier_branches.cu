@@ -3,8 +3,8 @@
 // in X: int32[192] = numbers(192)
 // out Y: int32[192]
 // right: Y == X.reshape(2, 96)[:, ::-1].reshape(192) * np.repeat([1, 3], 96)
-// broken 1: divergent_barrier | deadlock -- one warp leaves before the barrier
-// broken 2: divergent_barrier | deadlock -- warps make different numbers of turns
+// broken 1: uninitialized(mirror) -- one warp leaves, so that nobody waits for what it does not store
+// broken 2: divergent_barrier | deadlock -- warps make different numbers of turns before they meet
 // broken 3: divergent_barrier(inner) | deadlock(inner); may race -- the barrier is in a branch of some lanes
 // broken 4: divergent_barrier | deadlock -- two barriers in two branches
 
@@ -25,7 +25,7 @@ extern "C" __global__ void KERNEL(const int* X, int* Y) {
 #else
   __syncthreads();
 #endif
-  int x = s[95 - t];
+  int x = s[95 - t];  // @mirror
   if (blockIdx.x == 1) {
 #ifdef BROKEN_2
     const int turns = 2 + t / 64;
@@ -40,6 +40,9 @@ extern "C" __global__ void KERNEL(const int* X, int* Y) {
       x += s[t] / (k + 1);
       if (k == 1) x = s[t] / 2 * 3;
     }
+#ifdef BROKEN_2
+    __syncthreads();
+#endif
   }
   Y[i] = x;
 }

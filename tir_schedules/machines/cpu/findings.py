@@ -185,8 +185,6 @@ def divergent_barrier(fault: Fault) -> str:
         asked = f"waits at barrier {fault.record['extent']} for {fault.record['extent_bytes']} threads"
         return f"{asked}; there are barriers 0 to 15, for multiples of 32 threads"
     line, warp, lane = (int(fault.record[name]) for name in ("other_line", "other_warp", "other_lane"))
-    if not line:
-        return f"warp {warp} lane {lane} has left the kernel and never reaches this barrier"
     there = fault.sources(line)
     return (
         f"warp {warp} lane {lane} waits at another barrier,"

@@ -17,6 +17,8 @@ void check_members(Machine& M, Warp& W, s32 line, const u32* members) {
     return;
   })
 }
+// Every thread of the block that has not left must be at one and the same barrier (CUDA programming guide, compute
+// capability 7.x: a barrier is "reached by all non-exited threads in the block").
 void check_block_barrier(Machine& M) {
   const std::vector<Warp>& all_warps = M.cta->warps;
   s32 line = 0;
@@ -25,12 +27,11 @@ void check_block_barrier(Machine& M) {
     if (all_warps[w].live) line = all_warps[w].barrier_line[__builtin_ctz(all_warps[w].live)];
   for (int w = 0; w < warps; ++w) {
     const Warp& W = all_warps[w];
-    const u32 threads = M.threads - w * 32, all = threads >= 32 ? NONE : (1u << threads) - 1;
-    const u32 elsewhere = all & ~(W.live & lanes_with((const u32*)W.barrier_line, line));
+    const u32 elsewhere = W.live & ~lanes_with((const u32*)W.barrier_line, line);
     if (!elsewhere) continue;
     const int l = __builtin_ctz(elsewhere);
     M.warp = w;
-    if (Finding* f = report(M, DIVERGENT_BARRIER, line, l, W.live >> l & 1 ? W.barrier_line[l] : 0))
+    if (Finding* f = report(M, DIVERGENT_BARRIER, line, l, W.barrier_line[l]))
       f->other_warp = w, f->other_lane = l;
     M.warp = self;
     return;

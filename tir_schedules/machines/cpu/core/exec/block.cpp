@@ -132,6 +132,24 @@ static void open_barrier(Machine& M, u32 number) {
   barrier = NamedBarrier();
   note_meeting(M);
 }
+// A barrier waits for the lanes of a warp that have not left, and then counts the whole warp (PTX ISA 9.0, 9.7.13.1:
+// "wait for all non-exited threads from its warp", "marks warps' arrival"; 9.7.12 exit). So do H100s. there: those that
+// are at it.
+static void count_left(NamedBarrier& barrier, const Machine& M, const Warp& W, u32 there) {
+  if (there != W.live || barrier.whole >> M.warp & 1) return;
+  barrier.whole |= 1u << M.warp, barrier.arrived += 32 - __builtin_popcount(there);
+}
+static u32 waiting_at(const Warp& W, u32 number) {
+  return W.waiting & lanes_with(W.barrier, number);
+}
+// Some lanes have left while others wait.
+static void release_waiting(Machine& M, const Warp& W) {
+  if (!W.live || W.waiting != W.live) return;
+  const u32 number = W.barrier[__builtin_ctz(W.live)];
+  NamedBarrier& barrier = M.cta->named[number];
+  count_left(barrier, M, W, waiting_at(W, number));
+  if (barrier.arrived >= barrier.expected) open_barrier(M, number);
+}
 static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
   const bool plain = block.end == NONE;
   const ops::Barrier op{{R, plain ? nullptr : &M.program.micro_ops[block.end]}};
@@ -157,12 +175,8 @@ static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lane
   })
   ACTIVE(numbers, {
     NamedBarrier& barrier = M.cta->named[l];
-    u32 those = 0;
-    const u32 number = l;
-    ACTIVE(lanes, those |= (u32)(W.barrier[l] == number) << l)
-    // The lanes that the last warp of the block lacks arrive with it.
-    const u32 own = M.threads - M.warp * 32;
-    if (own < 32 && those == (1u << own) - 1) barrier.arrived += 32 - own;
+    const u32 number = l, those = lanes & lanes_with(W.barrier, number);
+    count_left(barrier, M, W, those | waiting_at(W, number));
     barrier.clock = join(barrier.clock, clock_of_lanes(M, those));
     if (barrier.arrived >= barrier.expected) open_barrier(M, number);
   })
@@ -300,6 +314,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
         if (M.program.traits & UNITS && taken) check_exit(M, W, taken);
         W.live &= ~taken;
         send(W, lanes & ~taken, block.otherwise);
+        if (M.program.traits & NAMED) release_waiting(M, W);
       } else {
         leave_block(M, W, block, lanes, taken);
       }

@@ -27,6 +27,7 @@ typedef std::unordered_map<u64, SyncWord> SyncWords;  // by address / 4
 // A barrier of some threads of a block (bar.sync with a number). clock: of those that have arrived.
 struct NamedBarrier {
   u32 arrived = 0, expected = 0, votes = 0, result = 0;
+  u32 whole = 0;  // warps whose lanes that are not there any more count as arrived
   bool of_all = true;
   Clock clock;
 };
