@@ -38,8 +38,8 @@ FAULTY = {
     "late, a count of more": (LATE + "barrier.sync 4, 160;", "deadlock", "for 160 threads, 128 have"),
     "two barriers": (FROM_96 + "setp.lt.u32 q, t, 32; @q bra FEW; bar.sync 1; bra MET; FEW: bar.sync 2; MET:",
                      "deadlock", "waits at barrier"),
-    "instructions": (FROM_96 + "setp.lt.u32 q, t, 32; @q bra FEW;\nbar.sync 0;\nbra MET;\nFEW: bar.sync 0;MET:",
-                         "divergent_barrier", "waits at another barrier"),
+    "instructions": (FROM_96 + "setp.lt.u32 q, t, 32; @q bra FEW;\nbar.sync 0;\nbra MET;\n"
+                     "FEW: bar.sync 0; MET:", "divergent_barrier", "waits at another barrier"),
     "a loop that the rest never leaves": (
         "setp.lt.u32 q, t, 32; @q bra MEET; AGAIN: ld.volatile.global.u32 a, [x]; setp.eq.u32 r, a, 0;"
         "@r bra AGAIN; MEET: bar.sync 0;", "deadlock", "this barrier, which the others never reach"),
