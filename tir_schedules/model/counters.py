@@ -8,7 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Access:
     """Memory accesses of one class: warp-level requests; what they cost (shared wavefronts or 32-byte global
-    sectors); and what is ideal (no bank conflict, every lane's own bytes side by side)."""
+    sectors); and what is ideal, which is never more (no bank conflict; the distinct bytes that lanes ask for
+    side by side)."""
 
     requests: int = 0
     cost: int = 0

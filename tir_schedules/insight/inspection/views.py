@@ -25,8 +25,8 @@ COUNTED = (
     " drop some instructions"
 )
 IDEAL = (
-    "ideal wavefronts: without bank conflicts; ideal sectors: every lane's bytes side by side; lanes that"
-    " share sectors need fewer"
+    "ideal wavefronts: without bank conflicts; ideal sectors: the bytes that the lanes of an access ask for,"
+    " each once, side by side"
 )
 MODELS = (
     "models, which no profiler has confirmed: wavefronts of wgmma, 128 bytes of its factors each; sectors of"

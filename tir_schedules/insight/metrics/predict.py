@@ -102,8 +102,8 @@ def print_predictions(predicted: Json) -> None:
         " figures per request and per flop hardly change with the size."
     )
     print_line(
-        f"Compiled for {predicted['arch']}. Ideal wavefronts: without bank conflicts. Ideal sectors: every"
-        f" lane's own bytes side by side in sectors of {SECTOR} bytes; fewer do where lanes share them."
+        f"Compiled for {predicted['arch']}. Ideal wavefronts: without bank conflicts. Ideal sectors: the"
+        f" bytes that the lanes of an access ask for, each once, in sectors of {SECTOR} bytes."
         " Compulsory bytes: every element moved once."
     )
     for row in predicted["refused"]:

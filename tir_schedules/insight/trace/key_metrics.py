@@ -35,10 +35,8 @@ def of_sectors(metrics: Metrics) -> str:
     access = metrics.access(*GLOBAL)
     if not access.requests:
         return ""
-    note = f"{decimal(access.cost / access.requests)} per request"
-    if access.ideal <= access.cost:  # else lanes share sectors
-        note += f", {decimal(access.ideal / access.requests)} ideal"
-    return note
+    per_request, ideal = (decimal(one / access.requests) for one in (access.cost, access.ideal))
+    return f"{per_request} per request, {ideal} ideal"
 
 
 def of_occupancy(metrics: Metrics) -> str:

@@ -123,11 +123,12 @@ static u32 last_writers(const u32* target, u32 mask) {
   return last;
 }
 CopyCost copy_cost(const u32* target, const u64* source, u32 mask, u32 reads, u32 width, bool bypass) {
-  if (!bypass)
-    return {cached_wavefronts(target, source, mask, reads, width), global_sectors(source, reads, width)};
   const u32 last = last_writers(target, mask);
+  const u32 ideal = (__builtin_popcount(last) * width + 127) / 128;
+  const GlobalCost read = global_cost(source, bypass ? last & reads : reads, width);
+  if (!bypass) return {cached_wavefronts(target, source, mask, reads, width), read.sectors, ideal, read.ideal()};
   u32 cost = reads ? bypass_wavefronts(target, source, last & reads) : 0;
   if (reads != mask) cost += shared_cost(target, mask, width, true).wavefronts;
   if (reads && reads != mask) cost += lines_beyond_first(source, reads);
-  return {cost, bypass_sectors(target, source, last & reads)};
+  return {cost, bypass_sectors(target, source, last & reads), ideal, read.ideal()};
 }

@@ -11,15 +11,15 @@ struct SharedCost {
 SharedCost shared_cost(const u32* address, u32 mask, u32 width, bool store);
 // ldmatrix and stmatrix: one phase for each 8x8 matrix, eight rows of 16 bytes.
 u32 row_wavefronts(const u32* rows, int matrices);
-// Distinct sectors of 32 bytes.
-u32 global_sectors(const u64* address, u32 mask, u32 width);
+struct GlobalCost {
+  u32 sectors, bytes;  // distinct ones
+  u32 ideal() const { return (bytes + 31) / 32; }
+};
+GlobalCost global_cost(const u64* address, u32 mask, u32 width);
 
+// The ideals: what the distinct bytes fill that the lanes write and read, of several that write to one place the last.
 struct CopyCost {
-  u32 wavefronts, sectors;
+  u32 wavefronts, sectors, ideal_wavefronts, ideal_sectors;
 };
 // One cp.async. reads: lanes that read their source at all. bypass: past the L1 cache (.cg).
 CopyCost copy_cost(const u32* target, const u64* source, u32 mask, u32 reads, u32 width, bool bypass);
-
-// The least that moving so many bytes takes, of which lanes may share none.
-inline u32 least_wavefronts(u32 mask, u32 width) { return (__builtin_popcount(mask) * width + 127) / 128; }
-inline u32 least_sectors(u32 mask, u32 width) { return (__builtin_popcount(mask) * width + 31) / 32; }

@@ -56,14 +56,16 @@ u32 row_wavefronts(const u32* rows, int matrices) {
   }
   return cost;
 }
-u32 global_sectors(const u64* address, u32 mask, u32 width) {
-  u64 sectors[64];
+GlobalCost global_cost(const u64* address, u32 mask, u32 width) {
+  u64 sorted[32];
   int count = 0;
-  ACTIVE(mask, {
-    const u64 first = address[l] >> 5, last = (address[l] + width - 1) >> 5;
-    if (!count || sectors[count - 1] != first) sectors[count++] = first;
-    if (last != first) sectors[count++] = last;
-  })
-  if (!std::is_sorted(sectors, sectors + count)) std::sort(sectors, sectors + count);
-  return std::unique(sectors, sectors + count) - sectors;
+  ACTIVE(mask, sorted[count++] = address[l])
+  if (!std::is_sorted(sorted, sorted + count)) std::sort(sorted, sorted + count);
+  u64 bytes = 0, sectors = 0, next = 0;  // next: the first sector that is not counted
+  for (int k = 0; k < count; ++k) {
+    const u64 first = greatest(sorted[k] >> 5, next), end = ((sorted[k] + width - 1) >> 5) + 1;
+    bytes += k ? least<u64>(sorted[k] - sorted[k - 1], width) : width;
+    if (end > first) sectors += end - first, next = end;
+  }
+  return {(u32)sectors, (u32)bytes};
 }

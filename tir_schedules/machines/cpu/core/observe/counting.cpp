@@ -26,15 +26,14 @@ void CountAccesses::on(const Machine&, const MatrixRows& access) {
 }
 void CountAccesses::on(const Machine&, const GlobalAccess& access) {
   if (!access.lanes || access.counter < 0) return;
-  add(counters[access.counter], global_sectors(access.address, access.lanes, access.width),
-                               least_sectors(access.lanes, access.width));
+  const GlobalCost cost = global_cost(access.address, access.lanes, access.width);
+  add(counters[access.counter], cost.sectors, cost.ideal());
 }
 void CountAccesses::on(const Machine&, const AsyncCopies& c) {
   if (!c.lanes) return;
   const CopyCost cost = copy_cost(c.target, c.source, c.lanes, c.reads, c.width, c.bypass);
-  add(counters[c.counter], cost.wavefronts, least_wavefronts(c.lanes, c.width));
-  if (c.reads && c.global_counter >= 0)
-    add(counters[c.global_counter], cost.sectors, least_sectors(c.reads, c.width));
+  add(counters[c.counter], cost.wavefronts, cost.ideal_wavefronts);
+  if (c.reads && c.global_counter >= 0) add(counters[c.global_counter], cost.sectors, cost.ideal_sectors);
 }
 void CountAccesses::on(const Machine&, const BoxCopy& box) {
   if (box.counter >= 0) add(counters[box.counter], box.sectors, (box.bytes + 31) / 32);

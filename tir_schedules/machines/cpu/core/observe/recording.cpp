@@ -56,9 +56,9 @@ void RecordAccesses::on(const Machine& M, const MatrixRows& access) {
 }
 void RecordAccesses::on(const Machine& M, const GlobalAccess& access) {
   if (!is_watched(M, watch) || !access.lanes || access.counter < 0) return;
-  const u32 cost = global_sectors(access.address, access.lanes, access.width);
-  Record record = started(M, access.counter, GLOBAL_COUNT, access.lanes, access.width, cost,
-                          least_sectors(access.lanes, access.width));
+  const GlobalCost cost = global_cost(access.address, access.lanes, access.width);
+  Record record =
+      started(M, access.counter, GLOBAL_COUNT, access.lanes, access.width, cost.sectors, cost.ideal());
   ACTIVE(access.lanes, record.address[l] = access.address[l])
   keep(watch, record);
 }
@@ -66,7 +66,7 @@ void RecordAccesses::on(const Machine& M, const AsyncCopies& c) {
   if (!is_watched(M, watch) || !c.lanes) return;
   const CopyCost cost = copy_cost(c.target, c.source, c.lanes, c.reads, c.width, c.bypass);
   Record record = started(M, c.counter, c.bypass ? BYPASS_COUNT : COPY_COUNT, c.lanes, c.width, cost.wavefronts,
-                          least_wavefronts(c.lanes, c.width));
+                          cost.ideal_wavefronts);
   record.source_counter = c.global_counter, record.reads = c.reads, record.source_cost = cost.sectors;
   ACTIVE(c.lanes, record.address[l] = c.target[l])
   ACTIVE(c.reads, record.source[l] = c.source[l])
@@ -83,7 +83,7 @@ extern "C" void recounted(Record* records, u64 count) {
       case LOAD_COUNT:
       case STORE_COUNT: r.cost = shared_cost(address, r.mask, r.width, r.counting == STORE_COUNT).wavefronts; break;
       case ROWS_COUNT: r.cost = row_wavefronts(address, __builtin_popcount(r.mask) / 8); break;
-      case GLOBAL_COUNT: r.cost = global_sectors(r.address, r.mask, r.width); break;
+      case GLOBAL_COUNT: r.cost = global_cost(r.address, r.mask, r.width).sectors; break;
       default: {
         const CopyCost cost = copy_cost(address, r.source, r.mask, r.reads, r.width, r.counting == BYPASS_COUNT);
         r.cost = cost.wavefronts, r.source_cost = cost.sectors;

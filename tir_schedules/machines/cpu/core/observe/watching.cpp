@@ -44,9 +44,9 @@ void KeepRequests::on(const Machine& M, const AsyncCopies& c) {
   u32 lanes = 0;
   for (u64 k = 0; k < c.count; ++k) lanes |= 1u << c.copies[k].lane;
   if (!lanes) return;
-  const u32 cost = copy_cost(c.target, c.source, c.lanes, c.reads, c.width, c.bypass).wavefronts;
+  const CopyCost cost = copy_cost(c.target, c.source, c.lanes, c.reads, c.width, c.bypass);
   Request* request =
-      next_request(M, watch, c.counter, lanes, c.width, cost, least_wavefronts(c.lanes, c.width), c.target);
+      next_request(M, watch, c.counter, lanes, c.width, cost.wavefronts, cost.ideal_wavefronts, c.target);
   if (!request) return;
   ++watch.valued;
   for (u64 k = 0; k < c.count; ++k) memcpy(&request->value[c.copies[k].lane], c.copies[k].data, 4);
