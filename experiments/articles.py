@@ -27,7 +27,7 @@ from writing import update
 
 from tir_schedules.bench import session
 from tir_schedules.bench.tables import escaped, refusal
-from tir_schedules.cli.packs import check_pack_arch, is_pack
+from tir_schedules.cli.options import check_pack_arch, is_pack
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import check_folder
 from tir_schedules.ladders.articles import Article

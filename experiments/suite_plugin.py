@@ -24,7 +24,7 @@ PARTS = {
     "PTX parsed": ("machines/cpu/parser.py", "machines/cpu/words.py", "machines/cpu/flow.py"),
     "PTX lowered": ("machines/cpu/",),
     "TVM": ("tvm/", "tvm_ffi/", "compiler/lower.py"),
-    "headers": ("compiler/declarations.py", "compiler/front_end.py"),
+    "headers": ("compiler/front_end.py",),
     "cache": ("compiler/cache.py",),
     "inputs and truth": ("tir_schedules/workloads/", "model/verify.py"),
     "matplotlib": ("matplotlib/",),

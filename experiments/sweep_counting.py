@@ -22,8 +22,7 @@ from tir_schedules.insight.metrics.counting import (
     shared_bytes,
 )
 from tir_schedules.model.counters import Access
-from tir_schedules.model.gpus import WARP
-from tir_schedules.model.occupancy import occupancy
+from tir_schedules.model.gpus import WARP, occupancy
 from tir_schedules.subjects.compiling import compiled
 from tir_schedules.subjects.subject import VENDORS, Subject
 

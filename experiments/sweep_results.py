@@ -16,7 +16,7 @@ from sweep_points import Sweep
 
 from tir_schedules.bench import session
 from tir_schedules.bench.measure import Measurement
-from tir_schedules.cli.packs import check_pack_arch
+from tir_schedules.cli.options import check_pack_arch
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import current
 from tir_schedules.machines.choice import arch_for

@@ -31,7 +31,7 @@ from writing import update
 
 from tir_schedules.bench.plots import check_plot
 from tir_schedules.bench.tables import escaped, refusal
-from tir_schedules.cli.packs import is_pack
+from tir_schedules.cli.options import is_pack
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder

@@ -10,7 +10,7 @@ from pathlib import Path
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.insight.profile.nsight import prediction
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.model.metrics import METRICS
+from tir_schedules.model.counters import METRICS
 
 HEAD = ("ID", "Process ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
 

@@ -1,5 +1,10 @@
 """What a rung becomes, as text: its scheduled TIR, its CUDA, or the PTX and SASS nvcc makes of either
-twin."""
+twin.
+
+TVM writes its CUDA for NVRTC, for Windows and for GPUs before Volta, too, and brings functions for halves
+whether or not they are called. nvcc makes the same instructions without them. Kernels are compiled with all
+of it, as TVM prints them; what people read is without what the kernel does not use.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +13,13 @@ from math import prod
 from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.errors import BadInput
+from tir_schedules.model.gpus import STATIC_SHARED
 from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.model.workload import Workload, parameters_of, sizes_of
 
 if TYPE_CHECKING:
     from tir_schedules.model.kernel import Kernel
     from tir_schedules.model.launch import TensorMap
-
-STATIC_SHARED = 48 << 10  # bytes, the most that a launch has without asking
 
 
 def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool = False) -> str:
@@ -25,10 +29,10 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
         return scheduled_tir(rung, workload, twin)
     from tir_schedules.compiler.lower import lower
     from tir_schedules.compiler.nvcc import compile_kernel
-    from tir_schedules.compiler.preamble import without_unused
     from tir_schedules.compiler.sass import disassemble
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
+    from tir_schedules.emit import without_unused
 
     check_arch(arch)
     kernel = (load_twin if twin else lower)(rung, workload, arch)
@@ -171,3 +175,104 @@ def scheduled_tir(rung: Rung, workload: Workload, twin: bool) -> str:
     from tir_schedules.compiler.lower import scheduled
 
     return scheduled(rung, workload).mod.script()
+
+
+KERNEL = re.compile(r'^extern "C" __global__ ', re.M)
+DECLARED = re.compile(r'^extern "C" __global__ [^{;]*;\n', re.M)
+
+ELSEWHERE = (
+    re.compile(r"#ifdef __CUDACC_RTC__\n.*?#else\n(.*?)#endif\n", re.S),
+    re.compile(r"#ifdef _WIN32\n.*?#else\n(.*?)#endif\n", re.S),
+    re.compile(
+        r"#if !defined\(__CUDA_ARCH__\) \|\| \(__CUDA_ARCH__ >= 530\)\n(.*?)#endif // __CUDA_ARCH__ >= 530\n",
+        re.S,
+    ),
+    re.compile(
+        r"#if !defined\(__CUDA_ARCH__\) \|\| \(__CUDA_ARCH__ >= 800\)\n(.*?)#endif // __CUDA_ARCH__ >= 800\n",
+        re.S,
+    ),
+    re.compile(r"#if defined\(__CUDA_ARCH__\) && \(__CUDA_ARCH__ < 700\)\n.*?#endif\n()", re.S),
+)
+"""What is for NVRTC, for Windows, for GPUs that nvcc 13 does not know, or kept from those without bfloat16,
+which kernels of it are not for; the group is what stays."""
+
+TOGETHER = (
+    (
+        re.compile(r"#if \(\(\(__CUDACC_VER_MAJOR__ == 11\).*?#endif\n", re.S),
+        re.compile(r"\bTVM_ENABLE_L2_PREFETCH\b"),
+    ),
+    (
+        re.compile(
+            r"#define CUDA_UNSUPPORTED_HALF_MATH_BINARY.*?#undef CUDA_UNSUPPORTED_HALF_MATH_UNARY\n", re.S
+        ),
+        re.compile(r"\b(?:hpow|htanh|htan|hatan|herf|hexp)\s*\("),
+    ),
+)
+"""Parts that go as a whole -> what else uses them."""
+
+HEADERS = {
+    "cstdint": r"\bu?int(?:8|16|32|64)_t\b",
+    "type_traits": r"\bstd::",
+    "cuda.h": r"\bCU[a-z]\w+|\bcu[A-Z]\w+",
+    "cuda_fp16.h": r"half",
+    "cuda_bf16.h": r"bfloat16",
+    "mma.h": r"\bnvcuda\b|\bwmma\b",
+}
+"""Headers -> what of them is used; others stay."""
+
+NAMES = (
+    re.compile(r"^\s*#define (\w+)", re.M),
+    re.compile(r"^using (\w+) =", re.M),
+    re.compile(r"\bstruct (?:__align__\(\d+\) )?(\w+)"),
+    re.compile(r"(\w+)\("),
+)
+"""How a part of the preamble names what it defines, tried in this order."""
+
+
+def without_unused(source: str) -> str:
+    """The source of one kernel, above it only what it uses; comments stay."""
+    start = KERNEL.search(source)
+    if not start:
+        return source
+    above, kernel = source[: start.start()], DECLARED.sub("", source[start.start() :])
+    for pattern in ELSEWHERE:
+        above = pattern.sub(lambda match: re.sub(r"^ +", "", match[1], flags=re.M), above)
+    for pattern, used in TOGETHER:
+        found = pattern.search(above)
+        if found and not used.search(above[: found.start()] + above[found.end() :] + kernel):
+            above = above[: found.start()] + above[found.end() :]
+    parts = parts_of(above)
+    while True:
+        kept = [part for part in parts if is_used(part, [each for each in parts if each is not part], kernel)]
+        if len(kept) == len(parts):
+            break
+        parts = kept
+    above = re.sub(r"\n{3,}", "\n\n", "".join(parts)).strip("\n")
+    return f"{above}\n\n{kernel}".lstrip("\n") if above else kernel
+
+
+def parts_of(text: str) -> list[str]:
+    """Its includes, definitions and functions, each with the comments and blank lines above it. Conditional
+    parts stay whole."""
+    parts, part, braces, conditions = [], "", 0, 0
+    for line in text.splitlines(keepends=True):
+        part += line
+        bare = line.split("//")[0].strip()
+        braces += bare.count("{") - bare.count("}")
+        conditions += bare.startswith("#if") - bare.startswith("#endif")
+        ended = bare.endswith((";", "}")) or bare.startswith("#") and not bare.endswith("\\")
+        if bare and ended and not braces and not conditions:
+            parts.append(part)
+            part = ""
+    return [*parts, part] if part.strip() else parts
+
+
+def is_used(part: str, others: list[str], kernel: str) -> bool:
+    """Whether the kernel, or another part, uses what a part defines; a part that is not understood is."""
+    rest = "".join(others) + kernel
+    header = re.search(r"^#include <([\w./]+)>", part, re.M)
+    if header:
+        used = HEADERS.get(header[1])
+        return used is None or bool(re.search(used, rest))
+    name = next((found[1] for pattern in NAMES if (found := pattern.search(part))), None)
+    return name is None or bool(re.search(rf"\b{re.escape(name)}\b", rest))

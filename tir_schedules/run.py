@@ -21,10 +21,9 @@ from tir_schedules.ladders.problems import Job, check_job
 from tir_schedules.machines.early import lower as lower_early
 from tir_schedules.machines.early import warm
 from tir_schedules.machines.execution import execute
-from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Binary, Kernel
-from tir_schedules.model.machine import Machine
+from tir_schedules.model.machine import Execution, Machine
 from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.model.verify import Check, Mismatch, shared_checks
 from tir_schedules.model.workload import Arguments, Workload

@@ -5,7 +5,7 @@ import subprocess
 import made_up
 from fake_gpu import FakeMachine, multiply, subject
 
-from tir_schedules.bench.cycles import PTX, Cycles
+from tir_schedules.bench.clocks import PTX, Cycles
 from tir_schedules.bench.measure import Policy, measure
 from tir_schedules.bench.tables import counted_clocks
 from tir_schedules.compiler.toolchain import find_toolchain

@@ -6,8 +6,7 @@ import made_up
 import pytest
 from fake_gpu import FakeMachine, FakeVendors, multiply, subject
 
-from tir_schedules.bench import cold
-from tir_schedules.bench.measure import Policy, measure
+from tir_schedules.bench.measure import SINGLE_SAMPLES, Policy, measure
 from tir_schedules.bench.tables import print_results
 from tir_schedules.subjects.results import document, load_results, save_results
 from tir_schedules.workloads.gemm import Gemm
@@ -18,7 +17,7 @@ QUICK = Policy(pause_s=0.0, settle_s=0.2, cold=True)
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch):
-    monkeypatch.setattr(cold, "IDLE_S", 0.0)
+    monkeypatch.setattr("tir_schedules.bench.measure.IDLE_S", 0.0)
 
 
 def measured(machine, *subjects, policy=QUICK):
@@ -29,7 +28,7 @@ def test_each_launch_comes_after_the_cache_was_overwritten_and_subjects_take_tur
     machine = FakeMachine(dict.fromkeys(("one", "other"), multiply), {"one": 1e-5, "other": 3e-5})
     found = measured(machine, subject("one", GEMM), subject("other", GEMM))
     for row, micros in zip(found.rows, (10.0, 30.0)):
-        assert row["cold_us"] == row["first_us"] == [micros] * cold.SAMPLES
+        assert row["cold_us"] == row["first_us"] == [micros] * SINGLE_SAMPLES
     single = [4 * ["copy"] + [name] for name in ("one", "one", "other", "other")]
     verified_again = 2 * 2
     assert machine.launched[:-verified_again][-9 * 20 :] == 9 * sum(single, [])
@@ -50,7 +49,7 @@ def test_an_error_refuses_that_subject_alone():
 
     machine.kernels["other"] = breaks
     found = measured(machine, subject("one", GEMM), subject("other", GEMM))
-    assert [row["name"] for row in found.rows] == ["one"] and len(found.rows[0]["first_us"]) == cold.SAMPLES
+    assert [row["name"] for row in found.rows] == ["one"] and len(found.rows[0]["first_us"]) == SINGLE_SAMPLES
     assert [(row["name"], row["reason"]) for row in found.refused] == [
         ("other", "cudaErrorIllegalAddress: no")
     ]

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import pytest
 from fake_libraries import MACHINE, STREAM, FakeCublas, FakeCublasLt
 
-from tir_schedules.bench import cublas
-from tir_schedules.bench.cublas import Cublas, Product, load
-from tir_schedules.bench.cublaslt import CublasLt, Heuristic
+from tir_schedules.bench import vendor
+from tir_schedules.bench.vendor import Cublas, CublasLt, Heuristic, Product, load
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.model.verify import shared_checks
 from tir_schedules.workloads.gemm import Gemm
@@ -71,7 +70,7 @@ def test_an_error_has_its_name():
 @pytest.mark.parametrize("name", ["cuBLAS", "cuBLASLt"])
 def test_without_a_library_the_line_says_how_to_get_it(monkeypatch, name):
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
-    monkeypatch.setattr(cublas, "RELEASES", (".1",))
+    monkeypatch.setattr(vendor, "RELEASES", (".1",))
     with pytest.raises(MissingTool, match=f"{name} not found: pip install"):
         load(name)
 

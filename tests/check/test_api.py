@@ -10,8 +10,7 @@ from tir_schedules.check.bounded import Bounded, rounding_of
 from tir_schedules.check.expecting import Truth
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS
-from tir_schedules.check.names import instance_of, parted
-from tir_schedules.check.target import alone, targets
+from tir_schedules.check.target import alone, instance_of, parted, targets
 from tir_schedules.check.types import c_type, fits
 from tir_schedules.errors import BadInput
 

@@ -8,8 +8,14 @@ from layers import layers
 
 from tir_schedules.compiler import front_end
 from tir_schedules.compiler.cache import default_cache
-from tir_schedules.compiler.declarations import Declarations, split
-from tir_schedules.compiler.front_end import UNDETERMINED, changed, compiled, end_of_headers
+from tir_schedules.compiler.front_end import (
+    UNDETERMINED,
+    Declarations,
+    changed,
+    compiled,
+    end_of_headers,
+    split,
+)
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import FLAGS, PTX, compile_kernel, nvcc, without_place, write_source
 from tir_schedules.compiler.toolchain import ask, find_toolchain

@@ -18,7 +18,7 @@ from unit_probes import boxes
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.profile.nsight import SANITIZERS
-from tir_schedules.model.metrics import METRICS
+from tir_schedules.model.counters import METRICS
 from tir_schedules.run import launches
 from tir_schedules.subjects.packs import save_pack
 

@@ -33,7 +33,7 @@ from tir_schedules.bench import session  # noqa: E402
 from tir_schedules.bench.measure import Policy  # noqa: E402
 from tir_schedules.cli import main as cli  # noqa: E402
 from tir_schedules.insight.profile import results as counted_results  # noqa: E402
-from tir_schedules.model.metrics import METRICS  # noqa: E402
+from tir_schedules.model.counters import METRICS  # noqa: E402
 from tir_schedules.subjects.packs import save_pack  # noqa: E402
 from tir_schedules.subjects.results import as_text  # noqa: E402
 from tir_schedules.tuning.records import journal  # noqa: E402

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tir_schedules.cli.main import main
-from tir_schedules.insight.advice.arrays import declared
-from tir_schedules.insight.advice.layouts import Layout
-from tir_schedules.insight.advice.trying import transposed, without_second_bound
+from tir_schedules.insight.advice.conflicts import Layout, declared
+from tir_schedules.insight.advice.subject import transposed, without_second_bound
 
 FILE = Path(__file__).parent / "advice_kernels.cu"
 GOOD = (

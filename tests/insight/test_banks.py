@@ -27,7 +27,7 @@ from tir_schedules.insight.banks.tiles import (
 from tir_schedules.insight.banks.wavefronts import PAIRING, cost, split
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.model.execution import Watch
+from tir_schedules.model.machine import Watch
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 PROBES = [probe for probe in probes("sm_90") if not probe.name.startswith("cp_async")]

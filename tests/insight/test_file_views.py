@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from fake_tools import installer
 
-from tir_schedules.insight.files import profiling
+from tir_schedules.insight.files import views as file_views
 from tir_schedules.insight.files.beside import COUNTERS, causes
-from tir_schedules.insight.inspection.annotate import AnnotatedLine
+from tir_schedules.insight.inspection.listing import AnnotatedLine
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.model.counters import Access, LineCounters
-from tir_schedules.model.metrics import METRICS
+from tir_schedules.model.counters import METRICS, Access, LineCounters
 
 HOSTILE = "</code><script>alert(1)</script>"
 SOURCE = f"""\
@@ -277,7 +276,7 @@ def test_nsight_compute_counts_a_file(call, tmp_path, monkeypatch):
         seen.extend([command, entries])
         return [dict.fromkeys(METRICS, 16) for _ in entries]
 
-    monkeypatch.setattr(profiling, "nsight_counters", counters)
+    monkeypatch.setattr(file_views, "nsight_counters", counters)
     code, out, _ = call("profile mine.cu --kernel strided -D X=1 --arch sm_80 -o counted.json")
     command, entries = seen
     assert entries == ["_Z7stridedPKfPf"] * 2 and not log.exists()  # of random and of whole numbers

@@ -5,7 +5,7 @@ from fake_tools import installer, table
 
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.insight.profile.nsight import is_clean, nsight_counters
-from tir_schedules.model.metrics import METRICS
+from tir_schedules.model.counters import METRICS
 
 
 @pytest.fixture

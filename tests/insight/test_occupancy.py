@@ -8,8 +8,7 @@ import pytest
 
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.errors import BadInput
-from tir_schedules.model.gpus import SMS
-from tir_schedules.model.occupancy import occupancy
+from tir_schedules.model.gpus import SMS, occupancy
 
 
 @pytest.mark.parametrize("arch, threads, registers, shared, blocks, limited", [

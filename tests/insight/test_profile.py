@@ -15,7 +15,7 @@ from tir_schedules.errors import MissingTool
 from tir_schedules.insight.profile import cases
 from tir_schedules.insight.profile.nsight import NAMES, REASONS, comparisons
 from tir_schedules.ladders.registry import find
-from tir_schedules.model.metrics import METRICS
+from tir_schedules.model.counters import METRICS
 from tir_schedules.run import launches
 from tir_schedules.workloads.reduction import Reduction
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tir_schedules.compiler.lower import scheduled
-from tir_schedules.insight.trace.primitives import ANNOTATIONS, PRIMITIVES, sentence
-from tir_schedules.insight.trace.recorder import record, script
+from tir_schedules.insight.trace.recorder import ANNOTATIONS, PRIMITIVES, record, script, sentence
 from tir_schedules.ladders.problems import RUN_SHAPES
 from tir_schedules.ladders.registry import FAMILIES, every_rung, find, ladder
 from tir_schedules.workloads.gemm import Gemm

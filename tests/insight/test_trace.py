@@ -12,8 +12,7 @@ from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.counting import SHARED, metrics_of
 from tir_schedules.insight.trace import states as module
-from tir_schedules.insight.trace.reasons import short_reason
-from tir_schedules.insight.trace.states import trace
+from tir_schedules.insight.trace.states import short_reason, trace
 from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
 from tir_schedules.model.launch import Launch

@@ -24,7 +24,7 @@ from tir_schedules.insight.profile.nsight import prediction
 from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.registry import current, every_rung, find
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.model.metrics import METRICS
+from tir_schedules.model.counters import METRICS
 from tir_schedules.run import launches
 from tir_schedules.workloads.gemm import Gemm
 

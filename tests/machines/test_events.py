@@ -5,13 +5,12 @@ import pytest
 from test_units import MULTICAST, RING
 from unit_kernels import THREADS, text
 
-from tir_schedules.insight.ring.pictures import timeline_svg
-from tir_schedules.insight.ring.printing import as_json, barriers_of, cell_of
 from tir_schedules.insight.ring.timeline import shortened, timeline
+from tir_schedules.insight.ring.views import as_json, barriers_of, cell_of, timeline_svg
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.abi import Happening
-from tir_schedules.model.execution import Watch
 from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.model.machine import Watch
 
 STUCK = RING.replace("mbarrier.arrive.shared.b64 _, [free];", "")
 

@@ -21,7 +21,7 @@ from warpgroup_kernels import (
 
 from tir_schedules.machines.cpu.catalogue import entries, expanded
 from tir_schedules.machines.cpu.instructions.warpgroup import COLUMNS
-from tir_schedules.model.execution import Watch
+from tir_schedules.model.machine import Watch
 
 OPCODES = [
     opcode

@@ -15,8 +15,8 @@ from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.abi import NONE
 from tir_schedules.machines.cpu.watching import recount
-from tir_schedules.model.execution import Watch
 from tir_schedules.model.kernel import Binary, Kernel, Resources
+from tir_schedules.model.machine import Watch
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 

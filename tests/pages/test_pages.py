@@ -8,8 +8,7 @@ import pytest
 from browser import faults_of, opened
 
 from tir_schedules import pages
-from tir_schedules.pages import environment, render
-from tir_schedules.pages.markup import element
+from tir_schedules.pages import element, environment, render
 
 BODY = """
 <h2 id="one">One</h2><p>Words, <a href="#one">a link</a>, <code>code</code>,

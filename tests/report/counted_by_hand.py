@@ -4,8 +4,8 @@ from tir_schedules.insight.banks.requests import Pattern
 from tir_schedules.insight.metrics.counting import Metrics
 from tir_schedules.model.counters import Access, Counters
 from tir_schedules.model.findings import Location
+from tir_schedules.model.gpus import occupancy
 from tir_schedules.model.kernel import Binary, Kernel, Resources
-from tir_schedules.model.occupancy import occupancy
 from tir_schedules.report.counted import Counted
 from tir_schedules.subjects.subject import Subject
 

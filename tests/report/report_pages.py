@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import made_up
 
 from tir_schedules.cli.main import main
-from tir_schedules.model.metrics import DATA_PIPE, INSTRUMENTED, METRICS
+from tir_schedules.model.counters import DATA_PIPE, INSTRUMENTED, METRICS
 from tir_schedules.subjects.results import save_results
 
 HALVES = {"layout": "nt", "accumulate": "float16"}

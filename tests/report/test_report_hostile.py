@@ -8,7 +8,7 @@ import pytest
 from browser import opened
 from report_pages import FILE, SIZES, counters, made, made_up, swept
 
-from tir_schedules.report.drawing import embedded
+from tir_schedules.report.plots import embedded
 from tir_schedules.subjects.results import save_results
 
 # Names as long as this one leave a drawing its room.

@@ -15,7 +15,8 @@ from tir_schedules.ladders.registry import find
 from tir_schedules.machines import gpu
 from tir_schedules.tuning.building.candidate import Unbuilt
 from tir_schedules.tuning.building.pool import Ended, Late, Useless
-from tir_schedules.tuning.measure import gpu_timing, gpus, local
+from tir_schedules.tuning.measure import evaluator as evaluators
+from tir_schedules.tuning.measure import gpu_timing, gpus
 from tir_schedules.tuning.records.timesheet import Timesheet
 from tir_schedules.workloads.reduction import Reduction
 
@@ -39,14 +40,14 @@ def machine_of(names, monkeypatch, visible=None):
 def test_all_gpus_like_the_first_measure(monkeypatch):
     assert machine_of(NAMES, monkeypatch).alike() == ["0", "2"]
     assert machine_of(NAMES, monkeypatch, "4,5,GPU-7").alike() == ["4", "GPU-7"]
-    evaluator = local.evaluator_for(machine_of(NAMES, monkeypatch))
-    assert isinstance(evaluator, local.SeveralGpus) and (evaluator.places, evaluator.place) == (2, "GPU")
+    evaluator = evaluators.evaluator_for(machine_of(NAMES, monkeypatch))
+    assert isinstance(evaluator, evaluators.SeveralGpus) and (evaluator.places, evaluator.place) == (2, "GPU")
     assert [place.environment for place in evaluator.gpus.pool.all] == [
         {"CUDA_VISIBLE_DEVICES": "0"},
         {"CUDA_VISIBLE_DEVICES": "2"},
     ]
     evaluator.close()
-    assert isinstance(local.evaluator_for(machine_of(NAMES[:2], monkeypatch)), local.LocalMeasurer)
+    assert isinstance(evaluators.evaluator_for(machine_of(NAMES[:2], monkeypatch)), evaluators.LocalMeasurer)
 
 
 @pytest.mark.parametrize(

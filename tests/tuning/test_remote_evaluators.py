@@ -12,8 +12,9 @@ from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.machines.choice import choose
 from tir_schedules.tuning.building import workers
 from tir_schedules.tuning.building.candidate import Unbuilt, build
-from tir_schedules.tuning.measure import gpu_timing, local
-from tir_schedules.tuning.measure.local import LocalPredictor
+from tir_schedules.tuning.measure import evaluator as local
+from tir_schedules.tuning.measure import gpu_timing
+from tir_schedules.tuning.measure.evaluator import LocalPredictor
 from tir_schedules.tuning.records.timesheet import Timesheet
 from tir_schedules.tuning.remote import answers, evaluators
 from tir_schedules.tuning.space.tunable import space_of

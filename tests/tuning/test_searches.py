@@ -4,7 +4,7 @@ import pytest
 from made_records import predicted, record
 
 from tir_schedules.bench.plots import pyplot
-from tir_schedules.tuning.records import search_plot, searches
+from tir_schedules.tuning.records import searches
 
 
 def test_the_pace_of_a_run_names_its_servers():
@@ -15,7 +15,7 @@ def test_the_pace_of_a_run_names_its_servers():
 def test_a_picture_has_the_best_so_far_and_marks_what_is_refused():
     figure, axes = pyplot().subplots()
     records = tuple(predicted(trial, record().problem) for trial in (0, 1, 5, 2))
-    search_plot.draw_trials(axes, searches.Search("sgemm/multistage", records))
+    searches.draw_trials(axes, searches.Search("sgemm/multistage", records))
     line = {line.get_label(): line for line in axes.lines}["best so far"]
     assert list(line.get_ydata()) == pytest.approx([1000, 1000, 1000 / 6, 1000 / 6])
     points = {points.get_label(): points for points in axes.collections}

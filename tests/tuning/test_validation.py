@@ -11,10 +11,8 @@ from made_records import record
 from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import CheckFailed
 from tir_schedules.run import launches
-from tir_schedules.tuning.building import staleness
-from tir_schedules.tuning.building.staleness import why_stale
 from tir_schedules.tuning.measure import validation
-from tir_schedules.tuning.measure.validation import validated
+from tir_schedules.tuning.measure.validation import validated, why_stale
 from tir_schedules.tuning.records.database import shipped_records
 from tir_schedules.tuning.records.record import Record, source_hash, versions_now
 from tir_schedules.tuning.space.tunable import TUNABLE, space_of
@@ -108,7 +106,7 @@ def test_a_kernel_that_is_wrong_is_not_validated(sound, monkeypatch):
         kernel = lower(rung, workload, arch)
         return replace(kernel, source=kernel.source.replace("__syncthreads();", ""))
 
-    for module in (staleness, validation):
+    for module in (validation,):
         monkeypatch.setattr(module, "lower", without_barriers)
     source = without_barriers(space.rung_at(sound.point), SHAPE, "sm_90").source
     with pytest.raises(CheckFailed, match="is wrong on 128x128x32: .*race: .*no __syncthreads"):
@@ -182,7 +180,7 @@ def test_other_cuda_of_any_launch_makes_a_reduction_stale(reduction_record, monk
         kernel = lower(rung, workload, arch)
         return replace(kernel, source=kernel.source + "//") if kernel.grid[0] == launch else kernel
 
-    monkeypatch.setattr(staleness, "lower", changed)
+    monkeypatch.setattr(validation, "lower", changed)
     assert "emits other CUDA today" in why_stale(reduction_record)
 
 

@@ -1,5 +1,5 @@
 """Times subjects on a GPU, all of a workload in turns, and only what computes the right thing before and
-after.
+after; beside them, what the GPU can do at best.
 
 A sample is a CUDA graph of several launches over rotating buffers, between two events, while the same graph
 just before it keeps the GPU busy until all is enqueued. Each sample follows a pause: without it a GPU reaches
@@ -12,24 +12,30 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
-from typing import Any, Callable, Sequence, TypeVar
+from typing import Any, Callable, Collection, Sequence, TypeVar
 
-from tir_schedules.bench.binding import BoundSubject, Vendor, bind, timing_buffers, verify
-from tir_schedules.bench.choosing import Choice
-from tir_schedules.bench.clocks import Monitor, NoMonitor, open_monitor, summary
-from tir_schedules.bench.cold import SAMPLES, Cold
-from tir_schedules.bench.cycles import Cycles
-from tir_schedules.bench.limits import copy_bandwidth, fp32_peak
-from tir_schedules.bench.sampling import LONG_S, Policy, Trial, in_micros, sample_in_turns, settle, spread
+from tir_schedules.bench.binding import CACHES, BoundSubject, Vendor, bind, timing_buffers, verify
+from tir_schedules.bench.clocks import Cycles, Monitor, NoMonitor, open_monitor, summary
+from tir_schedules.bench.sampling import (
+    FEWEST,
+    LONG_S,
+    Policy,
+    Trial,
+    in_micros,
+    sample_in_turns,
+    settle,
+    spread,
+)
 from tir_schedules.bench.vendor import Vendors
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.files import Json
 from tir_schedules.machines.gpu import Call, GpuMachine
+from tir_schedules.model.gpus import known_sm
 from tir_schedules.model.verify import Check
 from tir_schedules.model.workload import Arguments, Workload
-from tir_schedules.subjects.subject import Subject, rate_of
+from tir_schedules.subjects.subject import Row, Subject, rate_of
 
 __all__ = ["Measurement", "Policy", "measure"]
 
@@ -213,7 +219,7 @@ class Bench:
         """Let every trial take samples of single launches, in turns."""
         with self.machine.explaining(self.name):
             cold = Cold(self.machine)
-        for trial in [*trials] * SAMPLES:
+        for trial in [*trials] * SINGLE_SAMPLES:
             if not trial.failed:
                 trial.failed = not self.attempt([trial.subject], lambda: cold.take(trial))
 
@@ -276,4 +282,166 @@ def resources_of(subject: Subject) -> Json:
             binary.resources.shared + binary.kernel.dynamic_shared for binary in subject.binaries
         ),
         "arch": subject.binaries[0].kernel.arch,
+    }
+
+
+@dataclass
+class Choice:
+    """What is known of the subjects of a workload: which of a library's candidates is the fastest, what is
+    recorded of the others, and why one was refused.
+
+    Candidates are subjects like any other until one of them is chosen: verified with the same inputs, timed
+    with the same buffers.
+
+    subjects: all, each of a library's candidates among them. refused: why one was. samples: of candidates,
+    microseconds.
+    """
+
+    subjects: Sequence[Subject] = ()
+    refused: dict[Subject, str] = field(default_factory=dict)
+    samples: dict[Subject, list[float]] = field(default_factory=dict)
+
+    def fastest(self, trials: Sequence[Trial], take: Callable[[Trial], None]) -> list[Trial]:
+        """The trials, of a library's candidates only the one with the least median.
+
+        take: adds a sample to a trial, or sets `failed`.
+        """
+        tried = [trial for trial in trials if trial.subject.candidate]
+        for _ in range(FEWEST):
+            for trial in tried:
+                if not trial.failed:
+                    take(trial)
+        able = [trial for trial in tried if not trial.failed]
+        best = min(able, key=lambda trial: statistics.median(trial.samples), default=None)
+        for trial in tried:
+            self.samples[trial.subject] = in_micros(trial.samples)
+            if trial is not best:
+                trial.let_go()
+        return [trial for trial in trials if not trial.subject.candidate or trial is best]
+
+    def detail(self, subject: Subject) -> Json:
+        """What the row of a chosen candidate says of all; nothing for another subject."""
+        if not subject.candidate:
+            return {}
+        candidates = [one for one in self.subjects if without_candidate(one) == without_candidate(subject)]
+        return {
+            "vendor_detail": {
+                "chosen": candidates.index(subject),
+                "candidates": [*map(self.facts, candidates)],
+            }
+        }
+
+    def facts(self, subject: Subject) -> Json:
+        """Of a candidate: what the library says of it, and what came of it."""
+        assert subject.candidate
+        samples = {"samples_us": self.samples[subject]} if self.samples.get(subject) else {}
+        refused = {"refused": self.refused[subject]} if subject in self.refused else {}
+        return {**subject.candidate.facts, **samples, **refused}
+
+    def refused_rows(self, timed: Collection[Subject]) -> list[Row]:
+        """Of all that was refused; of a library's candidates only where none is among the timed, for the
+        reason of the last."""
+        libraries = {without_candidate(subject) for subject in timed}
+        reasons = {
+            without_candidate(subject): f"{subject.candidate}: {reason}" if subject.candidate else reason
+            for subject, reason in self.refused.items()
+        }
+        return [subject.refused(reason) for subject, reason in reasons.items() if subject not in libraries]
+
+
+def without_candidate(subject: Subject) -> Subject:
+    """The subject that a library's candidates have in common."""
+    return replace(subject, candidate=None)
+
+
+SINGLE_SAMPLES = 9
+IDLE_S = 0.1
+"""Seconds for which the GPU does nothing before a first launch."""
+
+OVERWRITES = 4
+"""So many times the L2 cache is overwritten. It takes longer than this computer takes to enqueue a launch."""
+
+
+class Cold:
+    """Times single launches where nothing is ready for them, as programs meet them that launch small work now
+    and then: the data are not in the L2 cache, and the GPU was idle.
+
+    Rates of `bench` are of many launches in a row. What a subject launches, more than one kernel for a sum,
+    is one CUDA graph here, too, so that all are called in the same way, whoever wrote them. It holds two
+    arrays that together are CACHES times as large as the L2 cache.
+    """
+
+    def __init__(self, machine: GpuMachine) -> None:
+        self.machine = machine
+        self.source = machine.xp.zeros(CACHES * machine.l2_bytes // 2, "uint8")
+        self.target = machine.xp.empty_like(self.source)
+        self.calls: dict[Subject, Call] = {}
+
+    def take(self, trial: Trial) -> bool:
+        """Add to each of a trial's `single`, in seconds; True.
+
+        cold: on the GPU, right after other work, the data not in the L2 cache. first: on this computer, from
+        the call until all is done, after IDLE_S, so with all that a launch waits for.
+        """
+        if trial.subject not in self.calls:
+            self.calls[trial.subject] = self.machine.capture(trial.kept[0].enqueue)
+        call = self.calls[trial.subject]
+        trial.single.setdefault("cold", []).append(self.machine.seconds(call, before=self.overwrite))
+        self.machine.seconds(self.overwrite)
+        time.sleep(IDLE_S)
+        trial.single.setdefault("first", []).append(self.machine.elapsed(call))
+        return True
+
+    def overwrite(self, stream: Any) -> None:
+        """Enqueue what leaves nothing of earlier work in the L2 cache."""
+        for _ in range(OVERWRITES):
+            self.machine.copy(self.target, self.source, stream)
+
+
+COPIED = 2 << 30
+"""Bytes of the array that is copied, unless that is more than a quarter of the memory."""
+
+COPY_SAMPLES = 9
+
+
+def copy_bandwidth(machine: GpuMachine, policy: Policy) -> Json:
+    """The row of a copy from device memory to device memory: bytes read and bytes written."""
+    count = max(1, min(COPIED, machine.free_bytes // 4) // 4)
+    source = machine.xp.arange(count, dtype="int32")
+    target = machine.xp.empty_like(source)
+
+    def copy(stream: Any) -> None:
+        machine.copy(target, source, stream)
+
+    samples = []
+    for _ in range(COPY_SAMPLES + 1):
+        time.sleep(policy.pause)
+        samples.append(round(machine.seconds(copy, before=copy) * 1e6, 3))
+    rate = 2 * source.nbytes / statistics.median(samples[1:]) / 1e3
+    return {
+        "name": "copy bandwidth",
+        "rate": round(rate, 1),
+        "unit": "GB/s",
+        "samples_us": samples[1:],
+        "bytes": 2 * source.nbytes,
+    }
+
+
+def fp32_peak(device: Json, sm_mhz: int | None) -> Json | None:
+    """The row of fp32 multiply-adds on all lanes at the clock seen; None for an unknown clock or
+    architecture.
+
+    device: has "arch" and "multiprocessors". What tensor cores can do does not follow from such facts.
+    """
+    sm = known_sm(device["arch"])
+    if not (sm and sm_mhz):
+        return None
+    count, lanes = device["multiprocessors"], sm.lanes
+    how = f"{count} SMs x {lanes} lanes x 2 operations x {sm_mhz} MHz"
+    return {
+        "name": "fp32 peak",
+        "rate": round(count * lanes * 2 * sm_mhz / 1e6, 2),
+        "unit": "TFLOPS",
+        "sm_mhz": sm_mhz,
+        "how": how,
     }

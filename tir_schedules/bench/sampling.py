@@ -52,7 +52,7 @@ class Trial:
     beforehand. samples: seconds of one product each. readings: of the GPU's clocks, taken meanwhile. clocks:
     of the SMs in each sample, in MHz, where they were counted. spent: seconds it took so far. kept: what must
     stay in memory.
-    failed: it could not be timed. single: seconds of single launches by what was timed, see cold.py.
+    failed: it could not be timed. single: seconds of single launches by what was timed, see measure.Cold.
     """
 
     subject: Any

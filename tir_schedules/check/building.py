@@ -9,8 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Sequence
 
-from tir_schedules.check.names import INSTANCE, demangled, instance_lines, instance_of
-from tir_schedules.check.target import ENTRY, Target, alone, chosen, targets
+from tir_schedules.check.target import (
+    ENTRY,
+    INSTANCE,
+    Target,
+    alone,
+    chosen,
+    demangled,
+    instance_lines,
+    instance_of,
+    targets,
+)
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import identity
 from tir_schedules.compiler.nvcc import (

@@ -11,9 +11,8 @@ from tir_schedules.check.arguments import OUT
 from tir_schedules.check.preparing import Prepared, Step, Trial
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
-from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import Location
-from tir_schedules.model.machine import Machine
+from tir_schedules.model.machine import Execution, Machine
 from tir_schedules.run import written_by
 from tir_schedules.verdicts import Outcome, WrongValue
 
@@ -75,7 +74,7 @@ def launched(
 ) -> tuple[list[Execution], dict[str, np.ndarray], Written]:
     """Executions of all launches, the arrays as they are left, and those that were written."""
     arrays, written = fresh(trial), Written()
-    done = [launch(step, trial, machine, arrays, written, count=counted) for step in steps]
+    done = [launch_step(step, trial, machine, arrays, written, count=counted) for step in steps]
     return done, arrays, written
 
 
@@ -84,7 +83,7 @@ def fresh(trial: Trial) -> dict[str, np.ndarray]:
     return {name: np.array(argument.value, order="C") for name, argument in trial.arguments.items()}
 
 
-def launch(
+def launch_step(
     step: Step,
     trial: Trial,
     machine: Machine,

@@ -8,8 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Sequence
 
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_tuned
-from tir_schedules.cli.packs import check_pack, check_pack_arch, is_pack
+from tir_schedules.cli.options import (
+    RUNG_HELP,
+    Options,
+    Verbs,
+    add_tuned,
+    check_pack,
+    check_pack_arch,
+    is_pack,
+)
 from tir_schedules.cli.problems import add_problems, check_options, problems_of, taking
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder

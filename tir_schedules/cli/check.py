@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from tir_schedules.cli.options import Options, Parser, Verbs, add_arch
 from tir_schedules.cli.problems import parse_length, parse_shape
 from tir_schedules.cli.run import ORDERS
-from tir_schedules.cli.triton import add_triton, triton_of
-from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.errors import BadInput, MissingTool, shown
 from tir_schedules.files import check_folder, write_text
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
@@ -145,9 +147,9 @@ def run(options: Options) -> int:
 
         print_all(done, machine)
         if options.advice:
-            from tir_schedules.insight.advice.of_check import print_all_advice
+            from tir_schedules.insight.advice.advising import print_advice_on_checks
 
-            print_all_advice(done)
+            print_advice_on_checks(done)
     return 0 if all(one.outcome.ok for one in done) else 1
 
 
@@ -155,18 +157,17 @@ def advice_json(one: Checked, options: Options) -> dict[str, object]:
     """Advice on each launch, where it is asked for."""
     if not options.advice:
         return {}
-    from tir_schedules.insight.advice.of_check import advice_on
+    from tir_schedules.insight.advice.advising import advice_on_check
 
-    return {"advice": [[each.as_json() for each in found] for _, found in advice_on(one)]}
+    return {"advice": [[each.as_json() for each in found] for _, found in advice_on_check(one)]}
 
 
 def requests_of(options: Options, arch: str) -> list[Request]:
     """What a command asks for, and the comments of its file."""
-    from tir_schedules.check.comments import blocks
     from tir_schedules.source import read_source
 
     source = read_source(options.file)
-    found = [(place, parsed(words, place)) for place, words in blocks(source.text, source.file)]
+    found = [(place, parsed(words, place)) for place, words in commented_checks(source.text, source.file)]
     if options.kernel:
         found = [pair for pair in found if is_for(pair[1], options.kernel)]
     every = [(place, merged(own, options)) for place, own in found] or [("", options)]
@@ -191,7 +192,7 @@ def parsed(words: Sequence[str], place: str) -> Options:
 
 
 def is_for(own: Options, kernel: str) -> bool:
-    from tir_schedules.check.names import base, plain
+    from tir_schedules.check.target import base, plain
 
     called = [own.kernel, *(text.partition("[")[0] for text in own.launch or ())]
     return any(name and (plain(name) == plain(kernel) or base(name) == kernel) for name in called)
@@ -291,3 +292,91 @@ def with_page(requests: Sequence[Request], machine: Machine, path: Path) -> list
     views = list(viewed(requests, machine))
     write_text(path, page(views, machine))
     return [view.checked for view in views]
+
+
+def add_triton(verb: Parser) -> None:
+    """--constexpr, --num-warps, --num-stages."""
+    own = verb.add_argument_group("a Triton kernel, of FILE.py")
+    what = "a constexpr: a number, True, None, 'text', or a type such as tl.float16"
+    own.add_argument("--constexpr", metavar="NAME=VALUE", action="append", help=what)
+    own.add_argument("--num-warps", type=int, metavar="N", help="warps of a program (default Triton's)")
+    own.add_argument("--num-stages", type=int, metavar="N", help="of software pipelining (default Triton's)")
+
+
+def triton_of(options: Options, source: Source) -> dict[str, Any]:
+    """Constexprs and what Triton is asked for: what `@triton.autotune` has first, and over it what the
+    command says."""
+    python = source.file.endswith(".py")
+    found = constants_of(options.constexpr or [])
+    asked = {"num_warps": options.num_warps, "num_stages": options.num_stages}
+    found |= {name: value for name, value in asked.items() if value is not None}
+    if found and not python:
+        raise BadInput("--constexpr, --num-warps and --num-stages are for Triton kernels, of a FILE.py")
+    if not python:
+        return {}
+    if options.block or options.shared or options.launch:
+        raise BadInput(
+            "Triton chooses blocks and shared memory: say --kernel, --grid and --num-warps, and leave out"
+            " --block, --shared and --launch"
+        )
+    from tir_schedules.check.triton.checking import configuration
+
+    return {**configuration(source, options.kernel or ""), **found}
+
+
+TYPE = re.compile(r"(?:tl|triton\.language)\.(\w+)")
+CONSTANT_FORM = "a number, True, False, None, 'text', or a type such as tl.float16"
+
+
+def constants_of(texts: Sequence[str]) -> dict[str, Any]:
+    """`--constexpr` by name; of two with one name the last. BadInput for what is no constant."""
+    from tir_schedules.check.arguments import NAMED
+
+    found = {}
+    for text in texts:
+        match = NAMED.fullmatch(text)
+        if not match:
+            raise BadInput(f"--constexpr takes NAME=VALUE such as BM=64, not {shown(text)}")
+        found[match[1]] = constant(match[2].strip(), f"--constexpr {match[1]}=")
+    return found
+
+
+def constant(text: str, what: str) -> Any:
+    """The value of one: "64", "True", "'relu'" or "tl.float16"."""
+    type_ = TYPE.fullmatch(text)
+    if type_:
+        from tir_schedules.check.triton.library import part
+
+        language = part("triton.language")
+        made = getattr(language, type_[1], None)
+        if not isinstance(made, language.dtype):
+            raise BadInput(f"{what} {shown(text)}: triton.language has no such type")
+        return made
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise BadInput(f"{what} {shown(text)}: it takes {CONSTANT_FORM}") from None
+    if not isinstance(value, (bool, int, float, str, type(None))):
+        raise BadInput(f"{what} {shown(text)}: it takes {CONSTANT_FORM}")
+    return value
+
+
+COMMENT = re.compile(r"[ \t]*(?://|#)[ \t]*check:(.*)")
+
+
+def commented_checks(text: str, file: str) -> list[tuple[str, list[str]]]:
+    """Where each check in a file's comments begins, and its words as a shell would take them: lines of
+    `// check: OPTIONS` that follow one another are one check. BadInput for a quote that is not closed."""
+    found: list[tuple[str, list[str]]] = []
+    within = False
+    for number, line in enumerate(text.split("\n"), 1):
+        match = COMMENT.fullmatch(line.rstrip())
+        if match:
+            if not within:
+                found.append((f"{file}:{number}", []))
+            try:
+                found[-1][1].extend(shlex.split(match[1]))
+            except ValueError as error:
+                raise BadInput(f"{file}:{number}: {shown(match[1].strip())}: {error}") from None
+        within = bool(match)
+    return found

@@ -18,9 +18,9 @@ from tir_schedules.numerals import integer_for, integers
 if TYPE_CHECKING:
     from tir_schedules.insight.banks.requests import Pattern
     from tir_schedules.insight.banks.shared_tiles import SharedTile
-    from tir_schedules.model.execution import Execution
     from tir_schedules.model.kernel import Binary
     from tir_schedules.model.launch import Dim3
+    from tir_schedules.model.machine import Execution
     from tir_schedules.model.workload import Workload
 
 SUFFIXES = (".html", ".svg")
@@ -140,8 +140,8 @@ def layout_of_rung(options: Options) -> int:
 
 def ring_of(options: Options, binary: Binary, workload: Workload, block: Dim3) -> int:
     """Who waits for whom; exit code 0 also where somebody waits for ever."""
-    from tir_schedules.insight.ring.printing import as_json, document, print_timeline
     from tir_schedules.insight.ring.timeline import timeline, watched
+    from tir_schedules.insight.ring.views import as_json, document, print_timeline
 
     events = watched(binary, workload, block).events
     assert events is not None, "they were asked for"
@@ -167,8 +167,7 @@ def layout_of_file(options: Options, path: Path) -> int:
     """Of the first launch in which the warp uses shared memory."""
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.errors import CheckFailed
-    from tir_schedules.insight.files.banks import chosen, patterns_in, watched
-    from tir_schedules.insight.files.views import ready_for
+    from tir_schedules.insight.files.views import chosen, patterns_in, ready_for, watched
 
     if options.twin:
         raise BadInput(f"--twin is for rungs; {path} is a file")

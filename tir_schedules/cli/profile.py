@@ -16,8 +16,7 @@ from tir_schedules.cli.files import (
     the_file,
     words_of,
 )
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs
-from tir_schedules.cli.packs import check_pack, check_pack_arch, is_pack
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, check_pack, check_pack_arch, is_pack
 from tir_schedules.cli.problems import add_problem, check_options, problem_of, taking
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder, write_text
@@ -188,7 +187,7 @@ def counted_here(options: Options, mode: str) -> tuple[Json, list[str]]:
 
 def counted_file(options: Options) -> Json:
     """The same of a file."""
-    from tir_schedules.insight.files.profiling import profiled_file
+    from tir_schedules.insight.files.views import profiled_file
     from tir_schedules.insight.profile import session
     from tir_schedules.insight.profile.results import as_text
 
@@ -234,8 +233,12 @@ def wanted(names: list[str]) -> set[str]:
 def show(options: Options, result: Json, faults: Sequence[str] = ()) -> int:
     """Print a result and what is wrong besides; returns the exit code."""
     from tir_schedules.console import print_error
-    from tir_schedules.insight.profile.results import all_explained, with_comparisons
-    from tir_schedules.insight.profile.tables import of_one_rung, print_result
+    from tir_schedules.insight.profile.results import (
+        all_explained,
+        of_one_rung,
+        print_result,
+        with_comparisons,
+    )
 
     if options.json:
         print(json.dumps(with_comparisons(result), indent=1))

@@ -54,7 +54,7 @@ def trace_verb(options: Options) -> int:
     if options.output:
         write_page(found, options.output, quiet=options.json)
     if options.json:
-        from tir_schedules.insight.trace.as_json import as_json
+        from tir_schedules.insight.trace.printing import as_json
 
         print(json.dumps(as_json(found), indent=1))
     elif options.tir or options.cuda or not options.output:

@@ -312,9 +312,7 @@ def report(
 ) -> int:
     """Print and draw searches that have records, and the runs of them by rung; returns the exit code. paths:
     of records, if of several."""
-    from tir_schedules.tuning.records.search_plot import save_plots
-    from tir_schedules.tuning.records.search_table import print_searches
-    from tir_schedules.tuning.records.searches import as_json
+    from tir_schedules.tuning.records.searches import as_json, print_searches, save_plots
 
     code, searches = 0 if all(search.best for search in searches) else 1, list(filter(None, searches))
     drawn = save_plots(searches, options.plot) if options.plot else []

@@ -20,8 +20,8 @@ from tir_schedules.ladders.own import ladder_rungs
 from tir_schedules.ladders.problems import Problem, offered
 from tir_schedules.ladders.settings import varied
 from tir_schedules.ladders.waves import Waves
-from tir_schedules.model.estimate import Estimate
 from tir_schedules.model.gpus import known_sm
+from tir_schedules.model.ladder import Estimate
 from tir_schedules.model.launch import check_grid
 from tir_schedules.model.rung import Rung
 

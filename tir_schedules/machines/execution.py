@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from tir_schedules.model.execution import Execution
 from tir_schedules.model.kernel import Binary, Kernel
-from tir_schedules.model.machine import Machine
+from tir_schedules.model.machine import Execution, Machine
 from tir_schedules.model.workload import Arguments, Workload
 
 

@@ -20,9 +20,9 @@ import numpy as np
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.machines.driver import declared_cluster, encoded, launch_early
 from tir_schedules.machines.tensor_map import check_tensor_map
-from tir_schedules.model.execution import Execution
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.launch import TensorMap
+from tir_schedules.model.machine import Execution
 from tir_schedules.model.workload import Arguments
 
 INSTALL = "pip install 'tir_schedules[gpu]'"

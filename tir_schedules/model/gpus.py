@@ -1,4 +1,5 @@
-"""What a streaming multiprocessor (SM) of each architecture has: the one home of these figures.
+"""What a streaming multiprocessor (SM) of each architecture has, and how many blocks of a kernel it holds at
+once: the one home of these figures.
 
 They are from the CUDA programming guide: compute capabilities, and arithmetic throughput for the lanes.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import prod
 
 from tir_schedules.errors import BadInput
 
@@ -15,6 +17,7 @@ MAX_THREADS = 1024  # of a block
 MAX_BLOCK = (1024, 1024, 64)  # its extents
 MAX_CLUSTER = 8  # blocks that every GPU with clusters takes
 MAX_LOCAL = 512 << 10  # bytes of local memory of a thread
+STATIC_SHARED = 48 << 10  # bytes of shared memory that a block has without asking for more
 REGISTERS = 64 << 10  # of an SM, and the most a block may take
 REGISTER_UNIT = 256  # registers are given to a warp in such portions
 QUARTERS = 4  # an SM has four parts with a quarter of the registers and warps each
@@ -76,3 +79,51 @@ def warps_by_registers(registers: int) -> int:
 
 def rounded_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Blocks and warps that an SM holds at once.
+
+    limits: how many blocks each resource alone would allow: "warps", "blocks", "registers", "shared".
+    max_warps: of the architecture.
+    """
+
+    arch: str
+    blocks: int
+    warps: int
+    max_warps: int
+    limits: dict[str, int]
+
+    @property
+    def share(self) -> float:
+        """Warps held, of those the architecture can hold, 0 to 1."""
+        return self.warps / self.max_warps
+
+    @property
+    def limited_by(self) -> tuple[str, ...]:
+        """The resources that allow no more."""
+        return tuple(name for name, blocks in self.limits.items() if blocks == self.blocks)
+
+    def as_json(self) -> dict[str, object]:
+        names = {"arch": self.arch, "blocks": self.blocks, "warps": self.warps, "max_warps": self.max_warps}
+        return names | {"share": self.share, "limits": self.limits, "limited_by": self.limited_by}
+
+
+def occupancy(arch: str, block: tuple[int, ...], registers: int, shared: int) -> Occupancy:
+    """By the rules of CUDA's occupancy calculator, with the largest possible shared memory.
+
+    block: threads along each axis. registers: per thread. shared: bytes per block, static and dynamic. A
+    kernel that cannot be launched has no blocks. BadInput for an architecture whose figures are not known.
+    """
+    limit = find_sm(arch)
+    warps = rounded_up(prod(block), WARP) // WARP
+    per_block = rounded_up(shared + limit.reserved, limit.shared_unit)
+    limits = {
+        "warps": limit.warps // warps if prod(block) <= MAX_THREADS else 0,
+        "blocks": limit.blocks,
+        "registers": (warps_by_registers(registers) if registers else limit.warps) // warps,
+        "shared": (limit.shared_kib << 10) // per_block if per_block else limit.blocks,
+    }
+    blocks = min(limits.values())
+    return Occupancy(arch, blocks, blocks * warps, limit.warps, limits)

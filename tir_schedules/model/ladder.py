@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Protocol, Sequence
 
-from tir_schedules.model.estimate import Estimator
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
+
+
+class Estimate(Protocol):
+    """Of a rung in one configuration on one workload. Its text is a sentence with the figures that the time
+    follows from, such as "128 tiles, 1 for an SM: 52.9 us"."""
+
+    @property
+    def microseconds(self) -> float: ...
+
+
+Estimator = Callable[[Any, Rung], "Estimate | None"]
+"""Of a workload and a rung, which is in its configuration for that; None where it has no figures of that."""
+
 
 Shape = tuple[int, ...]
 

@@ -1,12 +1,121 @@
-"""What every machine offers: it executes compiled kernels."""
+"""What every machine offers, to execute compiled kernels, and what it reports of a launch: findings, and on
+the CPU machine counters and who wrote each output element."""
 
 from __future__ import annotations
 
-from typing import Protocol, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Callable, Mapping, Protocol, Sequence
 
-from tir_schedules.model.execution import Execution
+from tir_schedules.model.counters import Counters
+from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.kernel import Binary
+from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Which requests to shared memory to keep: those of one warp of one block, the first `limit` of them.
+    every: in their place all accesses of the block to shared and global memory, up to `limit` that differ.
+    units: also the first `limit` things that its asynchronous units, and threads with these, do."""
+
+    block: Dim3 = (0, 0, 0)
+    warp: int = 0
+    limit: int = 1 << 16
+    every: bool = False
+    units: bool = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """A warp's access to shared memory as the hardware sees it: neighbouring accesses that ptxas merges are
+    one.
+
+    kind: class of access (see Counters). width: bytes per lane. mask: lanes that take part, bit 0 lane 0.
+    wavefronts: what it costs; ideal: without bank conflicts. addresses: of each lane, bytes from the start of
+    the block's shared memory, 0 where a lane takes no part; for ldmatrix, and wmma, which is executed as
+    such, those of the rows, 16 bytes each. values: the first 4 bytes at each address once the access is done.
+    """
+
+    location: Location
+    kind: str
+    width: int
+    mask: int
+    wavefronts: int
+    ideal: int
+    addresses: tuple[int, ...]
+    values: tuple[bytes, ...] = field(repr=False)
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """Lanes that take part."""
+        return tuple(lane for lane in range(32) if self.mask >> lane & 1)
+
+
+@dataclass(frozen=True)
+class Records:
+    """All accesses of a block to shared and global memory, each once.
+
+    table: rows of RECORD in machines/cpu/abi.py, in the order in which they were first made. locations,
+    kinds: of each counter that the table names; a copy has a second one for its source. lost: how many
+    accesses there was no room for. ended: whether the block came to its end, without others.
+    """
+
+    table: np.ndarray = field(repr=False)
+    locations: Mapping[int, Location]
+    kinds: Mapping[int, str]
+    lost: int = 0
+    ended: bool = True
+
+
+@dataclass(frozen=True)
+class Events:
+    """What asynchronous units of a block do, and threads with units and mbarriers, in the order in which the
+    machine executes it.
+
+    table, moved: rows of EVENT and MOVED in machines/cpu/abi.py; `moved` has the pieces that the first copies
+    and products move. locations: by line of PTX. buffers: names by the number of a buffer. rank: of the block
+    in its cluster. met: how many events there were, kept or not.
+    """
+
+    table: np.ndarray = field(repr=False)
+    moved: np.ndarray = field(repr=False)
+    locations: Mapping[int, Location]
+    buffers: Mapping[int, str]
+    rank: int = 0
+    met: int = 0
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One launch. findings: most serious first, empty for a sound kernel. notes: of NOTES. seconds: wall time
+    on this machine.
+
+    counters: None unless counting was asked for. writer(name, index): Location of the instruction that last
+    stored to flat element `index` of output `name`, or None when nothing did; writers(name): of all
+    instructions that stored to the output, or None where the machine does not know (the GPU machine).
+    stored(name): which elements of the output have been written, bool and flat, or None likewise.
+    printed: what its printf calls wrote, in the order they were executed.
+    requests: of the warp that was watched, in order; requests_met: how many there were, more than are kept
+    when they exceed the limit. records: of a block all of whose accesses were watched. events: of one whose
+    units were.
+    """
+
+    findings: tuple[Finding, ...]
+    seconds: float
+    counters: Counters | None = None
+    writer: Callable[[str, int], Location | None] = field(default=lambda name, index: None, repr=False)
+    writers: Callable[[str], tuple[Location, ...] | None] = field(default=lambda name: None, repr=False)
+    requests: tuple[Request, ...] = field(default=(), repr=False)
+    requests_met: int = 0
+    printed: str = ""
+    notes: tuple[Finding, ...] = ()
+    records: Records | None = field(default=None, repr=False)
+    stored: Callable[[str], np.ndarray | None] = field(default=lambda name: None, repr=False)
+    events: Events | None = field(default=None, repr=False)
 
 
 class Device(Protocol):

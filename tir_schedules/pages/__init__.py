@@ -1,4 +1,5 @@
-"""HTML pages: self-contained files from jinja2 templates on `base.html.j2`, with `style.css` inside."""
+"""HTML pages: self-contained files from jinja2 templates on `base.html.j2`, with `style.css` inside, and
+elements that no template makes."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup, escape
+
 if TYPE_CHECKING:
     import jinja2
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 def render(template: str, **values: object) -> str:
     """A page of a template of this folder, such as "report.html.j2".
 
-    values: what the template names; all have `title` and `provenance`. Text is escaped; what `markup.element`
+    values: what the template names; all have `title` and `provenance`. Text is escaped; what `element`
     makes stands as it is. jinja2.UndefinedError for a name that is not given.
     """
     return environment().get_template(template).render(**values)
@@ -50,3 +53,21 @@ def policy(scripts: str) -> str:
     allowed = " ".join(f"'sha256-{b64encode(digest).decode()}'" for digest in digests) or "'none'"
     nothing = "; ".join(f"{what} 'none'" for what in ("default-src", "base-uri", "form-action"))
     return f"{nothing}; img-src data:; style-src 'unsafe-inline'; script-src {allowed}"
+
+
+def element(tag: str, /, *content: object, **attributes: object) -> Markup:
+    """An element of HTML or SVG. content: elements, and text, which is escaped.
+
+    attributes: by name, with class_ for class and text_anchor for text-anchor; None leaves one out.
+    """
+    given = Markup("").join(
+        Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), value)
+        for name, value in attributes.items()
+        if value is not None
+    )
+    inside = Markup("").join(map(escape, content))
+    return (
+        Markup("<{}{}>{}</{}>").format(tag, given, inside, tag)
+        if content
+        else Markup("<{}{}/>").format(tag, given)
+    )

@@ -7,7 +7,7 @@ from typing import Mapping
 
 from tir_schedules.insight.profile.nsight import NAMES, NOISE, Comparison, Entry, comparisons
 from tir_schedules.ladders.registry import FAMILIES
-from tir_schedules.model.metrics import DATA_PIPE
+from tir_schedules.model.counters import DATA_PIPE
 from tir_schedules.report.recorded import Document, origin
 
 SHOWN = tuple(metric for metric in NAMES if not metric.startswith(DATA_PIPE))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from tir_schedules.bench.plots import LINE, LINES, MARKERS, cut
 from tir_schedules.bench.views import Row, short
-from tir_schedules.report.drawing import figure_of
-from tir_schedules.report.plots import legend_below
+from tir_schedules.report.plots import figure_of, legend_below
 from tir_schedules.report.recorded import Document
 
 if TYPE_CHECKING:

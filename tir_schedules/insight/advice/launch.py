@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Iterator
 
-from tir_schedules.insight.advice.items import Advice, plural
-from tir_schedules.insight.advice.subject import Subject
-from tir_schedules.insight.advice.trying import without_second_bound
-from tir_schedules.model.gpus import WARP, find_sm
-from tir_schedules.model.occupancy import Occupancy
+from tir_schedules.insight.advice.subject import Advice, Subject, without_second_bound
+from tir_schedules.insight.metrics.formats import plural
+from tir_schedules.model.gpus import WARP, Occupancy, find_sm
 
 FEWEST_LANES = 0.5
 """Lanes that work, of all, below which a line is named."""

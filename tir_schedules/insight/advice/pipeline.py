@@ -10,11 +10,11 @@ from typing import Iterator
 
 import numpy as np
 
-from tir_schedules.insight.advice.items import Advice, plural
-from tir_schedules.insight.advice.subject import Line, Subject
+from tir_schedules.insight.advice.subject import Advice, Line, Subject
+from tir_schedules.insight.metrics.formats import plural
 from tir_schedules.machines.cpu.abi import Happening
-from tir_schedules.model.execution import Events, Watch
 from tir_schedules.model.gpus import find_sm
+from tir_schedules.model.machine import Events, Watch
 
 WARPGROUP = 4
 FEWEST_GROUPS = 4

@@ -1,7 +1,9 @@
-"""A kernel that advice is about: its launch, counted, and ways to run it again."""
+"""What advice is about, and what it is made of: a counted launch and ways to run it again, changed or not,
+and one piece of advice with its numbers."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -14,10 +16,10 @@ from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.counting import UNITS
 from tir_schedules.machines.cpu.watching import recount
 from tir_schedules.model.counters import Counters
-from tir_schedules.model.execution import Execution, Records, Watch
+from tir_schedules.model.gpus import Occupancy, occupancy
 from tir_schedules.model.kernel import Binary, Resources
 from tir_schedules.model.launch import Dim3
-from tir_schedules.model.occupancy import Occupancy, occupancy
+from tir_schedules.model.machine import Execution, Records, Watch
 
 LIMIT = 1 << 17
 """Accesses of the block that differ: 70 MB of them."""
@@ -142,3 +144,67 @@ def costs(table: np.ndarray) -> np.ndarray:
 def active(mask: np.ndarray) -> np.ndarray:
     """Masks as rows of 32 booleans."""
     return (mask[:, None] >> np.arange(32, dtype=np.uint32) & 1).astype(bool)
+
+
+SECOND_BOUND = re.compile(r"__launch_bounds__\s*\(([^(),]+(?:\([^()]*\))?[^(),]*),[^()]*\)")
+AXES = {"x": "y", "y": "x"}
+INDEX = re.compile(r"\b(threadIdx|blockDim)\s*\.\s*([xy])\b")
+
+
+def transposed(source: str, block: Dim3, row: int) -> tuple[str, Dim3] | None:
+    """The source whose neighbouring threads do what threads `row` apart did: x and y change places; in a
+    block of one dimension, columns of its threads do. None where it does not ask for its threads."""
+    if not INDEX.search(source):
+        return None
+    if block[1] > 1:
+        return INDEX.sub(lambda match: f"{match[1]}.{AXES[match[2]]}", source), (block[1], block[0], block[2])
+    columns = block[0] // row
+    index = f"(threadIdx.x % {columns} * {row} + threadIdx.x / {columns})"
+    return re.sub(r"\bthreadIdx\s*\.\s*x\b", index, source), block
+
+
+def without_second_bound(source: str) -> str | None:
+    """The source without the least number of blocks that `__launch_bounds__` asks for; None where there is
+    none."""
+    changed = SECOND_BOUND.sub(r"__launch_bounds__(\1)", source)
+    return changed if changed != source else None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """reason: what a line costs and why, in numbers. remedies: what costs less and its price, as a replay of
+    the recorded accesses or the occupancy rules tell; empty where none was found. tried: what became of the
+    first in a changed copy of the source; empty where it was not tried. saved: wavefronts or sectors (`unit`)
+    of the launch. facts: the numbers, by name."""
+
+    kind: str
+    place: Line | None
+    reason: str
+    remedies: tuple[str, ...] = ()
+    tried: str = ""
+    saved: int = 0
+    unit: str = ""
+    facts: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        return f"{self.place[0]}:{self.place[1]}: " if self.place and self.place[1] else ""
+
+    def as_json(self) -> dict[str, object]:
+        place = {"file": self.place[0], "line": self.place[1]} if self.place else {}
+        return {
+            "kind": self.kind, **place, "reason": self.reason, "remedies": self.remedies, "tried": self.tried,
+            "saved": self.saved, "unit": self.unit, **self.facts,
+        }  # fmt: skip
+
+
+def each(cost: int, requests: int) -> str:
+    """Of one request: "4", or "3.5"."""
+    return f"{cost / requests:.1f}".removesuffix(".0") if requests else "0"
+
+
+def listed(lines: Sequence[Line], own: str) -> str:
+    """ "lines 3, 5 and common.cuh:7"; own: the file that need not be named."""
+    names = [str(line) if file == own else f"{file}:{line}" for file, line in sorted(set(lines))]
+    text = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"line{'s' if len(names) > 1 else ''} {text}"

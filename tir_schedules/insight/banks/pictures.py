@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 from markupsafe import Markup
 
 from tir_schedules.insight.banks.wavefronts import BANKS, LINE, WORD, Wavefront, cost, words_of
-from tir_schedules.pages.markup import element
+from tir_schedules.insight.metrics.formats import plural
+from tir_schedules.pages import element
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -80,10 +81,6 @@ def caption(pattern: Pattern) -> str:
     shifted = f"; they begin at {starts}, the pictures show the first" if len(pattern.starts) > 1 else ""
     requests = f"{plural(pattern.requests, 'request')} of {pattern.width} bytes per lane{apart}"
     return f"{pattern.action} of {pattern.name}: {requests}, {waves}{shifted}"
-
-
-def plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def place_of(pattern: Pattern) -> str:

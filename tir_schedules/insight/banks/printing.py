@@ -7,7 +7,7 @@ from typing import Sequence
 from rich.markup import escape
 
 from tir_schedules.console import console, print_line, print_table, print_whole, terminal_width
-from tir_schedules.insight.banks import pictures, shared_tile_pictures
+from tir_schedules.insight.banks import pictures, shared_tiles
 from tir_schedules.insight.banks.pictures import LEGEND, caption, place_of, request_text, tile_text
 from tir_schedules.insight.banks.requests import Pattern
 from tir_schedules.insight.banks.shared_tiles import SharedTile
@@ -26,7 +26,7 @@ def document(
 ) -> str:
     """The text of a page or of a picture."""
     if suffix == ".svg":
-        drawn = [(shared_tile_pictures.caption(tile), shared_tile_pictures.tile_svg, tile) for tile in tiles]
+        drawn = [(shared_tiles.caption(tile), shared_tiles.tile_svg, tile) for tile in tiles]
         return pictures.document_svg(patterns, f"{title}, {subject}", drawn)
     kernel = binary.kernel
     provenance = [f"{kernel.label} for {kernel.arch}, executed on the CPU machine; no GPU took part", *notes]
@@ -37,7 +37,7 @@ def document(
         patterns=patterns,
         pictures=pictures,
         tiles=tiles,
-        shared_tile_pictures=shared_tile_pictures,
+        shared_tiles=shared_tiles,
         provenance=provenance,
     )
 
@@ -51,10 +51,10 @@ def print_patterns(
         print_requests(patterns)
     for tile in tiles:
         print_line()
-        print_line(shared_tile_pictures.caption(tile))
-        console().print(shared_tile_pictures.tile_text(tile, terminal_width()), end="", soft_wrap=True)
+        print_line(shared_tiles.caption(tile))
+        console().print(shared_tiles.tile_text(tile, terminal_width()), end="", soft_wrap=True)
     print_line()
-    legends = (LEGEND if patterns else ()) + (shared_tile_pictures.LEGEND if tiles else ())
+    legends = (LEGEND if patterns else ()) + (shared_tiles.LEGEND if tiles else ())
     for line in (*legends, *notes):
         print_line(line)
 

@@ -19,10 +19,10 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.machine import linked
-from tir_schedules.model.execution import Execution, Request, Watch
 from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
+from tir_schedules.model.machine import Execution, Request, Watch
 from tir_schedules.model.workload import Workload
 
 MARKS = (3, 5)

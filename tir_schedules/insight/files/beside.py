@@ -7,7 +7,7 @@ from typing import Iterator, Sequence
 
 from tir_schedules.console import print_line, print_whole
 from tir_schedules.files import Json
-from tir_schedules.insight.inspection.annotate import AnnotatedLine, annotated
+from tir_schedules.insight.inspection.listing import AnnotatedLine, annotated
 from tir_schedules.insight.inspection.views import fits, side_by_side
 from tir_schedules.insight.metrics.counting import (
     COPIES,

@@ -11,9 +11,8 @@ from tir_schedules.errors import CheckFailed
 from tir_schedules.faults import closing_words
 from tir_schedules.insight.banks import pictures
 from tir_schedules.insight.banks.requests import Pattern
-from tir_schedules.insight.files.banks import patterns_in, watched
-from tir_schedules.insight.files.views import View
-from tir_schedules.insight.inspection.annotate import AnnotatedLine, annotated
+from tir_schedules.insight.files.views import View, patterns_in, watched
+from tir_schedules.insight.inspection.listing import AnnotatedLine, annotated
 from tir_schedules.insight.inspection.views import counters_of
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts
 from tir_schedules.insight.metrics.formats import MIX, number, pair, percent, ratio

@@ -1,18 +1,22 @@
-"""The kernels of a file as `inspect` shows them: metrics of each launch, with the names that head them."""
+"""The kernels of a file as `inspect`, `layout` and `profile` show them: metrics of each launch with the names
+that head them, requests to shared memory, and what Nsight Compute counts beside what is predicted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+import sys
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Iterator, Mapping, Sequence
+from typing import Iterator, Mapping, Sequence, cast
 
-from tir_schedules.check.preparing import Prepared, Request
-from tir_schedules.check.session import Checked
+from tir_schedules.check.preparing import Prepared, Request, Step
+from tir_schedules.check.session import Checked, Written, fresh, launch_step
 from tir_schedules.check.together import performed, prepared_together
 from tir_schedules.console import print_line, print_table
-from tir_schedules.errors import CheckFailed, MissingTool
+from tir_schedules.errors import BadInput, CheckFailed, MissingTool, nearest, one_line, shown
 from tir_schedules.faults import closing_words
 from tir_schedules.files import Json
+from tir_schedules.insight.banks.requests import Pattern, array_at, arrays_of, grouped
 from tir_schedules.insight.inspection.listing import listing, opcodes
 from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, rows_of, short_cells
 from tir_schedules.insight.inspection.views import (
@@ -23,8 +27,20 @@ from tir_schedules.insight.inspection.views import (
     print_lines_of,
 )
 from tir_schedules.insight.metrics.counting import Metrics, occupancy_of
+from tir_schedules.insight.profile.cases import cubin_name, peculiarities, predictions
+from tir_schedules.insight.profile.nsight import Entry, nsight_counters
+from tir_schedules.insight.profile.results import Result, document
 from tir_schedules.machines.choice import choose
-from tir_schedules.model.machine import Machine
+from tir_schedules.machines.cpu.extents import source_name
+from tir_schedules.machines.cpu.library import the_library
+from tir_schedules.machines.cpu.machine import linked
+from tir_schedules.machines.gpu import GpuMachine
+from tir_schedules.model.kernel import Binary
+from tir_schedules.model.launch import Dim3
+from tir_schedules.model.machine import Execution, Machine, Watch
+from tir_schedules.model.machine import Request as SharedRequest
+from tir_schedules.subjects.packs import LAUNCH_FIELDS
+from tir_schedules.subjects.results import about
 
 
 @dataclass(frozen=True)
@@ -154,3 +170,80 @@ PRINTERS = {
     "sass": partial(print_code_of, form="sass"),
     "ptx": partial(print_code_of, form="ptx"),
 }
+
+
+LINE = re.compile(r"(?:(.*):)?(\d+)", re.S)
+"""How a line is named: its number, or FILE:NUMBER."""
+
+
+def watched(ready: Prepared, block: Dim3, warp: int) -> Iterator[tuple[Step, Execution]]:
+    """Each launch with what one warp of it asks of shared memory, on the first inputs. Only the warp's block
+    is executed; what a later launch takes from it comes from a whole run."""
+    machine, trial = choose("cpu", 1), ready.trials[0]
+    arrays, written = fresh(trial), Written()
+    for number, step in enumerate(ready.steps, 1):
+        own = {name: array.copy() for name, array in arrays.items()}
+        yield step, launch_step(step, trial, machine, own, {**written}, watch=Watch(block, warp))
+        if number < len(ready.steps):
+            launch_step(step, trial, machine, arrays, written)
+
+
+def patterns_in(binary: Binary, requests: Sequence[SharedRequest]) -> list[Pattern]:
+    """By array and line, in the order in which they first occur."""
+    arrays, dynamic = arrays_of(binary), dynamic_name(binary)
+    return grouped(((one, "", array_at(arrays, one) or dynamic) for one in requests), by_line=True)
+
+
+def dynamic_name(binary: Binary) -> str:
+    """What the source calls its dynamic shared memory; empty where it has none, or several names for it."""
+    variables = linked(the_library(), binary.ptx, binary.kernel.entry).lowered.kernel.variables.values()
+    names = {source_name(one.name) for one in variables if one.space == "shared" and one.extern}
+    return names.pop() if len(names) == 1 else ""
+
+
+def chosen(patterns: Sequence[Pattern], what: str) -> list[Pattern]:
+    """Those of an array or a line. BadInput where there are none, with those there are."""
+    found = [pattern for pattern in patterns if what in (pattern.variable, pattern.name)]
+    line = None if found else LINE.fullmatch(what)
+    if line:
+        found = [one for one in patterns if one.locations[0].line == int(line[2])]
+    if found:
+        return found
+    names = list(dict.fromkeys(pattern.name for pattern in patterns))
+    lines = sorted({one.locations[0].line for one in patterns})
+    raise BadInput(
+        f"this warp touches no shared array or line {shown(what)}{nearest(what, names)}; it touches"
+        f" {', '.join(names)} in lines {', '.join(map(str, lines))}"
+    )
+
+
+def profiled_file(machine: GpuMachine, request: Request, words: Sequence[str], command: str) -> Result:
+    """Count the launches of a check on this computer's GPU. words: those of the `check` that makes them.
+    CheckFailed for a kernel that does not run there, or leaves what is wrong."""
+    ready = ready_for(request)
+    if isinstance(ready, CheckFailed):
+        raise ready
+    on_gpu = performed(request, ready, machine)
+    (view,) = viewed([request])
+    for outcome in (on_gpu.outcome, view.checked.outcome):
+        if outcome.error or outcome.wrong:
+            raise CheckFailed(f"it is not counted: {one_line(outcome.faults[0])}")
+    entries = entries_of(view)
+    kernels = [step.binary.kernel.entry for step in ready.steps] * len(ready.trials)
+    check = [sys.executable, "-m", "tir_schedules", "check", *words, "--machine", "gpu"]
+    for entry, measured in zip(entries, nsight_counters(check, kernels)):
+        entry["measured"] = measured
+    return document(command, {**about(command), "arch": request.options.arch}, entries)
+
+
+def entries_of(view: View) -> list[Entry]:
+    """One of each launch, with the predicted counters."""
+    entries = []
+    for number, (launch, predicted) in enumerate(zip(view.launches, predictions(view.launches))):
+        binary = launch.binary
+        entry: dict[str, object] = {name: getattr(binary.kernel, name) for name in LAUNCH_FIELDS}
+        entry |= {"cubin": cubin_name(binary), "resources": asdict(binary.resources), "predicted": predicted}
+        entry |= {"launch": number} if len(view.launches) > 1 else {}
+        entry |= {name: value for name, value in peculiarities(binary).items() if value}
+        entries.append(cast(Entry, entry))
+    return entries

@@ -1,13 +1,119 @@
-"""A kernel's instructions from its PTX or SASS, without what only assemblers and debuggers read."""
+"""The code of a kernel line by line: its source with what each line cost on the CPU machine, and the
+instructions of its PTX or SASS."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Iterator
 
+from tir_schedules.check.target import base
 from tir_schedules.compiler.sass import INSTRUCTION, LABEL, disassemble
-from tir_schedules.compiler.source_text import closing_brace
-from tir_schedules.model.kernel import Binary
+from tir_schedules.compiler.source_text import closing_brace, is_ptx, kernel_part, shown_name
+from tir_schedules.errors import CheckFailed
+from tir_schedules.insight.metrics.counting import SHARED, Metrics
+from tir_schedules.model.counters import Access, LineCounters
+from tir_schedules.model.kernel import Binary, Kernel
+
+
+@dataclass(frozen=True)
+class AnnotatedLine:
+    """A line of source.
+
+    file: empty for the kernel's own. text: empty for a header's. counters: None where nothing was executed.
+    share: of the launch's thread instructions, 0 to 1.
+    """
+
+    file: str
+    number: int
+    text: str
+    counters: LineCounters | None
+    share: float
+
+    @property
+    def place(self) -> str:
+        """Its number, after the file where that is not the kernel's own."""
+        if not self.number:
+            return "unknown"
+        return f"{self.file}:{self.number}" if self.file else str(self.number)
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Accesses of one class on one line that cost more wavefronts than without bank conflicts."""
+
+    line: AnnotatedLine
+    kind: str
+    access: Access
+
+
+def annotated(launch: Metrics) -> list[AnnotatedLine]:
+    """Every line of the kernel; then executed lines outside it, of functions it calls and of headers."""
+    kernel, counters = launch.binary.kernel, launch.counters
+    own = shown_name(kernel)
+    inside = extent(kernel)
+    executed = {(line.file, line.line): line for line in counters.lines}
+
+    def annotate(file: str, number: int) -> AnnotatedLine:
+        line = executed.get((file, number))
+        share = sum(line.mix.values()) / counters.thread_instructions if line else 0.0
+        return AnnotatedLine("" if file == own else file, number, launch.text_of(file, number), line, share)
+
+    others = [place for place in sorted(executed) if place[0] != own or place[1] not in inside]
+    return [annotate(own, number) for number in inside] + [annotate(*place) for place in others]
+
+
+def conflicting(launch: Metrics) -> Iterator[Conflict]:
+    """Accesses with bank conflicts, line by line."""
+    for line in annotated(launch):
+        for kind, access in line.counters.accesses.items() if line.counters else ():
+            if kind in SHARED and access.cost > access.ideal:
+                yield Conflict(line, kind, access)
+
+
+def extent(kernel: Kernel) -> range:
+    """The numbers of its lines, from 1. Of a user's file that does not show where it stands, as where macros
+    make its name, there are none; CheckFailed for a kernel of this package that is not in its source."""
+    if not kernel.file:
+        return lines(*kernel_part(kernel.source, kernel.entry))
+    if PurePath(kernel.file).suffix == ".py":
+        return function_range(kernel)
+    if is_ptx(kernel.source):
+        return entry_range(kernel)
+    try:
+        return lines(*kernel_part(kernel.source, re.escape(base(kernel.label))))
+    except CheckFailed:
+        return range(0)
+
+
+def lines(first: int, text: str) -> range:
+    return range(first, first + text.count("\n") + 1)
+
+
+def function_range(kernel: Kernel) -> range:
+    """With its decorators."""
+    try:
+        tree = ast.parse(kernel.source)
+    except (SyntaxError, ValueError):
+        return range(0)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == kernel.label:
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            return range(first, (node.end_lineno or node.lineno) + 1)
+    return range(0)
+
+
+def entry_range(kernel: Kernel) -> range:
+    text = kernel.source
+    found = re.search(rf"^[^\n]*\.entry\s+{re.escape(kernel.entry)}\b[^{{]*\{{", text, re.M)
+    if not found:
+        return range(0)
+    end = closing_brace(text, found.end() - 1)
+    return lines(text.count("\n", 0, found.start()) + 1, text[found.start() : end + 1])
+
 
 PREDICATED = re.compile(r"\s+(@!?U?P\w+)\s+")
 PREDICATE = re.compile(r"^[{\s]*(@!?%?\w+\s+)?")

@@ -7,8 +7,7 @@ from itertools import zip_longest
 from typing import Iterator, Mapping, Sequence
 
 from tir_schedules.console import print_line, print_table, print_whole, terminal_width
-from tir_schedules.insight.inspection.annotate import AnnotatedLine, annotated, conflicting
-from tir_schedules.insight.inspection.listing import listing, opcodes
+from tir_schedules.insight.inspection.listing import AnnotatedLine, annotated, conflicting, listing, opcodes
 from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, full_table, roofline_rows, short_rows
 from tir_schedules.insight.inspection.twins import Inspection
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, UNITS, Metrics, conflicts, total

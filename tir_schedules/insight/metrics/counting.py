@@ -10,9 +10,8 @@ from tir_schedules.compiler.source_text import SourceText, shown_name
 from tir_schedules.machines.execution import execute
 from tir_schedules.model.counters import Access, Counters
 from tir_schedules.model.findings import Finding
-from tir_schedules.model.gpus import WARP
+from tir_schedules.model.gpus import WARP, Occupancy, occupancy
 from tir_schedules.model.kernel import Binary
-from tir_schedules.model.occupancy import Occupancy, occupancy
 from tir_schedules.model.workload import Arguments, Workload
 
 SECTOR = 32  # bytes

@@ -23,6 +23,10 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
+def plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def decimal(value: float) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 

@@ -11,7 +11,7 @@ from typing import Callable, Sequence, TypedDict
 
 from tir_schedules import processes
 from tir_schedules.errors import CheckFailed, MissingTool
-from tir_schedules.model.metrics import DATA_PIPE, INSTRUMENTED, METRICS, REQUESTS, SECTORS
+from tir_schedules.model.counters import DATA_PIPE, INSTRUMENTED, METRICS, REQUESTS, SECTORS
 
 NAMES = {
     f"{INSTRUMENTED}_ld.sum": "shared loads, wavefronts",

@@ -12,10 +12,10 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.abi import NONE, Happening
-from tir_schedules.model.execution import Events, Execution, Watch
 from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
+from tir_schedules.model.machine import Events, Execution, Watch
 from tir_schedules.model.workload import Workload
 
 COPIES = "copies"

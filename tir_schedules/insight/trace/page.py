@@ -10,8 +10,8 @@ from typing import Sequence
 
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED
 from tir_schedules.insight.metrics.formats import number, pair
-from tir_schedules.insight.ring import pictures as rings
-from tir_schedules.insight.ring.printing import barriers_of
+from tir_schedules.insight.ring import views as rings
+from tir_schedules.insight.ring.views import barriers_of
 from tir_schedules.insight.trace import diffs, key_metrics
 from tir_schedules.insight.trace.key_metrics import (
     CHARTS,

@@ -1,18 +1,21 @@
-"""A trace printed: a line per step, and what each step changes."""
+"""A trace printed, a line per step and what each step changes; and as JSON has it."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import groupby
 from typing import Iterator
 
 from rich.markup import escape
 
 from tir_schedules.console import print_error, print_line, print_source, print_table, print_whole
+from tir_schedules.files import Json
 from tir_schedules.insight.inspection.tables import number, pair
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED
+from tir_schedules.insight.ring import views
 from tir_schedules.insight.trace.diffs import unified
 from tir_schedules.insight.trace.key_metrics import INSTRUCTIONS, REGISTERS, SHARED_BYTES, outputs
-from tir_schedules.insight.trace.states import Trace
+from tir_schedules.insight.trace.states import State, Trace
 
 COLUMNS = (
     "step",
@@ -28,7 +31,6 @@ COLUMNS = (
 
 def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
     """A table with a line per step; then, if asked for, what each step changes."""
-
     print_line(
         f"{trace.rung.id}, {trace.workload}, {trace.arch}: {len(trace.states) - 1} steps; executed on the CPU"
         " machine"
@@ -46,7 +48,6 @@ def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
 
 def rows(trace: Trace) -> Iterator[list[str]]:
     """Cells of a state, all text; without figures where there are none, see `gaps`."""
-
     for state in trace.states:
         cells = [str(state.number), state.step.call if state.step else "(the algorithm)"]
         if state.measured:
@@ -85,3 +86,51 @@ def print_changes(trace: Trace, tir: bool, cuda: bool) -> None:
                     print_source(unified(old, new), "diff")
             elif wanted:
                 print_line(f"--- {name}: {state.reason}")
+
+
+def as_json(trace: Trace) -> Json:
+    """Everything that is known of each state, with its texts and what changed in them."""
+    return {
+        "rung": trace.rung.id,
+        "workload": asdict(trace.workload),
+        "arch": trace.arch,
+        "first_kernel": trace.first_kernel,
+        "right": trace.right,
+        "refusal": trace.refusal,
+        "ring": views.as_json(trace.ring) if trace.ring else None,
+        "states": [state_json(trace, state) for state in trace.states],
+        **({"why": trace.rung.why} if trace.rung.why else {}),
+    }
+
+
+def state_json(trace: Trace, state: State) -> Json:
+    """A state; without "measured" where it does not compile, and "metrics" of it null where it was not
+    executed."""
+    step, measured = state.step, state.measured
+    before = trace.states[max(0, state.number - 1)]
+    found: Json = {"number": state.number}
+    if step:
+        found |= {
+            "primitive": step.primitive,
+            "annotation": step.annotation,
+            "call": step.call,
+            "what": step.what,
+        }
+        found["places"] = [asdict(place) for place in step.places]
+    found |= {"tir": state.tir, "tir_diff": unified(before.tir, state.tir), "reason": state.reason}
+    found |= {
+        "cuda": state.cuda,
+        "cuda_diff": unified(trace.cuda_before(state), state.cuda) if state.cuda else "",
+        "same": state.same,
+    }
+    if measured:
+        resources = asdict(measured.binary.resources)
+        metrics = measured.metrics and measured.metrics.as_json()
+        found["measured"] = {
+            "right": measured.right,
+            "wrong": measured.wrong,
+            "outside": measured.outside,
+            "unknown": measured.unknown,
+        }
+        found["measured"] |= {"resources": resources, "metrics": metrics}
+    return found

@@ -26,12 +26,11 @@ from tir_schedules.machines.cpu.ptx import BITS, Parameter, Variable
 from tir_schedules.machines.cpu.tensor_maps import encoded
 from tir_schedules.machines.cpu.watching import Watched
 from tir_schedules.model.attributes import Attributes, attributes_of
-from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import NOTES, Location
-from tir_schedules.model.gpus import known_sm, rounded_up
+from tir_schedules.model.gpus import known_sm, occupancy, rounded_up
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
-from tir_schedules.model.occupancy import occupancy
+from tir_schedules.model.machine import Execution
 from tir_schedules.model.workload import Arguments
 
 SMALL = 1 << 16

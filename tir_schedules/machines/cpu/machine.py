@@ -38,8 +38,8 @@ from tir_schedules.machines.cpu.orders import combined
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.machines.cpu.watching import Watched
 from tir_schedules.model.attributes import check_attributes, check_block, check_shared
-from tir_schedules.model.execution import Execution, Watch
 from tir_schedules.model.kernel import Binary
+from tir_schedules.model.machine import Execution, Watch
 from tir_schedules.model.workload import Arguments
 
 WARP_BUDGET = 1 << 34

@@ -8,8 +8,8 @@ from typing import Iterable
 import numpy as np
 
 from tir_schedules.machines.cpu.invocation import Launch
-from tir_schedules.model.execution import Execution
 from tir_schedules.model.findings import KINDS, Finding, Location
+from tir_schedules.model.machine import Execution
 from tir_schedules.model.workload import Arguments
 
 ROUNDING = 1 << 10

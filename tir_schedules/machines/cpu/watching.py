@@ -12,8 +12,8 @@ from tir_schedules.machines.cpu import abi
 from tir_schedules.machines.cpu.faults import NamedBuffer, Sources
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.lowering import CountedAccess
-from tir_schedules.model.execution import Events, Records, Request, Watch
 from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.machine import Events, Records, Request, Watch
 
 MOVED_LIMIT = 1 << 16
 """Pieces of copies and products that are kept: of the first ones."""

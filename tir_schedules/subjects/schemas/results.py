@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from tir_schedules.model.metrics import METRICS
+from tir_schedules.model.counters import METRICS
 from tir_schedules.subjects.schemas.kinds import (  # fmt: skip
     Arch,
     Count,

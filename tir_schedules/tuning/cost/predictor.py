@@ -7,11 +7,17 @@ tests/tuning compares it with measured times.
 
 from __future__ import annotations
 
+from math import prod
+
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.metrics.roofline import GPU_OF, Gpu, gpu_for
+from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR, SHARED
+from tir_schedules.insight.metrics.roofline import GPU_OF, Gpu, clock, gpu_for
 from tir_schedules.ladders.hgemm.hopper import Tiling
+from tir_schedules.model.gpus import QUARTERS, WARP
+from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.building.candidate import Candidate
-from tir_schedules.tuning.cost import gemm, general, hopper, reduction
+from tir_schedules.tuning.cost import gemm, hopper, reduction
+from tir_schedules.tuning.cost.gemm import L2_BYTES, LAUNCH, MEMORY
 from tir_schedules.workloads.reduction import Reduction
 
 
@@ -25,7 +31,31 @@ def stand_in(arch: str) -> Gpu:
 def predicted_seconds(candidate: Candidate) -> float:
     """Seconds of a candidate on the workload it was built for. BadInput as from stand_in."""
     arch = candidate.kernels[0].arch
+    if candidate.rung.file:
+        return seconds_of_unknown(candidate, stand_in(arch), arch)
     model = reduction if isinstance(candidate.workload, Reduction) else gemm
     model = hopper if isinstance(candidate.rung.config, Tiling) else model
-    model = general if candidate.rung.file else model
     return model.predicted_seconds(candidate, stand_in(arch), arch)
+
+
+def seconds_of_unknown(candidate: Candidate, gpu: Gpu, arch: str) -> float:
+    """Seconds of all launches on a GPU, of a rung from elsewhere: from what the CPU machine counts on a small
+    workload alone.
+
+    Nothing is known of its tiles. What its blocks do on the small workload is scaled by the arithmetic of the
+    whole one, and spread over the SMs as its grid is. The busiest of three pipes decides: warp instructions,
+    QUARTERS in a cycle of an SM; wavefronts of shared memory, one in a cycle; sectors through the L1 cache,
+    L2_BYTES in a cycle. The whole cannot be faster than the compulsory bytes through the memory.
+
+    Left out: latency, and so occupancy. It tells bank conflicts, instructions and traffic apart; not how well
+    they are hidden.
+    """
+    instructions = sum(sum(metrics.counters.mix.values()) for metrics in candidate.metrics) / WARP
+    wavefronts = sum(metrics.access(*SHARED).cost for metrics in candidate.metrics)
+    sectors = sum(metrics.access(*GLOBAL).cost for metrics in candidate.metrics)
+    busiest = max(instructions / QUARTERS, wavefronts, sectors * SECTOR / L2_BYTES)
+    scaled = busiest * candidate.workload.flops / max(1, candidate.small.flops)
+    blocks = prod(candidate.kernels[0].grid)
+    cycles = scaled * ceil_div(blocks, gpu.multiprocessors) / blocks
+    moving = candidate.workload.bytes / (MEMORY * gpu.bandwidth * 1e9)
+    return max(cycles / clock(gpu, arch), moving) + LAUNCH * len(candidate.binaries)

@@ -51,8 +51,7 @@ def policy_for(together: bool) -> Policy:
 
 def timed_together(subjects: Sequence[Subject], machine: Machine, policy: Policy = Policy()) -> list[Timed]:
     """Samples of each of several subjects of one workload, taken in turns."""
-    from tir_schedules.bench.clocks import open_monitor
-    from tir_schedules.bench.cycles import Cycles
+    from tir_schedules.bench.clocks import Cycles, open_monitor
     from tir_schedules.bench.measure import Bench
     from tir_schedules.bench.vendor import Vendors
 

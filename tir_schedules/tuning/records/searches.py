@@ -1,13 +1,23 @@
-"""Searches: the records of one task in the order they were made, and what a command did for one."""
+"""Searches, as their records tell of them: a table on the terminal, and plots of every trial and the best so
+far."""
 
 from __future__ import annotations
 
+import io
 from dataclasses import asdict, dataclass
-from typing import Iterable
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Iterable, Iterator, Sequence
 
+from rich.markup import escape
+
+from tir_schedules.bench.plots import LIMIT, METADATA, SCHEDULE, TWIN, VENDOR, label_rates, pyplot
+from tir_schedules.console import print_left_out, print_line, print_table
+from tir_schedules.files import write_bytes
 from tir_schedules.model.machine import Device
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
+from tir_schedules.subjects.subject import rate_of
 from tir_schedules.tuning.records.database import best, latest
 from tir_schedules.tuning.records.journal import Entry
 from tir_schedules.tuning.records.record import MEASURED, PREDICTED, Record, Task, device_of
@@ -103,3 +113,110 @@ def as_json(search: Search, run: Run | None) -> Entry:
         "model_rank_correlation": run.correlation if run else None,
         "run": run.as_json() if run else None,
     }
+
+
+COLUMNS = ("rung", "shape", "target", "trials", "refused", "best", "rate", "best trial", "date")
+SPARE = ("best trial", "date", "refused", "trials")
+
+
+def print_searches(
+    searches: Sequence[Search], paths: Sequence[Path], runs: dict[str, Run], drawn: Sequence[Path]
+) -> None:
+    """A table of searches, the point that each found, and what is to be known of runs, by rung.
+
+    paths: of the files of records. drawn: files of plots.
+    """
+    rows = [tuple(map(escape, row(search))) for search in searches]
+    print_left_out(print_table(COLUMNS, rows, prose={"shape": 12, "target": 6}, spare=SPARE, keys=0))
+    for search in searches:
+        for line in lines_of(search, runs.get(search.rung)):
+            print_line(line)
+    if any(search.records[0].kind == PREDICTED for search in searches):
+        print_line("predicted: a cost from what the CPU machine counts and from occupancy; no GPU was timed")
+    plots = f"; plots: {', '.join(map(str, drawn))}" if drawn else ""
+    print_line(f"records: {', '.join(map(str, paths))}{plots}")
+
+
+def lines_of(search: Search, run: Run | None) -> Iterator[str]:
+    """The point that a search found, and what a run of it did."""
+    if search.best:
+        values = ", ".join(f"{name} {value}" for name, value in search.best.point.items())
+        yield f"{search.rung} on {search.best.problem}: {values}"
+    else:
+        yield f"{search.rung}: all refused, the last because {search.records[-1].error}"
+    if run and run.trials:
+        yield run.pace
+        yield from run.spent.lines if run.spent else ()
+    if run and run.correlation is not None:
+        yield (
+            "rank correlation (Spearman) of the cost model's scores with the seconds of the candidates:"
+            f" {run.correlation:.2f}"
+        )
+
+
+def row(search: Search) -> tuple[str, ...]:
+    """A search as the cells of a table."""
+    first, found = search.records[0], search.best
+    target = first.device if first.kind == MEASURED else f"{first.arch}, predicted"
+    target += ", shipped" if search.shipped else ""
+    cells = ("-", "-", "-", search.records[-1].date[:10])
+    if found:
+        micros = found.median * 1e6
+        rate, unit = rate_of(found.family, found.problem, micros)
+        cells = (f"{micros:.4g} us", f"{rate:.4g} {unit}", str(found.trial), found.date[:10])
+    return (search.rung, str(first.problem), target, str(len(search)), str(search.refused), *cells)
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def save_plots(searches: Sequence[Search], path: Path) -> list[Path]:
+    """Draw every search; returns the files: `path` for one, for several its name with that of the search."""
+    several, paths = len(searches) > 1, []
+    for search in searches:
+        paths.append(path.with_name(f"{path.stem}_{search.stem}{path.suffix}") if several else path)
+        write_bytes(paths[-1], drawn_as(search, path.suffix.lower()[1:]))
+    return paths
+
+
+def drawn_as(search: Search, form: str) -> bytes:
+    """A plot as the content of a file of that form ("png")."""
+    plt = pyplot()
+    figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    draw_trials(axes, search)
+    axes.set_title(search.title)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=form, dpi=130, metadata=METADATA[form])
+    plt.close(figure)
+    return buffer.getvalue()
+
+
+def draw_trials(axes: Axes, search: Search) -> None:
+    """Microseconds over trials: filled points are measured, hollow ones predicted; a line for the best so
+    far.
+
+    Crosses on top are refused candidates.
+    """
+    micros = [record.median * 1e6 for record in search.records]
+    kind = search.records[0].kind
+    timed = [place for place, record in enumerate(search.records) if not record.error]
+    if timed:
+        filled = SCHEDULE if kind == MEASURED else "none"
+        heights = [micros[place] for place in timed]
+        axes.scatter(timed, heights, s=22, facecolors=filled, edgecolors=SCHEDULE, label=kind)
+        so_far, since = list(accumulate(micros, min)), timed[0]
+        places = range(since, len(search))
+        axes.step(places, so_far[since:], where="post", color=TWIN, linewidth=1.5, label="best so far")
+        axes.axhline(so_far[-1], color=VENDOR, linewidth=0.6, linestyle=":", label=f"{so_far[-1]:.4g} us")
+        axes.set_yscale("log")
+        label_rates(axes.yaxis, *axes.get_ylim())
+    refused = [place for place, record in enumerate(search.records) if record.error]
+    if refused:
+        above = {"clip_on": False, "transform": axes.get_xaxis_transform()}
+        heights = [1.02] * len(refused)
+        axes.scatter(refused, heights, marker="x", s=22, color=LIMIT, label="refused", **above)
+    axes.set_xlabel("trial")
+    axes.set_ylabel("us")
+    axes.set_xlim(-0.5, len(search) - 0.5)
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4)

@@ -24,7 +24,7 @@ def prepare() -> None:
     from tir_schedules.tuning.search.metaschedule import import_metaschedule
 
     import_metaschedule()
-    importlib.import_module("tir_schedules.tuning.measure.local")
+    importlib.import_module("tir_schedules.tuning.measure.evaluator")
 
 
 def answer(request: str, payload: bytes, machine: str) -> str:

@@ -89,7 +89,7 @@ def tune(
     check_arch(arch)
     space.rung.check_arch(arch)
     import_metaschedule()
-    from tir_schedules.tuning.measure.local import evaluator_for
+    from tir_schedules.tuning.measure.evaluator import evaluator_for
     from tir_schedules.tuning.search.trials import Trials
 
     evaluator = evaluator or evaluator_for(machine)

@@ -12,12 +12,18 @@ from tir_schedules.ladders.own import RUNGS
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.model.rung import Rung
 from tir_schedules.tuning.space.constraints import THREAD_TILES, WARP_TILES
-from tir_schedules.tuning.space.hgemm import MMA_MULTISTAGE
-from tir_schedules.tuning.space.hopper import CLUSTERED, HOPPER, TMA_STORE
+from tir_schedules.tuning.space.hgemm import CLUSTERED, HOPPER, MMA_MULTISTAGE, TMA_STORE
 from tir_schedules.tuning.space.points import VARIANT, Constraint, Space
 from tir_schedules.tuning.space.reduce import VECTORIZED
-from tir_schedules.tuning.space.sgemm import COVERED, MULTISTAGE, PIPELINED, QUADS, SERPENTINE, STREAM_K
-from tir_schedules.tuning.space.split_k import SPLIT_K
+from tir_schedules.tuning.space.sgemm import (
+    COVERED,
+    MULTISTAGE,
+    PIPELINED,
+    QUADS,
+    SERPENTINE,
+    SPLIT_K,
+    STREAM_K,
+)
 
 ALL: tuple[Space, ...] = (
     PIPELINED, SERPENTINE, MULTISTAGE, SPLIT_K, STREAM_K, MMA_MULTISTAGE, *HOPPER, VECTORIZED

@@ -9,10 +9,9 @@ from layers import layers
 from tir_schedules.compiler.front_end import UNDETERMINED
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.compiler.preamble import is_used, parts_of, without_unused
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.emit import emit_text
+from tir_schedules.emit import emit_text, is_used, parts_of, without_unused
 from tir_schedules.ladders.problems import SMALL_SHAPES, Problem, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find, ladder
 
