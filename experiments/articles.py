@@ -26,7 +26,7 @@ from scripts import add_recorded_options, check_alone, exit_code
 from writing import update
 
 from tir_schedules.bench import session
-from tir_schedules.bench.tables import escaped, refusal
+from tir_schedules.bench.tables import escape_cells, refusal
 from tir_schedules.cli.options import check_pack_arch, is_pack
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import check_folder
@@ -63,12 +63,12 @@ def pack(articles: Sequence[Article], arch: str | None, path: Path) -> int:
 def measured(articles: Sequence[Article], arch: str | None) -> dict[str, Any]:
     """Compile and time on this computer's GPU; returns a results document."""
     machine = session.gpu_machine()
-    return session.measured(machine, jobs_of(articles), arch_for(machine, arch), command_of(articles))
+    return session.measure_jobs(machine, jobs_of(articles), arch_for(machine, arch), command_of(articles))
 
 
 def measured_pack(path: str) -> dict[str, Any]:
     """The same for a pack."""
-    return session.measured_pack(Path(path), f"experiments/articles.py {Path(path).name}")
+    return session.measure_pack(Path(path), f"experiments/articles.py {Path(path).name}")
 
 
 def command_of(articles: Sequence[Article]) -> str:
@@ -82,7 +82,7 @@ def show(articles: Sequence[Article], results: dict[str, Any]) -> None:
         if part["rows"] or part["refused"]:
             print_line(f"Article {article.name}")
             for heads, lines in tables(article, part):
-                print_table(escaped(heads), map(escaped, lines))
+                print_table(escape_cells(heads), map(escape_cells, lines))
                 print_line()
             for note in notes_of(article, part):
                 print_line(note)

@@ -22,7 +22,7 @@ from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.model.kernel import Binary, Resources
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
-from tir_schedules.subjects.compiling import compiled
+from tir_schedules.subjects.compiling import compile_jobs
 from tir_schedules.subjects.packs import load_pack
 from tir_schedules.subjects.results import about
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
@@ -97,7 +97,7 @@ def pack(names: Sequence[str], arch: str, path: Path) -> tuple[int, list[dict[st
     refused rows."""
     jobs = jobs_of(names)
     flawed = {rung.id for rung, _ in jobs if is_flawed(rung)}
-    subjects, refused = compiled(jobs, arch) if jobs else ([], [])
+    subjects, refused = compile_jobs(jobs, arch) if jobs else ([], [])
     subjects, cases = [subject for subject in subjects if subject.binaries], []
     with progress(len(subjects), "predicting") as step:
         for subject in subjects:

@@ -24,7 +24,7 @@ from scripts import exit_code
 
 from tir_schedules.bench.tables import refusal
 from tir_schedules.files import check, check_folder, read_json, write_text
-from tir_schedules.insight.profile.cases import launch_all, verified
+from tir_schedules.insight.profile.cases import launch_all, verify_cases
 from tir_schedules.insight.profile.nsight import (
     SANITIZERS,
     Entry,
@@ -56,7 +56,7 @@ def count(options: Namespace) -> int:
     """Run and verify everything, count what is to be counted, write the result; 1 when a kernel is wrong."""
     cases, source = load_all(options.file)
     check_folder(options.result)
-    wrong, entries = verified(choose("gpu"), cases)
+    wrong, entries = verify_cases(choose("gpu"), cases)
     print(f"{len(cases) - len(wrong)} of {len(cases)} right", *wrong, sep="\n", flush=True)
     result = document(command_of("count", options), source, entries)
     write_text(options.result, as_text(result))

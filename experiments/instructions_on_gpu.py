@@ -32,7 +32,7 @@ from scripts import exit_code
 from tir_schedules import processes
 from tir_schedules.console import progress
 from tir_schedules.errors import CheckFailed
-from tir_schedules.files import Json, check_folder, with_tuples, write_text
+from tir_schedules.files import Json, check_folder, lists_to_tuples, write_text
 from tir_schedules.insight.profile.nsight import last_line
 from tir_schedules.machines.choice import choose
 from tir_schedules.model.kernel import Binary, Kernel, Resources
@@ -204,7 +204,7 @@ def row_of(archive: zipfile.ZipFile, entry: Json, arch: str, machine: Any) -> Js
     kernel = Kernel(
         entry["name"], "", entry["entry"], tuple(entry["params"] or before), tuple(entry["grid"]),
         tuple(entry["block"]), arch, entry["dynamic_shared"], cluster=tuple(entry["cluster"]),
-        maps=tuple(TensorMap(**with_tuples(one)) for one in entry["maps"]),
+        maps=tuple(TensorMap(**lists_to_tuples(one)) for one in entry["maps"]),
     )  # fmt: skip
     binary = Binary(kernel, "", archive.read(entry["cubin"]), Resources(0, 0))
     mask = entry["mask"] and array(archive, entry["mask"])

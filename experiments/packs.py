@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterable, Iterator, Sequence, TypeVar
 import numpy as np
 
 from tir_schedules.errors import BadInput
-from tir_schedules.files import Json, parsed, read_json
+from tir_schedules.files import Json, parse_json, read_json
 from tir_schedules.machines.gpu import GpuMachine, packed
 from tir_schedules.model.kernel import Binary
 from tir_schedules.subjects.results import about
@@ -70,7 +70,7 @@ def manifest_of(path: Path, name: str, what: str, remedy: str) -> Json:
     """The manifest of a pack. BadInput for a file that is none. what: "the corpus"."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return parsed(archive.read(name), path, remedy)
+            return parse_json(archive.read(name), path, remedy)
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise BadInput(f"{path} is no pack of {what} ({error}): {remedy}") from None
 

@@ -23,7 +23,7 @@ from tir_schedules.insight.metrics.counting import (
 )
 from tir_schedules.model.counters import Access
 from tir_schedules.model.gpus import WARP, occupancy
-from tir_schedules.subjects.compiling import compiled
+from tir_schedules.subjects.compiling import compile_jobs
 from tir_schedules.subjects.subject import VENDORS, Subject
 
 
@@ -77,7 +77,7 @@ def prepared(sweeps: Sequence[Sweep], arch: str, timed: bool) -> Prepared:
         for workload in workloads
     }
     subjects, failed = (
-        compiled([(rung, workload) for (_, workload), rung in jobs.items()], arch) if jobs else ([], [])
+        compile_jobs([(rung, workload) for (_, workload), rung in jobs.items()], arch) if jobs else ([], [])
     )
     found = {identity(subject): subject for subject in subjects}
     reasons = {(row["name"], row["form"], row["shape"]): row["reason"] for row in failed}

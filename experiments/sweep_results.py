@@ -58,7 +58,7 @@ def results_here(sweeps: Sequence[Sweep], machine: Any, asked: str | None) -> di
     made = prepared(sweeps, arch, timed=gpu)
     measurement, policy = Measurement(), {}
     if gpu:
-        measurement, followed = session.timed(machine, made.subjects, session.Policy(), None)
+        measurement, followed = session.measure_subjects(machine, made.subjects, session.Policy(), None)
         policy = asdict(followed)
     return document(about(command_of(sweeps)), measurement, policy, made.refused) | {
         "arch": arch,
@@ -70,7 +70,7 @@ def results_of_pack(path: Path) -> dict[str, Any]:
     """Time what a pack holds on this computer's GPU."""
     if not {"arch", "points"} <= load_pack(path).about.keys():
         raise BadInput(f"{path} is a pack of something else; name one that {SCRIPT} --pack wrote")
-    results = session.measured_pack(path, f"{SCRIPT} {path.name}")
+    results = session.measure_pack(path, f"{SCRIPT} {path.name}")
     return current(results | {key: results["packed"].pop(key) for key in ("arch", "points")})
 
 

@@ -30,7 +30,7 @@ from sweep_tables import notes_of, section, tables
 from writing import update
 
 from tir_schedules.bench.plots import check_plot
-from tir_schedules.bench.tables import escaped, refusal
+from tir_schedules.bench.tables import escape_cells, refusal
 from tir_schedules.cli.options import is_pack
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput
@@ -48,7 +48,7 @@ def show(sweeps: Sequence[Sweep], results: dict[str, Any]) -> None:
     for sweep in sweeps:
         shown = tables(sweep, results)
         for table in shown:
-            print_table(escaped(table.heads), map(escaped, table.lines), table.title)
+            print_table(escape_cells(table.heads), map(escape_cells, table.lines), table.title)
             for remark in table.remarks:
                 print_line(remark)
             print_line()

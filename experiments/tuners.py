@@ -41,7 +41,7 @@ from writing import update
 
 from tir_schedules.bench import session
 from tir_schedules.bench.binding import bind
-from tir_schedules.bench.tables import escaped
+from tir_schedules.bench.tables import escape_cells
 from tir_schedules.bench.views import figures
 from tir_schedules.cli.problems import parse_shape
 from tir_schedules.compiler.lower import lower
@@ -134,7 +134,7 @@ def compared(
     contest.add(DLIGHT, DLIGHT, lambda: by_dlight(family, workload, arch))
     searched(contest, arch, machine, trials)
     contest.subjects.append(Subject(family, VENDORS[family], "vendor", workload))
-    measurement, policy = session.timed(machine, contest.subjects, session.Policy(), None)
+    measurement, policy = session.measure_subjects(machine, contest.subjects, session.Policy(), None)
     return document(about(command), measurement, asdict(policy), contest.refused) | {"points": contest.points}
 
 
@@ -188,7 +188,7 @@ def timed(subject: Subject, machine: GpuMachine, arguments: Arguments) -> Sequen
     """Samples in seconds of a subject that is verified before and after. arguments: on the GPU, for a first
     look.
 
-    TooSlow, or CheckFailed as from `gpu_timing.timed`.
+    TooSlow, or CheckFailed as from `gpu_timing.time_subject`.
     """
     from tir_schedules.tuning.measure import gpu_timing
 
@@ -196,7 +196,7 @@ def timed(subject: Subject, machine: GpuMachine, arguments: Arguments) -> Sequen
         once = machine.seconds(bind(machine, None, subject, arguments).enqueue)
     if once > LONGEST_S:
         raise TooSlow(f"a launch takes {once:.2g} s, more than {LONGEST_S} s")
-    return gpu_timing.timed(subject, machine)
+    return gpu_timing.time_subject(subject, machine)
 
 
 def measured(options: Namespace, tasks: Sequence[tuple[str, Workload]]) -> int:
@@ -246,7 +246,7 @@ def show(results: dict[str, Any]) -> None:
     for family in FAMILIES:
         if tasks_of(family, results):
             heads, lines = table(family, results)
-            print_table(escaped(heads), map(escaped, lines))
+            print_table(escape_cells(heads), map(escape_cells, lines))
             print_line()
             for note in (*notes_of(family, results), ""):
                 print_line(note)

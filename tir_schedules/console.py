@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.syntax import Syntax
 from rich.text import Text
 
-from tir_schedules.errors import folded, printable
+from tir_schedules.errors import fold_paragraph, printable
 
 PIPE_WIDTH = 1_000_000  # a pipe has no edge to wrap at
 USUAL_WIDTH = 80  # of a terminal that does not tell
@@ -83,7 +83,7 @@ def longest_word(text: Text) -> int:
     return max(map(cell_len, text.plain.split()), default=0)
 
 
-def wrapped(text: Text, width: int) -> list[Text]:
+def wrap_text(text: Text, width: int) -> list[Text]:
     """Lines of at most so many columns, indented alike, but that no word is broken."""
     indent = " " * (len(text.plain) - len(text.plain.lstrip()))
     cuts, start = [], 0
@@ -115,7 +115,7 @@ def print_table(
         Column(Text.from_markup(name, style="bold"), [row[at] for row in cells], prose.get(name))
         for at, name in enumerate(columns)
     ]
-    blocks, left_out = arranged(every, out.width, spare, keys)
+    blocks, left_out = arrange_columns(every, out.width, spare, keys)
     if title:
         write(out, Text(title, "italic"))
     if not blocks:
@@ -134,7 +134,7 @@ def print_left_out(names: Iterable[str]) -> None:
         )
 
 
-def arranged(
+def arrange_columns(
     every: list[Column], width: int, spare: Sequence[str], keys: int
 ) -> tuple[list[list[Column]], tuple[str, ...]]:
     """The columns of each block of a table, none where records are to stand on end; and the names of columns
@@ -183,7 +183,7 @@ def table_lines(columns: Sequence[Column], width: int, keys: int) -> Iterator[Te
         if not keys or any(cell.plain for cell in row[keys:])
     ]
     every = [[column.heading for column in columns], *filled]
-    headings, *rows = ([wrapped(one, wide) for one, wide in zip(row, room)] for row in every)
+    headings, *rows = ([wrap_text(one, wide) for one, wide in zip(row, room)] for row in every)
     deep = max(map(len, headings))
     for row in [[[*[Text()] * (deep - len(lines)), *lines] for lines in headings], *rows]:
         for cells in zip_longest(*row, fillvalue=Text()):
@@ -199,7 +199,7 @@ def stand_on_end(out: Console, columns: Sequence[Column]) -> None:
     names = max(column.heading.cell_len for column in columns) + GAP
     for record in zip(*(column.cells for column in columns)):
         for column, cell in zip(columns, record):
-            for at, line in enumerate(wrapped(cell, max(ROOM, out.width - names)) if cell.plain else ()):
+            for at, line in enumerate(wrap_text(cell, max(ROOM, out.width - names)) if cell.plain else ()):
                 heading = column.heading.copy() if at == 0 else Text()
                 heading.append(" " * (names - heading.cell_len), "not bold")
                 write(out, heading.append_text(line))
@@ -217,7 +217,7 @@ def print_line(text: str = "") -> None:
     """A line of plain text, whatever brackets it holds; wrapped between words on a terminal."""
     out = console()
     for line in text.split("\n"):
-        write(out, *wrapped(Text(printable(line, "\t")), out.width))
+        write(out, *wrap_text(Text(printable(line, "\t")), out.width))
 
 
 def print_whole(text: str) -> None:
@@ -233,7 +233,7 @@ def print_paragraph(text: str) -> None:
     not fit."""
     width = terminal_width() or PIPE_WIDTH
     for line in text.split("\n"):
-        broken = folded(line, width) if len(line) > width else [line]
+        broken = fold_paragraph(line, width) if len(line) > width else [line]
         print_whole("\n".join(broken))
 
 

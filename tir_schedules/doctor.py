@@ -73,7 +73,7 @@ def python() -> Iterator[Item]:
 def tvm() -> Iterator[Item]:
     for package, pinned in PINNED.items():
         install = f"pip install {package}=={pinned}"
-        version = installed(package)
+        version = installed_version(package)
         if version is None:
             yield Item(package, "missing", "not installed", install)
         elif version != pinned:
@@ -89,7 +89,7 @@ def tvm() -> Iterator[Item]:
 
 def libraries() -> Iterator[Item]:
     for package in NEEDED:
-        version = installed(package)
+        version = installed_version(package)
         yield (
             Item(package, "ok", version)
             if version
@@ -106,7 +106,7 @@ def libraries() -> Iterator[Item]:
 def optional_package(name: str, packages: tuple[str, ...], purpose: str, install: str) -> Item:
     """The first of several packages that bring the same import."""
     for package in packages:
-        version = installed(package)
+        version = installed_version(package)
         if version:
             return Item(name, "ok", f"{version} ({package})")
     return Item(name, "optional", f"not installed; needed {purpose}", install)
@@ -129,9 +129,13 @@ def nvcc(toolchain: Toolchain) -> Item:
     to."""
     detail = f"{toolchain.version} at {toolchain.nvcc} (from {toolchain.origin})"
     if toolchain.origin == "PyPI packages":
-        releases = {package: (installed(package) or "absent").split(".")[:2] for package in SAME_RELEASE}
+        releases = {
+            package: (installed_version(package) or "absent").split(".")[:2] for package in SAME_RELEASE
+        }
         if len(set(map(tuple, releases.values()))) > 1:
-            parts = ", ".join(f"{package} {installed(package) or 'absent'}" for package in SAME_RELEASE)
+            parts = ", ".join(
+                f"{package} {installed_version(package) or 'absent'}" for package in SAME_RELEASE
+            )
             return Item(
                 "nvcc", "missing", f"{detail}, but its parts are of different releases: {parts}", INSTALL
             )
@@ -208,7 +212,7 @@ def missing(name: str, error: TirSchedulesError) -> Item:
     return Item(name, "missing", problem, remedy)
 
 
-def installed(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
     """Version of an installed Python package."""
     try:
         return metadata.version(package)

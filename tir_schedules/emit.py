@@ -56,16 +56,16 @@ def head(
     after: Sequence[Preparation] = (),
 ) -> str:
     """A comment with what it takes to compile and launch a kernel. before, after: other launches."""
-    launched = f"grid {written(kernel.grid)}, block {written(kernel.block)}"
+    launched = f"grid {extents_text(kernel.grid)}, block {extents_text(kernel.block)}"
     if prod(kernel.cluster) > 1:
-        launched += f", in clusters of {written(kernel.cluster)} as it declares"
+        launched += f", in clusters of {extents_text(kernel.cluster)} as it declares"
     lines = [
         f"{kernel.label} on {workload}",
-        f"compile: nvcc {compiled_for(kernel.arch)} -c {kernel.entry}.cu",
+        f"compile: nvcc {arch_option(kernel.arch)} -c {kernel.entry}.cu",
         f"launch:  {kernel.entry}, {launched}, {kernel.dynamic_shared} bytes of dynamic shared memory",
         *(
             f"{'takes:  ' if not place else '        '} {line}"
-            for place, line in enumerate(taken(kernel, workload))
+            for place, line in enumerate(launch_parameters(kernel, workload))
         ),
     ]
     for tensor in kernel.maps:
@@ -110,7 +110,7 @@ def name_below(launch: Preparation) -> str:
     return f"{launch.rung.entry}_{next(iter(launch.names.values()))}"
 
 
-def compiled_for(arch: str) -> str:
+def arch_option(arch: str) -> str:
     """nvcc's option for an architecture. Of -arch=sm_90a it would also make PTX for sm_90, which has not the
     instructions."""
     if arch[-1].isdigit():
@@ -118,11 +118,11 @@ def compiled_for(arch: str) -> str:
     return f"-gencode arch={arch.replace('sm_', 'compute_')},code={arch}"
 
 
-def written(extents: tuple[int, ...]) -> str:
+def extents_text(extents: tuple[int, ...]) -> str:
     return "x".join(map(str, extents))
 
 
-def taken(kernel: Kernel, workload: Workload) -> list[str]:
+def launch_parameters(kernel: Kernel, workload: Workload) -> list[str]:
     """Parameters in their order: type and name, and the shape of an array, the value of a size, or the array
     of a tensor map."""
     shapes = {**workload.array_shapes(kernel.results), **dict(kernel.workspaces)}

@@ -66,7 +66,7 @@ def printable(text: object, besides: str = "") -> str:
     )
 
 
-def folded(text: str, width: int) -> list[str]:
+def fold_paragraph(text: str, width: int) -> list[str]:
     """Lines of a paragraph on a terminal so wide, all but the first with an indent."""
     return wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Iterable, Iterator, Sequence
 
-from tir_schedules.errors import folded
+from tir_schedules.errors import fold_paragraph
 from tir_schedules.model.findings import KINDS, Finding, Location
 from tir_schedules.verdicts import DISAGREE, ERROR, FAIL, HAZARD, PASS, Outcome, Verdict, WrongValue, number
 
@@ -50,7 +50,9 @@ def paragraphs(verdicts: Sequence[Verdict], width: int = WIDTH) -> Iterator[str]
     yield from kernel_paragraphs(by_kernel, width)
     for verdict in verdicts:
         if verdict.disagreement:
-            yield fitted([f"{verdict.rung.id} on {verdict.workload}: {verdict.disagreement}"], "", width)
+            yield fit_two_lines(
+                [f"{verdict.rung.id} on {verdict.workload}: {verdict.disagreement}"], "", width
+            )
 
 
 def kernel_paragraphs(by_kernel: dict[str, list[tuple[str, Outcome]]], width: int = WIDTH) -> Iterator[str]:
@@ -75,7 +77,7 @@ def notes(by_kernel: dict[str, list[tuple[str, Outcome]]], width: int) -> Iterat
         }
         for note in list(first.values())[:SHOWN]:
             place = note.location.place or f"{note.kernel}, PTX line {note.location.ptx_line},"
-            yield fitted([f"note: {place} {note.brief or note.message}"], note.location.text, width)
+            yield fit_two_lines([f"note: {place} {note.brief or note.message}"], note.location.text, width)
 
 
 @dataclass
@@ -158,7 +160,7 @@ def finding_text(finding: Finding, group: Group, width: int) -> str:
         one = brief.replace(other, near)
     forms = [(place, brief, full), (base, both, full), (base, one, full), (base, one, short)]
     stop = ":" if finding.kind in NO_ACCESS else ""
-    return fitted(
+    return fit_two_lines(
         [f"{finding.title}: {at}{stop} {what} {tail}".rstrip() for at, what, tail in forms],
         finding.location.text,
         width,
@@ -176,31 +178,31 @@ def value_text(wrong: WrongValue, group: Group, width: int) -> str:
     on = f" for {group.on}" if group.on else ""
     location = wrong.location
     if location is None or not location.place:
-        return fitted([f"wrong value: {wrong.kernel}{on}: {what}; {wrong.blame}{more}"], "", width)
+        return fit_two_lines([f"wrong value: {wrong.kernel}{on}: {what}; {wrong.blame}{more}"], "", width)
     base = f"{PurePath(location.file).name}:{location.line}"
-    return fitted(
+    return fit_two_lines(
         [f"wrong value, {wrong.blame} {at}{on}: {what}{more}" for at in (location.place, base)],
         location.text,
         width,
     )
 
 
-def fitted(forms: Sequence[str], text: str, width: int) -> str:
+def fit_two_lines(forms: Sequence[str], text: str, width: int) -> str:
     """The first form that takes no more than two lines, followed by as much of a source line as there is room
     for."""
-    form = next((form for form in forms if len(folded(form, width)) <= 2), None)
+    form = next((form for form in forms if len(fold_paragraph(form, width)) <= 2), None)
     if form is None:
-        return shortened(forms[-1], width)
-    if len(folded(f"{form}: {text[:LEAST_TEXT]}", width)) > 2 or not text:
+        return shorten(forms[-1], width)
+    if len(fold_paragraph(f"{form}: {text[:LEAST_TEXT]}", width)) > 2 or not text:
         return form
-    return shortened(f"{form}: {text}", width)
+    return shorten(f"{form}: {text}", width)
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """The text, cut with an ellipsis where it would take more than two lines."""
-    if len(folded(text, width)) <= 2:
+    if len(fold_paragraph(text, width)) <= 2:
         return text
     end = min(len(text), 2 * width)
-    while end and len(folded(text[:end].rstrip() + "…", width)) > 2:
+    while end and len(fold_paragraph(text[:end].rstrip() + "…", width)) > 2:
         end -= 1
     return text[:end].rstrip() + "…"

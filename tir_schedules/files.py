@@ -55,11 +55,11 @@ def read_bytes(path: Path, remedy: str, limit: int = LIMIT) -> bytes:
 
 
 def read_json(path: Path, remedy: str) -> Any:
-    """What a JSON file holds; BadInput as `parsed` and `read_bytes` have it."""
-    return parsed(read_bytes(path, remedy), path, remedy)
+    """What a JSON file holds; BadInput as `parse_json` and `read_bytes` have it."""
+    return parse_json(read_bytes(path, remedy), path, remedy)
 
 
-def parsed(content: bytes, path: Path | str, remedy: str) -> Any:
+def parse_json(content: bytes, path: Path | str, remedy: str) -> Any:
     """What a JSON text holds, plain data that JSON can say again.
 
     BadInput for what is no JSON: also for NaN, numbers too large for a double, a key twice in one object,
@@ -72,13 +72,15 @@ def parsed(content: bytes, path: Path | str, remedy: str) -> Any:
 
 
 def plain_json(content: bytes) -> Any:
-    """As `parsed`; ValueError with the reason."""
+    """As `parse_json`; ValueError with the reason."""
     if len(content) > LIMIT:
         raise ValueError(f"it has more than {LIMIT >> 20} MiB")
     if content[:2] == b"\x1f\x8b":
         raise ValueError("it is compressed by gzip: unpack it")
     try:
-        value = json.loads(content.decode("utf-8"), object_pairs_hook=without_twins, parse_int=bounded)
+        value = json.loads(
+            content.decode("utf-8"), object_pairs_hook=object_of_pairs, parse_int=bounded_integer
+        )
     except RecursionError:
         raise ValueError(f"it is nested deeper than {DEPTH}") from None
     where = faulty(value)
@@ -88,14 +90,14 @@ def plain_json(content: bytes) -> Any:
     return value
 
 
-def with_tuples(value: Any) -> Any:
+def lists_to_tuples(value: Any) -> Any:
     """JSON's lists as tuples, also in what it contains."""
     if isinstance(value, dict):
-        return {name: with_tuples(each) for name, each in value.items()}
-    return tuple(map(with_tuples, value)) if isinstance(value, list) else value
+        return {name: lists_to_tuples(each) for name, each in value.items()}
+    return tuple(map(lists_to_tuples, value)) if isinstance(value, list) else value
 
 
-def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON. ValueError for a key that it has twice."""
     found: dict[str, Any] = {}
     for key, value in pairs:
@@ -105,7 +107,7 @@ def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def bounded(digits: str) -> float:
+def bounded_integer(digits: str) -> float:
     """An integer, or infinity for one with too many digits."""
     return int(digits) if len(digits.lstrip("-")) <= DIGITS else math.inf
 
@@ -175,11 +177,11 @@ def fault_of(value: Any, schema: type[BaseModel]) -> str:
         schema.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        return said(first, first["loc"])
+        return error_in_words(first, first["loc"])
     return ""
 
 
-def said(error: Mapping[str, Any], where: tuple[str | int, ...]) -> str:
+def error_in_words(error: Mapping[str, Any], where: tuple[str | int, ...]) -> str:
     """One of pydantic's errors in our words."""
     kind, given = error["type"], shown(error["input"])
     if kind in ("missing", "extra_forbidden"):

@@ -14,7 +14,7 @@ import numpy as np
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.signature import definitions
-from tir_schedules.compiler.source_text import numbered, shown_name
+from tir_schedules.compiler.source_text import number_lines, shown_name
 from tir_schedules.compiler.twin import check_parameters, load_source, load_twin
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.ladders.problems import Job, check_job
@@ -75,7 +75,7 @@ def start(
     try:
         kernels = launches(make, rung, workload, arch)
     except TirSchedulesError as error:
-        return executing.submit(failed, file or rung.id, error)
+        return executing.submit(failed_outcome, file or rung.id, error)
     binaries = {id(kernel): compiling.submit(ready, kernel, machine) for kernel in kernels}
 
     def compiled(kernel: Kernel) -> Binary:
@@ -126,7 +126,7 @@ def launches_around(
     return [*map(named, before)], [*map(named, after)]
 
 
-def failed(name: str, error: TirSchedulesError) -> Outcome:
+def failed_outcome(name: str, error: TirSchedulesError) -> Outcome:
     """The outcome of a kernel that could not be made. Errors of use concern the whole run and are raised."""
     if error.exit_code != 1:
         raise error
@@ -159,14 +159,14 @@ def outcome_of(
             kept.append({name: done[-1][1][name] for name in workload.outputs})
             mismatch = check.mismatch(kept[-1])
             if mismatch:
-                wrong = (blamed(kernels, done, check, mismatch),)
+                wrong = (blame_line(kernels, done, check, mismatch),)
                 break
     except TirSchedulesError as error:
-        return failed(label, error)
+        return failed_outcome(label, error)
     return Outcome(label, "", wrong, findings, seconds, tuple(kept), printed, notes)
 
 
-def blamed(
+def blame_line(
     kernels: Sequence[Kernel], done: Sequence[tuple[Execution, Arguments]], check: Check, mismatch: Mismatch
 ) -> WrongValue:
     """The wrong element, and which line of which launch stored it.
@@ -183,10 +183,10 @@ def blamed(
             )
             kernel, execution, index = earlier, one, next(unwritten, 0)
             break
-    return WrongValue(kernel.label, mismatch, *written_by(execution, output, index, kernel))
+    return WrongValue(kernel.label, mismatch, *writer_of(execution, output, index, kernel))
 
 
-def written_by(execution: Execution, output: str, index: int, kernel: Kernel) -> tuple[str, Location | None]:
+def writer_of(execution: Execution, output: str, index: int, kernel: Kernel) -> tuple[str, Location | None]:
     """Which line stored an element; where nothing did, which line stores others, or which kernel should."""
     location = execution.writer(output, index)
     if location:
@@ -200,7 +200,7 @@ def written_by(execution: Execution, output: str, index: int, kernel: Kernel) ->
     if not found:  # a macro defines it
         return f"{shown_name(kernel)} stores nothing to {output}", None
     row = kernel.source[: found[0].position].count("\n")
-    file, line = numbered(kernel.source, shown_name(kernel))[row]
+    file, line = number_lines(kernel.source, shown_name(kernel))[row]
     return f"the kernel at {file}:{line} stores nothing to {output}", None
 
 

@@ -5,7 +5,7 @@ import re
 
 from tir_schedules.cli import main as cli
 from tir_schedules.insight.metrics import predict
-from tir_schedules.insight.metrics.predict import reduced
+from tir_schedules.insight.metrics.predict import reduce_workload
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -81,11 +81,11 @@ def test_the_kernel_that_is_counted_is_the_one_of_the_size_asked_for(capsys, mon
 
 
 def test_small_problems_are_counted_as_they_are_and_larger_ones_are_cut_off_alike():
-    assert reduced(HalfGemm(100, 512, 2048, "nn", "float32"), (512, 512, 256)) == HalfGemm(
+    assert reduce_workload(HalfGemm(100, 512, 2048, "nn", "float32"), (512, 512, 256)) == HalfGemm(
         100, 512, 256, "nn", "float32"
     )
-    assert reduced(Gemm(1000, 3000, 776), (256, 256, 256)) == Gemm(488, 440, 264)
-    assert reduced(Reduction((1 << 28) + 3), (1 << 16,)) == Reduction((1 << 16) + 3)
+    assert reduce_workload(Gemm(1000, 3000, 776), (256, 256, 256)) == Gemm(488, 440, 264)
+    assert reduce_workload(Reduction((1 << 28) + 3), (1 << 16,)) == Reduction((1 << 16) + 3)
 
 
 def test_a_rung_that_an_estimate_chooses_is_counted(capsys):

@@ -57,7 +57,7 @@ def gpu(monkeypatch):
         )
 
     monkeypatch.setattr(session, "gpu_machine", lambda: fake)
-    monkeypatch.setattr(session, "timed", timed)
+    monkeypatch.setattr(session, "measure_subjects", timed)
     return fake
 
 
@@ -250,7 +250,7 @@ def test_what_cannot_be_compiled_is_left_out_of_a_pack_and_refused_where_it_is_t
 def test_measuring_is_asked_for_as_it_wants_to_be(monkeypatch):
     asked = create_autospec(measure.measure)
     monkeypatch.setattr(measure, "measure", asked)
-    measurement, policy = session.timed("machine", ["subject"], Policy(sustained=True), b"cub")
+    measurement, policy = session.measure_subjects("machine", ["subject"], Policy(sustained=True), b"cub")
     assert measurement is asked.return_value and policy == Policy(sustained=True)
     arguments = (
         inspect.signature(measure.measure).bind(*asked.call_args.args, **asked.call_args.kwargs).arguments

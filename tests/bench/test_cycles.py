@@ -7,7 +7,7 @@ from fake_gpu import FakeMachine, multiply, subject
 
 from tir_schedules.bench.clocks import PTX, Cycles
 from tir_schedules.bench.measure import Policy, measure
-from tir_schedules.bench.tables import counted_clocks
+from tir_schedules.bench.tables import clock_range
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.workloads.gemm import Gemm
 
@@ -37,8 +37,8 @@ def test_a_row_has_the_median_of_its_samples_without_those_of_settling(monkeypat
 
 def test_the_table_names_the_slowest():
     rows = [made_up.row_of(subject("sgemm/naive", Gemm(8, 8, 8)), 1.0) for _ in range(2)]
-    assert counted_clocks(rows) == []
-    (line,) = counted_clocks([row | {"clock_mhz": 1980.0 - 280.4 * place} for place, row in enumerate(rows)])
+    assert clock_range(rows) == []
+    (line,) = clock_range([row | {"clock_mhz": 1980.0 - 280.4 * place} for place, row in enumerate(rows)])
     assert line.endswith(": 1700 MHz (sgemm/naive (schedule) on 8x8x8) to 1980 MHz")
 
 

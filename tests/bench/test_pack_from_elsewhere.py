@@ -191,7 +191,9 @@ def test_loading_a_pack_executes_nothing_and_timing_says_what_will_run(
     monkeypatch.setattr(session, "gpu_machine", lambda: SimpleNamespace(device_name="Made-up GPU"))
     row = made_up.row_of(made_up.packed_subjects()[0], 10.0)
     seen = SimpleNamespace(rows=[row], refused=[], limits=[], notes=[], device=made_up.DEVICE)
-    monkeypatch.setattr(session, "timed", lambda machine, subjects, policy, cub: (seen, session_policy()))
+    monkeypatch.setattr(
+        session, "measure_subjects", lambda machine, subjects, policy, cub: (seen, session_policy())
+    )
     assert cli.main(["bench", str(path)]) == 0
     err = capsys.readouterr().err
     digest = hashlib.sha256(LIBRARY).hexdigest()[:12]

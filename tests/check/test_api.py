@@ -10,7 +10,7 @@ from tir_schedules.check.bounded import Bounded, rounding_of
 from tir_schedules.check.expecting import Truth
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS
-from tir_schedules.check.target import alone, instance_of, parted, targets
+from tir_schedules.check.target import alone, instance_of, split_signature, targets
 from tir_schedules.check.types import c_type, fits
 from tir_schedules.errors import BadInput
 
@@ -118,11 +118,11 @@ def test_which_arrays_fit_a_pointer():
 
 
 def test_names_of_kernels_are_taken_apart():
-    assert parted("void ns::f<2, float>(float const*, int (*) [3])") == (
+    assert split_signature("void ns::f<2, float>(float const*, int (*) [3])") == (
         "ns::f<2, float>",
         ("float const*", "int (*) [3]"),
     )
-    assert parted("plain") == ("plain", None) and parted("f()") == ("f", ())
+    assert split_signature("plain") == ("plain", None) and split_signature("f()") == ("f", ())
     text = "void tir_schedules_instance<1, &(void f<(Mode)1>(float*))>()"
     assert instance_of(text) == (1, "void f<(Mode)1>(float*)")
 

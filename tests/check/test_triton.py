@@ -14,7 +14,7 @@ import triton_kernels
 
 from tir_schedules.check.api import check
 from tir_schedules.check.triton.api import check_triton
-from tir_schedules.check.triton.compiling import compile_triton, own_memory, with_lines
+from tir_schedules.check.triton.compiling import align_lines, compile_triton, own_memory
 from tir_schedules.check.triton.functions import kernel_of, kernels_in
 from tir_schedules.errors import BadInput, MissingTool
 
@@ -258,8 +258,8 @@ def test_lines_of_inline_assembly():
             "// end inline asm",
         ]
     )
-    assert with_lines(ptx).split("\n")[5] == ".loc 1 8 3"
-    assert with_lines(ptx).count("\n") == ptx.count("\n") and with_lines(ptx).startswith(".loc 1 7 3")
+    assert align_lines(ptx).split("\n")[5] == ".loc 1 8 3"
+    assert align_lines(ptx).count("\n") == ptx.count("\n") and align_lines(ptx).startswith(".loc 1 7 3")
 
 
 X = np.zeros(8, np.float32)

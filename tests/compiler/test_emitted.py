@@ -10,7 +10,7 @@ import pytest
 
 from tir_schedules.compiler import code, emitted
 from tir_schedules.compiler.code import KEEP
-from tir_schedules.compiler.emitted import Emitted, kept
+from tir_schedules.compiler.emitted import Emitted, load_or_make
 from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
@@ -32,12 +32,14 @@ def made(monkeypatch, tmp_path):
         lowerings.append(1)
         return Emitted(str(len(lowerings)), ("A",), LAUNCH)
 
-    return lambda rung=NAIVE, workload=GEMM, arch="sm_80": int(kept(rung, workload, arch, make).source)
+    return lambda rung=NAIVE, workload=GEMM, arch="sm_80": int(
+        load_or_make(rung, workload, arch, make).source
+    )
 
 
 def test_the_same_is_lowered_once(made, tmp_path):
     assert made() == made() == 1
-    found = kept(NAIVE, GEMM, "sm_80", lambda: pytest.fail("lowers again"))
+    found = load_or_make(NAIVE, GEMM, "sm_80", lambda: pytest.fail("lowers again"))
     assert found == Emitted("1", ("A",), LAUNCH)
 
 

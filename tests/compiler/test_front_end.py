@@ -11,8 +11,8 @@ from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.front_end import (
     UNDETERMINED,
     Declarations,
-    changed,
-    compiled,
+    changed_macros,
+    compile_ptx,
     end_of_headers,
     split,
 )
@@ -47,7 +47,7 @@ def made(kernel, by_nvcc=False):
         source = write_source(kernel, folder)
         if by_nvcc:
             nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
-        elif not compiled(kernel, toolchain, FLAGS, folder, PTX):
+        elif not compile_ptx(kernel, toolchain, FLAGS, folder, PTX):
             return None
         return without_place((folder / PTX).read_text(encoding="utf-8"))
 
@@ -147,7 +147,7 @@ def test_where_headers_end(source, end):
 def test_macros_of_the_headers_are_made_and_unmade():
     before = ["#define GONE 1", "#define SAME 2", "#define F(x) x"]
     after = ["#define SAME 2", "#define F(x) (x)", "#define NEW"]
-    assert changed(before, after).split("\n") == ["#undef GONE", "#define F(x) (x)", "#define NEW", ""]
+    assert changed_macros(before, after).split("\n") == ["#undef GONE", "#define F(x) (x)", "#define NEW", ""]
 
 
 HEADER = """# 1 "a.h"

@@ -9,7 +9,7 @@ import pytest
 from layers import layers
 
 from tir_schedules.compiler.toolchain import find_toolchain
-from tir_schedules.compiler.twin import load_twin, with_headers
+from tir_schedules.compiler.twin import inline_headers, load_twin
 from tir_schedules.ladders.problems import RUN_SHAPES, Problem, workloads_of
 from tir_schedules.ladders.registry import FAMILIES, ladder
 
@@ -42,14 +42,14 @@ def test_headers_are_written_out_once_below_those_of_cuda(tmp_path):
     (tmp_path / "a.cuh").write_text('// A.\n#pragma once\n\n#include <mma.h>\n#include "b.cuh"\nint a;\n')
     (tmp_path / "b.cuh").write_text("#pragma once\n\n#include <mma.h>\n#include <cuda_fp16.h>\nint b;\n")
     text = '// K.\n#include <mma.h>\n#include "a.cuh"\n#include "b.cuh"\nint k;\n'
-    assert with_headers(text, tmp_path) == (
+    assert inline_headers(text, tmp_path) == (
         "// K.\n#include <mma.h>\n#include <cuda_fp16.h>\n// A.\nint b;\nint a;\nint k;\n"
     )
 
 
 def test_a_header_that_is_not_there_is_left_to_nvcc(tmp_path):
     text = '#include "no.cuh"\nint k;\n'
-    assert with_headers(text, tmp_path) == text
+    assert inline_headers(text, tmp_path) == text
 
 
 @pytest.mark.parametrize("rung", ALL, ids=lambda rung: rung.id)
@@ -63,7 +63,7 @@ def test_a_twin_needs_no_file_beside_it(rung):
 @layers("rung", [ladder(family)[-1] for family in FAMILIES], ALL)
 def test_it_is_the_same_code_where_its_file_lies(rung, tmp_path):
     path = FILES / rung.family / f"{rung.name}.cu"
-    (tmp_path / path.name).write_text(with_headers(path.read_text(), path.parent))
+    (tmp_path / path.name).write_text(inline_headers(path.read_text(), path.parent))
     found = code(path, arch_of(rung))
     assert f"{rung.entry}(" in found and found == code(tmp_path / path.name, arch_of(rung))
 

@@ -285,7 +285,7 @@ def test_the_readme_of_the_experiments_is_what_was_recorded(call):
 def test_bad_input_is_said_in_one_line(call, arguments, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "tir_schedules.subjects.compiling.compiled", lambda *arguments: pytest.fail("compiles")
+        "tir_schedules.subjects.compiling.compile_jobs", lambda *arguments: pytest.fail("compiles")
     )
     monkeypatch.setattr(session, "gpu_machine", lambda: pytest.fail("looks for a GPU"))
     code, out, err = call(*arguments)
@@ -306,7 +306,7 @@ def gpu(monkeypatch):
         ), Policy()
 
     monkeypatch.setattr(session, "gpu_machine", lambda: fake)
-    monkeypatch.setattr(session, "timed", timed)
+    monkeypatch.setattr(session, "measure_subjects", timed)
     monkeypatch.setitem(TABLES, "000", replace(SGEMM_1080TI, sizes=(64,), steps=SGEMM_1080TI.steps[:2]))
     monkeypatch.setitem(TABLES, "002", replace(REDUCE, sizes=(4096,), steps=REDUCE.steps[3:4]))
     return fake
@@ -338,7 +338,7 @@ def test_articles_are_packed_for_another_computer_and_timed_there(call, gpu, tmp
     assert code == 0 and f"packed {len(SUMS + GEMMS)} subjects for sm_80" in out and gpu.seen == []
     assert [subject.label for subject in load_pack(path).subjects] == SUMS + GEMMS
     monkeypatch.setattr(
-        "tir_schedules.subjects.compiling.compiled", lambda *arguments: pytest.fail("compiles")
+        "tir_schedules.subjects.compiling.compile_jobs", lambda *arguments: pytest.fail("compiles")
     )
     code, out, _ = call(path, "-o", tmp_path / "r.json")
     assert (

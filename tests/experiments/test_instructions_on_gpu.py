@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from instruction_results import read_record, wrong_lines
 
-from tir_schedules.files import with_tuples
+from tir_schedules.files import lists_to_tuples
 from tir_schedules.machines import gpu
 from tir_schedules.machines.cpu.catalogue import entries as lines_of_table
 from tir_schedules.model.launch import TensorMap
@@ -150,7 +150,7 @@ def test_clusters_are_declared_and_maps_are_packed():
     declared = instruction_modules.in_clusters(text, (2, 1, 1))
     assert "Y) .explicitcluster .reqnctapercluster 2, 1, 1\n{" in declared
     there = TensorMap("A_map", "A", "float16", (24, 96), (192,), (8, 64), 128)
-    assert TensorMap(**with_tuples(json.loads(json.dumps(asdict(there))))) == there
+    assert TensorMap(**lists_to_tuples(json.loads(json.dumps(asdict(there))))) == there
 
 
 def test_what_is_recorded_has_a_row_for_each_line(run, tmp_path):

@@ -291,7 +291,7 @@ def gpu(monkeypatch):
         return measure(machine, subjects, policy, vendors=FakeVendors(), monitor=machine), policy
 
     monkeypatch.setattr(session, "gpu_machine", lambda: fake)
-    monkeypatch.setattr(session, "timed", timed)
+    monkeypatch.setattr(session, "measure_subjects", timed)
     monkeypatch.setattr(sweeps, "choose", lambda name: fake)
     monkeypatch.setitem(SWEEPS, "padding", replace(SWEEPS["padding"], series=(TINY,)))
     return fake

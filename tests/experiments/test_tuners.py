@@ -295,7 +295,7 @@ def gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(tuners, "the_gpu", lambda otherwise: fake)
     monkeypatch.setattr(tuners, "search", search)
     monkeypatch.setattr(tuners, "compile_kernel", lambda kernel: Binary(kernel, "", b"", Resources(32, 0)))
-    monkeypatch.setattr(session, "timed", timed)
+    monkeypatch.setattr(session, "measure_subjects", timed)
     monkeypatch.setattr("tir_schedules.tuning.records.database.own_records", lambda: tmp_path / "own.jsonl")
     monkeypatch.setattr(validation, "validated", validated)
     return fake
@@ -372,7 +372,7 @@ def test_what_was_measured_is_kept_when_a_later_shape_fails(call, gpu, tmp_path)
 def test_a_candidate_is_looked_at_once_before_it_is_verified_and_timed(monkeypatch):
     slow, quick = (fake_subject(name, WHOLE) for name in ("slow", "quick"))
     arguments, machine = WHOLE.arguments(), FakeMachine({}, {"slow": 0.6, "quick": 0.4})
-    monkeypatch.setattr(gpu_timing, "timed", lambda subject, machine: (subject.name,))
+    monkeypatch.setattr(gpu_timing, "time_subject", lambda subject, machine: (subject.name,))
     with pytest.raises(TooSlow, match="a launch takes 0.6 s, more than 0.5 s"):
         tuners.timed(slow, machine, arguments)
     assert machine.launched == ["slow"] and tuners.timed(quick, machine, arguments) == ("quick",)

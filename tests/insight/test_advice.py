@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tir_schedules.cli.main import main
-from tir_schedules.insight.advice.conflicts import Layout, declared
-from tir_schedules.insight.advice.subject import transposed, without_second_bound
+from tir_schedules.insight.advice.conflicts import Layout, find_declaration
+from tir_schedules.insight.advice.subject import transpose_threads, without_second_bound
 
 FILE = Path(__file__).parent / "advice_kernels.cu"
 GOOD = (
@@ -228,17 +228,23 @@ def test_layouts():
 
 def test_declarations():
     source = "__shared__ __align__(16) float a[2][8], b[TS][TS + 1];\n__shared__ half a[4];\na"
-    assert declared(source, "a", 1).extents == ("2", "8")
-    assert declared(source, "a", 3).type == "half"
-    assert declared(source, "b", 1).row(4) is None
-    assert declared("#define TS 32\n" + source, "b", 3).row(32 * 33 * 4) == 33 * 4
-    assert declared(source, "c", 3) is None
+    assert find_declaration(source, "a", 1).extents == ("2", "8")
+    assert find_declaration(source, "a", 3).type == "half"
+    assert find_declaration(source, "b", 1).row(4) is None
+    assert find_declaration("#define TS 32\n" + source, "b", 3).row(32 * 33 * 4) == 33 * 4
+    assert find_declaration(source, "c", 3) is None
 
 
 def test_changes_of_a_source():
-    assert transposed("threadIdx.x + blockDim.y", (8, 4, 1), 8) == ("threadIdx.y + blockDim.x", (4, 8, 1))
-    assert transposed("threadIdx.x", (64, 1, 1), 8) == ("(threadIdx.x % 8 * 8 + threadIdx.x / 8)", (64, 1, 1))
-    assert transposed("blockIdx.x", (64, 1, 1), 8) is None
+    assert transpose_threads("threadIdx.x + blockDim.y", (8, 4, 1), 8) == (
+        "threadIdx.y + blockDim.x",
+        (4, 8, 1),
+    )
+    assert transpose_threads("threadIdx.x", (64, 1, 1), 8) == (
+        "(threadIdx.x % 8 * 8 + threadIdx.x / 8)",
+        (64, 1, 1),
+    )
+    assert transpose_threads("blockIdx.x", (64, 1, 1), 8) is None
     assert without_second_bound("__launch_bounds__(N / 2, 2) k") == "__launch_bounds__(N / 2) k"
     assert without_second_bound("__launch_bounds__(N) k") is None
 

@@ -18,7 +18,7 @@ from tir_schedules.insight.banks.pictures import (
     tile_svg,
     tile_text,
 )
-from tir_schedules.insight.banks.requests import Pattern, array_name, request_patterns, watched
+from tir_schedules.insight.banks.requests import Pattern, array_name, request_patterns, watch_block
 from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.findings import Location
@@ -58,7 +58,7 @@ def test_the_parts_of_a_dynamic_array_are_told_apart(make, problem):
         name: {p.addresses[0] for p in patterns if p.buffer == name and p.kind == "ldmatrix"} for name in "AB"
     }
     assert reads["A"] and reads["B"] and not reads["A"] & reads["B"]
-    requests = watched(binaries[0], workload, (0, 0, 0), 0)[0].requests
+    requests = watch_block(binaries[0], workload, (0, 0, 0), 0)[0].requests
     assert sum(pattern.requests for pattern in patterns) == len(requests)
 
 

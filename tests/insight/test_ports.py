@@ -7,7 +7,7 @@ import pytest
 from tir_schedules.errors import MissingTool
 from tir_schedules.insight.inspection.tables import of_main_loop
 from tir_schedules.insight.metrics import ports
-from tir_schedules.insight.metrics.ports import MainLoop, by_ports, main_loop
+from tir_schedules.insight.metrics.ports import MainLoop, main_loop, simulate_ports
 
 SASS = """\
 .L_x_1:
@@ -41,7 +41,7 @@ def binary(arch="sm_90", ptx="fma.rn.f32 %f1, %f2, %f3, %f1;"):
 )
 def test_an_ffma_takes_as_many_cycles_as_a_bank_has_operands_to_give(code, cycles):
     ffma = sum(one.startswith("FFMA") for one in code)
-    found = by_ports(code)
+    found = simulate_ports(code)
     assert (found.ffma, found.others, found.cycles) == (ffma, len(code) - ffma, cycles)
 
 
@@ -60,13 +60,13 @@ def test_a_load_is_hurried_that_is_needed_before_it_can_be_there(load, needed, b
         code = ["FFMA R0, R1, 2, R0", load, *["IADD3 R20, R20, 1, RZ"] * (before - 3)]
         code += ["FFMA R30, R32, 2, R34", f"FFMA R0, R{register}, 2, R2"]
         hurried = before == 31 and register in needed
-        assert (by_ports(code).loads, by_ports(code).hurried) == (register in needed, hurried)
+        assert (simulate_ports(code).loads, simulate_ports(code).hurried) == (register in needed, hurried)
 
 
 def test_a_load_at_the_end_of_a_turn_is_needed_in_the_next():
     needed_after_20 = ["IADD3 R20, R20, 1, RZ"] * 20 + ["FFMA R0, R9, 2, R1", "LDS R9, [R40]"]
-    assert (by_ports(needed_after_20).loads, by_ports(needed_after_20).hurried) == (1, 1)
-    assert by_ports(["IADD3 R20, R20, 1, RZ"] * 20 + needed_after_20).hurried == 0
+    assert (simulate_ports(needed_after_20).loads, simulate_ports(needed_after_20).hurried) == (1, 1)
+    assert simulate_ports(["IADD3 R20, R20, 1, RZ"] * 20 + needed_after_20).hurried == 0
 
 
 def test_shares():

@@ -5,7 +5,7 @@ import pytest
 
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.insight.banks.requests import watched
+from tir_schedules.insight.banks.requests import watch_block
 from tir_schedules.insight.banks.shared_tiles import find_shared_tiles
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -18,7 +18,7 @@ def tiles():
     """Of a kernel whose boxes are loaded and stored: by buffer."""
     workload = HalfGemm(128, 128, 128)
     binary = compile_kernel(load_twin(find_one("hgemm/tma_store", "layout"), workload, "sm_90a"))
-    events = watched(binary, workload, (0, 0, 0), 0)[0].events
+    events = watch_block(binary, workload, (0, 0, 0), 0)[0].events
     assert events is not None
     return {tile.buffer: tile.as_json() for tile in find_shared_tiles(events)}
 

@@ -5,7 +5,7 @@ import pytest
 from test_units import MULTICAST, RING
 from unit_kernels import THREADS, text
 
-from tir_schedules.insight.ring.timeline import shortened, timeline
+from tir_schedules.insight.ring.timeline import first_steps, timeline
 from tir_schedules.insight.ring.views import as_json, barriers_of, cell_of, timeline_svg
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.abi import Happening
@@ -101,4 +101,4 @@ def test_a_picture_has_each_mark_and_json_all():
     ]  # fmt: skip
     told = as_json(found)
     assert told["barriers"][0]["name"] == "full 0" and told["rows"][0]["marks"][0]["kind"] == "landed"
-    assert max(mark.begins for row in shortened(found, 4).rows for mark in row.marks) == 3
+    assert max(mark.begins for row in first_steps(found, 4).rows for mark in row.marks) == 3

@@ -8,7 +8,7 @@ import pytest
 from browser import opened
 from report_pages import FILE, SIZES, counters, made, made_up, swept
 
-from tir_schedules.report.plots import embedded
+from tir_schedules.report.plots import embed_svg
 from tir_schedules.subjects.results import save_results
 
 # Names as long as this one leave a drawing its room.
@@ -92,6 +92,6 @@ def test_what_names_an_element_of_the_page_is_refused(tmp_path, capsys, key):
 
 
 def test_a_figure_escapes_its_label_and_its_name():
-    text = embedded('<svg width="1" viewBox="0 0 1 1"><g id="a"/></svg>', HOSTILE, HOSTILE)
+    text = embed_svg('<svg width="1" viewBox="0 0 1 1"><g id="a"/></svg>', HOSTILE, HOSTILE)
     found = Elements(text)
     assert found.tags == {"svg", "g"} and not found.events and "\\g&lt;0&gt;" in text

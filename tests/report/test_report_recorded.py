@@ -8,7 +8,7 @@ from tir_schedules.cli.main import main
 from tir_schedules.insight.profile.nsight import Comparison
 from tir_schedules.ladders.registry import FAMILIES, every_rung, ladder
 from tir_schedules.report import agreement, recorded
-from tir_schedules.report.counted import by_kernel, count, jobs_of
+from tir_schedules.report.counted import count, index_by_kernel, jobs_of
 from tir_schedules.subjects.results import save_results
 
 VARIANTS = tuple(rung.id for rung in every_rung("sgemm") if rung.variant)
@@ -88,7 +88,7 @@ def test_each_kind_of_a_ladder_has_its_own_counters(tmp_path):
     counted, _ = counted_by_hand.counted([job for group in groups for job in jobs_of(group)], "sm_90")
     assert len(groups) == 4
     for group in groups:
-        kernels = by_kernel(counted, jobs_of(group))
+        kernels = index_by_kernel(counted, jobs_of(group))
         assert {str(kernel.subject.workload) for kernel in kernels.values()} == {f"512x512x256 {group.kind}"}
 
 
@@ -98,7 +98,7 @@ def test_rungs_are_counted_by_the_cpu_machine(tmp_path):
     ((group, _),) = found.groups().values()
     jobs = jobs_of(group)
     counted, refused = count(jobs, found.arch)
-    kernels = by_kernel(counted, jobs)
+    kernels = index_by_kernel(counted, jobs)
     assert not refused and list(kernels) == [("sgemm/shared_tile", "schedule"), ("sgemm/shared_tile", "twin")]
     tiles = 256 // 32
     assert kernels["sgemm/shared_tile", "twin"].access("shared_store").requests == tiles**3 * 32 * 2

@@ -14,8 +14,8 @@ from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.run import launches
 from tir_schedules.tuning.building import candidate, workers
-from tir_schedules.tuning.building.candidate import build, verified
-from tir_schedules.tuning.measure.gpu_timing import compiled
+from tir_schedules.tuning.building.candidate import build, verify_kernels
+from tir_schedules.tuning.measure.gpu_timing import compile_subject
 from tir_schedules.tuning.records import timesheet
 from tir_schedules.tuning.records.record import source_hash
 from tir_schedules.tuning.records.timesheet import AWAITING_BUILDER, BUILDING, VERIFYING, Timesheet
@@ -73,18 +73,18 @@ def test_a_process_that_dies_refuses_its_candidate_alone(rung, pool):
 
 def test_a_kernel_of_this_package_is_compiled_the_quick_way_and_is_in_the_cache_for_the_finals(rung):
     """A rung whose functions are not found under their names is one from elsewhere: see emitted.is_ours."""
-    built, again = build(rung, SHAPE, ARCH), compiled(rung, SHAPE, ARCH)
+    built, again = build(rung, SHAPE, ARCH), compile_subject(rung, SHAPE, ARCH)
     assert all(kernel.own for kernel in built.kernels)
     assert [binary.kernel for binary in again.binaries] == list(built.kernels)
 
 
 def test_faults_and_wrong_results_are_refused():
     kernel = lower(find_one("sgemm/lane_quads", "run"), SHAPE, ARCH)
-    assert [metrics.findings for metrics in verified([kernel], SHAPE)] == [()]
+    assert [metrics.findings for metrics in verify_kernels([kernel], SHAPE)] == [()]
     with pytest.raises(CheckFailed, match="__syncthreads|nothing has written"):
-        verified([replace(kernel, source=kernel.source.replace("__syncthreads();", ""))], SHAPE)
+        verify_kernels([replace(kernel, source=kernel.source.replace("__syncthreads();", ""))], SHAPE)
     with pytest.raises(CheckFailed, match="wrong on 64x64x64"):
-        verified([replace(kernel, source=kernel.source.replace("0x0p+0f", "0x1p+0f"))], SHAPE)
+        verify_kernels([replace(kernel, source=kernel.source.replace("0x0p+0f", "0x1p+0f"))], SHAPE)
 
 
 def test_the_time_of_a_candidate_that_is_found_wrong_is_counted_once(rung, monkeypatch):
@@ -95,7 +95,7 @@ def test_the_time_of_a_candidate_that_is_found_wrong_is_counted_once(rung, monke
         raise CheckFailed("wrong")
 
     monkeypatch.setattr(timesheet, "time", clock)
-    monkeypatch.setattr(candidate, "found_right", wrong)
+    monkeypatch.setattr(candidate, "verify_binaries", wrong)
     with pytest.raises(CheckFailed):
         build(rung, SHAPE, ARCH, spent)
     assert spent.seconds == {BUILDING: 0, VERIFYING: 5}
@@ -117,10 +117,10 @@ def test_a_sum_is_built_and_verified_with_all_its_launches():
 def test_a_launch_of_a_sum_that_is_wrong_is_refused(launch):
     reduction = Reduction(1 << 16)
     kernels = launches(lower, find_one("reduce/vectorized", "run"), reduction, ARCH)
-    assert len(verified(kernels, reduction)) == 2
+    assert len(verify_kernels(kernels, reduction)) == 2
     kernels[launch] = replace(
         kernels[launch],
         source=kernels[launch].source.replace("in_thread_Y_ptr[0] = 0;", "in_thread_Y_ptr[0] = 1;"),
     )
     with pytest.raises(CheckFailed, match="wrong on 65536 int32"):
-        verified(kernels, reduction)
+        verify_kernels(kernels, reduction)

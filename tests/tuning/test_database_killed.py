@@ -76,7 +76,7 @@ def check_kills(path, kills: int, seed: int) -> int:
         assert len(trials) - len(acknowledged) <= kill + 1, (
             "more than one record that a killed child had not acknowledged yet"
         )
-    cut = journal.beside(path)
+    cut = journal.rejects_path(path)
     kept = cut.read_bytes().count(b"\n") if cut.exists() else 0
     assert torn - kept in (0, 1), "what was left unfinished is beside, but for that of the last kill"
     return torn

@@ -90,7 +90,7 @@ def test_what_goes_wrong_in_a_process_is_its_answer(monkeypatch):
             raise CheckFailed("illegal address")
         return [(1e-6,) for _ in subjects]
 
-    monkeypatch.setattr(gpus, "timed_together", timed_together)
+    monkeypatch.setattr(gpus, "time_together", timed_together)
     monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: there)
     session, other = gpus.Session(), gpus.Session()
     assert isinstance(other.answer((["odd"], False)), Unbuilt) and other.lost, "so that it begins anew"

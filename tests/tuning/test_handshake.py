@@ -17,7 +17,7 @@ from tir_schedules.tuning.remote.handshake import (
     TRACKER_MAGIC,
     HandshakeListener,
     client_greeting,
-    limited,
+    limit_timeout,
     tracker_greeting,
 )
 
@@ -154,8 +154,8 @@ def test_the_tracker_wants_its_own_number():
 
 
 def test_a_session_has_a_time_out_whatever_its_client_says():
-    assert limited([], 150) == limited(["-timeout=9999"], 150) == {"timeout": 150}
-    assert limited(["-timeout=3"], 150) == {"timeout": 3}
+    assert limit_timeout([], 150) == limit_timeout(["-timeout=9999"], 150) == {"timeout": 150}
+    assert limit_timeout(["-timeout=3"], 150) == {"timeout": 3}
 
 
 IDLE_SESSION = """

@@ -101,7 +101,7 @@ def test_a_gpu_server_is_sent_a_pack(evaluator_on, monkeypatch):
     monkeypatch.setattr(
         "tir_schedules.machines.choice.choose", lambda name: gpu if name == "gpu" else choose(name)
     )
-    monkeypatch.setattr(gpu_timing, "timed_together", timed_together)
+    monkeypatch.setattr(gpu_timing, "time_together", timed_together)
     servers = Servers("gpu", "NVIDIA H200")
     evaluator = evaluator_on(servers)
     assert (evaluator.kind, evaluator.device) == ("measured", "NVIDIA H200")
@@ -140,7 +140,7 @@ def test_a_gpu_server_is_sent_all_launches_of_a_sum(evaluator_on, monkeypatch):
     gpu, seen = SimpleNamespace(name="gpu", arch=ARCH, device_name="NVIDIA H200", broken=""), []
     monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: gpu)
     monkeypatch.setattr(
-        gpu_timing, "timed_together", lambda subjects, *_: seen.extend(subjects) or [(2e-6,)] * len(subjects)
+        gpu_timing, "time_together", lambda subjects, *_: seen.extend(subjects) or [(2e-6,)] * len(subjects)
     )
     evaluator = evaluator_on(Servers("gpu", "NVIDIA H200"))
     assert evaluator.evaluate(SUM, REDUCTION, ARCH).seconds == (2e-6,) and evaluator.compare(
@@ -155,7 +155,7 @@ def test_what_a_gpu_refuses_is_refused_here(evaluator_on, monkeypatch):
         "tir_schedules.machines.choice.choose", lambda name: SimpleNamespace(name=name, broken="")
     )
     monkeypatch.setattr(
-        gpu_timing, "timed_together", lambda subjects, machine, policy: [CheckFailed("C[0, 0] is nan")]
+        gpu_timing, "time_together", lambda subjects, machine, policy: [CheckFailed("C[0, 0] is nan")]
     )
     with pytest.raises(CheckFailed, match=r"^C\[0, 0\] is nan$"):
         evaluator_on(Servers("gpu", "NVIDIA H200")).evaluate(RUNG, SHAPE, ARCH)

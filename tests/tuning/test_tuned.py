@@ -203,10 +203,11 @@ def test_bench_times_the_tuned_rung_beside_the_one_chosen_by_hand(file, monkeypa
     seen = []
     monkeypatch.setattr(session, "gpu_machine", lambda: H200)
     monkeypatch.setattr(
-        "tir_schedules.subjects.compiling.compiled", lambda jobs, arch, twin: seen.extend(jobs) or ([], [])
+        "tir_schedules.subjects.compiling.compile_jobs",
+        lambda jobs, arch, twin: seen.extend(jobs) or ([], []),
     )
     measurement = SimpleNamespace(rows=[], refused=[], limits=[], notes=[], device={"name": "NVIDIA H200"})
-    monkeypatch.setattr(session, "timed", lambda *arguments: (measurement, Policy()))
+    monkeypatch.setattr(session, "measure_subjects", lambda *arguments: (measurement, Policy()))
     assert cli.main(["bench", RUNG, "--tuned", str(path), "--json"]) == 0
     assert [(rung.id, asdict(workload)) for rung, workload in seen] == [
         (RUNG, asdict(SHAPE)),

@@ -123,7 +123,7 @@ def timing_name(monkeypatch, *seconds, refused: str = ""):
         return seconds
 
     gpu = SimpleNamespace(name="gpu", device_name="NVIDIA H200")
-    monkeypatch.setattr(validation, "timed", timed)
+    monkeypatch.setattr(validation, "time_subject", timed)
     return gpu
 
 

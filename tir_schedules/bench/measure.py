@@ -23,7 +23,7 @@ from tir_schedules.bench.sampling import (
     LONG_S,
     Policy,
     Trial,
-    in_micros,
+    microseconds,
     sample_in_turns,
     settle,
     spread,
@@ -81,7 +81,7 @@ def measure(
     with machine.explaining("copy bandwidth"):
         found.limits.append(copy_bandwidth(machine, policy))
     machine.free_memory()
-    for group in by_workload(subjects):
+    for group in group_by_workload(subjects):
         rows, refused = bench.measure_workload(group)
         found.rows += rows
         found.refused += refused
@@ -93,7 +93,7 @@ def measure(
     return found
 
 
-def by_workload(subjects: Sequence[Subject]) -> list[list[Subject]]:
+def group_by_workload(subjects: Sequence[Subject]) -> list[list[Subject]]:
     """Subjects of one workload together, workloads in the order they are first met."""
     groups: dict[tuple[str, Workload], list[Subject]] = {}
     for subject in subjects:
@@ -117,9 +117,9 @@ class Bench:
         self.name = f"{subjects[0].family} {subjects[0].workload}"
         self.choice = Choice()
         self.choice.subjects = [each for subject in subjects for each in self.candidates(subject)]
-        checked = self.verified(list(self.choice.subjects), BEFORE, "verifying")
-        trials = self.timed(checked)
-        again = self.verified([trial.subject for trial in trials], AFTER, "verifying again")
+        checked = self.verify_subjects(list(self.choice.subjects), BEFORE, "verifying")
+        trials = self.time_subjects(checked)
+        again = self.verify_subjects([trial.subject for trial in trials], AFTER, "verifying again")
         rows = [
             row_of(trial) | self.choice.detail(trial.subject) for trial in trials if trial.subject in again
         ]
@@ -129,7 +129,7 @@ class Bench:
         """A subject, or each candidate of a library that leaves the choice to its callers."""
         return self.attempt([subject], lambda: self.vendors.candidates(subject)) or []
 
-    def verified(self, subjects: list[Subject], seed: int, what: str) -> dict[Subject, float]:
+    def verify_subjects(self, subjects: list[Subject], seed: int, what: str) -> dict[Subject, float]:
         """The subjects that compute the right thing with the inputs of every check, and the seconds each
         took."""
         seconds = dict.fromkeys(subjects, 0.0)
@@ -140,7 +140,7 @@ class Bench:
             check = self.attempt(left, lambda: Check.of(workload, kind, number, xp)) if left else None
             for subject in left:
                 self.progress(f"{self.name}: {what} {subject.label} with {kind} inputs")
-                took = check and self.checked(subject, check)
+                took = check and self.check_subject(subject, check)
                 if took is None:
                     del seconds[subject]
                 else:
@@ -148,11 +148,11 @@ class Bench:
             check = None
         return seconds
 
-    def checked(self, subject: Subject, check: Check) -> float | None:
+    def check_subject(self, subject: Subject, check: Check) -> float | None:
         """The seconds a subject took; None where it is refused."""
         return self.attempt([subject], lambda: verify(self.machine, self.vendors, subject, check))
 
-    def timed(self, checked: dict[Subject, float]) -> list[Trial]:
+    def time_subjects(self, checked: dict[Subject, float]) -> list[Trial]:
         """Trials of the subjects, with all their samples. They no longer hold memory of the GPU."""
         subjects = list(checked)
         self.machine.free_memory()
@@ -161,7 +161,7 @@ class Bench:
         buffers = self.attempt(subjects, lambda: timing_buffers(self.machine, subjects[0].workload)) or []
         trials = []
         for subject in subjects if buffers else ():
-            trial = self.attempt([subject], lambda: self.prepared(subject, buffers, checked[subject]))
+            trial = self.attempt([subject], lambda: self.prepare_trial(subject, buffers, checked[subject]))
             trials += [trial] if trial else []
         self.progress(f"{self.name}: timing")
         trials = self.choice.fastest(trials, self.sample)
@@ -174,7 +174,7 @@ class Bench:
             trial.let_go()
         return [trial for trial in trials if not trial.failed]
 
-    def prepared(self, subject: Subject, buffers: list[Arguments], once: float) -> Trial:
+    def prepare_trial(self, subject: Subject, buffers: list[Arguments], once: float) -> Trial:
         """A trial of enough launches to fill a sample. once: seconds of one, loading included."""
         bound = [bind(self.machine, self.vendors, subject, arguments) for arguments in buffers]
         if once < 10 * LONG_S:
@@ -185,7 +185,7 @@ class Bench:
         # The first guess of what a launch takes includes waiting.
         while graph is None or self.launches(once, len(bound)) > 1.25 * launches:
             launches = self.launches(once, len(bound))
-            graph = self.machine.capture(in_rotation(bound, launches))
+            graph = self.machine.capture(rotate_buffers(bound, launches))
             once = self.machine.seconds(graph, before=graph) / launches
         return Trial(subject, graph, launches, once, kept=bound)
 
@@ -195,7 +195,7 @@ class Bench:
         filled = math.ceil(self.policy.sample_ms / 1000 / max(once, 1e-7))
         return min(MOST_LAUNCHES, max(filled, sets if once * sets < LONG_S else 1))
 
-    def timed_once(self, trial: Trial) -> float:
+    def time_once(self, trial: Trial) -> float:
         """Seconds of one launch."""
         time.sleep(self.policy.pause)
         before = None if trial.long else trial.call
@@ -209,7 +209,7 @@ class Bench:
 
     def sample(self, trial: Trial) -> None:
         """Add a sample to a trial, or refuse its subject."""
-        seconds = self.attempt([trial.subject], lambda: self.timed_once(trial))
+        seconds = self.attempt([trial.subject], lambda: self.time_once(trial))
         if seconds is None:
             trial.failed = True
         else:
@@ -230,11 +230,11 @@ class Bench:
             with self.machine.explaining(name):
                 return action()
         except TirSchedulesError as error:
-            self.choice.refused |= dict.fromkeys(subjects, without_prefix(str(error), name))
+            self.choice.refused |= dict.fromkeys(subjects, strip_name(str(error), name))
             return None
 
 
-def in_rotation(bound: Sequence[BoundSubject], launches: int) -> Call:
+def rotate_buffers(bound: Sequence[BoundSubject], launches: int) -> Call:
     """Enqueues `launches` of them, one set of buffers after another."""
 
     def enqueue(stream: Any) -> None:
@@ -244,7 +244,7 @@ def in_rotation(bound: Sequence[BoundSubject], launches: int) -> Call:
     return enqueue
 
 
-def without_prefix(text: str, name: str) -> str:
+def strip_name(text: str, name: str) -> str:
     """A message without the name in front that its row has anyway."""
     return text.removeprefix(f"{name}: ")
 
@@ -252,7 +252,7 @@ def without_prefix(text: str, name: str) -> str:
 def row_of(trial: Trial) -> Json:
     """A trial as results have it."""
     subject, workload = trial.subject, trial.subject.workload
-    samples = in_micros(trial.samples)
+    samples = microseconds(trial.samples)
     median = statistics.median(samples)
     rate, unit = rate_of(subject.family, workload, median)
     return {
@@ -263,7 +263,7 @@ def row_of(trial: Trial) -> Json:
         "rate": float(f"{rate:.5g}"),
         "unit": unit,
         "launches_per_sample": trial.launches,
-        **{f"{what}_us": in_micros(seconds) for what, seconds in trial.single.items()},
+        **{f"{what}_us": microseconds(seconds) for what, seconds in trial.single.items()},
         **({"clock_mhz": round(statistics.median(trial.clocks), 1)} if trial.clocks else {}),
         **summary(trial.readings),
         **resources_of(subject),
@@ -314,7 +314,7 @@ class Choice:
         able = [trial for trial in tried if not trial.failed]
         best = min(able, key=lambda trial: statistics.median(trial.samples), default=None)
         for trial in tried:
-            self.samples[trial.subject] = in_micros(trial.samples)
+            self.samples[trial.subject] = microseconds(trial.samples)
             if trial is not best:
                 trial.let_go()
         return [trial for trial in trials if not trial.subject.candidate or trial is best]

@@ -63,11 +63,11 @@ def save_plots(results: Json, path: Path) -> list[Path]:
     for group in groups:
         own = f"_{group.title.replace(' ', '_')}" if len(groups) > 1 else ""
         paths.append(path.with_name(f"{path.stem}{own}{path.suffix}"))
-        write_bytes(paths[-1], drawn(group, results, path.suffix.lower()[1:]))
+        write_bytes(paths[-1], draw_figure(group, results, path.suffix.lower()[1:]))
     return paths
 
 
-def drawn(group: Group, results: Json, form: str) -> bytes:
+def draw_figure(group: Group, results: Json, form: str) -> bytes:
     """A figure as the content of a file of that form ("png")."""
     plt = pyplot()
     figure, (left, right) = plt.subplots(

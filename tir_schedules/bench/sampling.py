@@ -105,7 +105,7 @@ def half_width(samples: Sequence[float]) -> float:
     return (high - low) / 2 / statistics.median(samples)
 
 
-def in_micros(samples: Sequence[float]) -> list[float]:
+def microseconds(samples: Sequence[float]) -> list[float]:
     """Seconds as results have them."""
     return [round(seconds * 1e6, 3) for seconds in samples]
 

@@ -31,9 +31,9 @@ def pack_jobs(
 ) -> tuple[list[Subject], list[Row]]:
     """Compile rungs on workloads and write the pack, with CUB's library where it is needed; returns subjects
     and refused rows. command: what made the pack. twin: of which form twins are."""
-    from tir_schedules.subjects.compiling import compiled
+    from tir_schedules.subjects.compiling import compile_jobs
 
-    subjects, refused = compiled(jobs, arch, twin)
+    subjects, refused = compile_jobs(jobs, arch, twin)
     save_pack(
         subjects,
         {**about(command), "arch": arch, "refused": refused},
@@ -52,7 +52,7 @@ def cub_library(subjects: Sequence[Subject], arch: str) -> bytes | None:
     return build_cub(arch)
 
 
-def measured(
+def measure_jobs(
     machine: GpuMachine,
     jobs: Sequence[Job],
     arch: str,
@@ -64,14 +64,14 @@ def measured(
 
     command: as the document names it. twin: of which form twins are.
     """
-    from tir_schedules.subjects.compiling import compiled
+    from tir_schedules.subjects.compiling import compile_jobs
 
-    subjects, refused = compiled(jobs, arch, twin)
-    measurement, policy = timed(machine, subjects, policy, None)
+    subjects, refused = compile_jobs(jobs, arch, twin)
+    measurement, policy = measure_subjects(machine, subjects, policy, None)
     return document(about(command), measurement, asdict(policy), refused)
 
 
-def measured_pack(path: Path, command: str, policy: Policy = Policy(), baseline: Json | None = None) -> Json:
+def measure_pack(path: Path, command: str, policy: Policy = Policy(), baseline: Json | None = None) -> Json:
     """The same of what a pack holds. baseline: earlier results, which are to be of the same GPU."""
     pack = load_pack(path)
     machine = gpu_machine()
@@ -79,7 +79,7 @@ def measured_pack(path: Path, command: str, policy: Policy = Policy(), baseline:
     if pack.cub:
         print_error(trusting(path, pack.cub))
     refused = pack.about.pop("refused", [])
-    measurement, policy = timed(machine, pack.subjects, policy, pack.cub)
+    measurement, policy = measure_subjects(machine, pack.subjects, policy, pack.cub)
     return document(about(command), measurement, asdict(policy), refused, pack.about)
 
 
@@ -100,7 +100,7 @@ def trusting(pack: Path, library: bytes) -> str:
     )
 
 
-def timed(
+def measure_subjects(
     machine: GpuMachine, subjects: Sequence[Subject], policy: Policy, cub: bytes | None
 ) -> tuple[Measurement, Policy]:
     """Measure; returns the measurement and the policy it followed."""

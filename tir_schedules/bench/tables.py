@@ -24,19 +24,21 @@ def print_results(results: Json) -> None:
     print_line(f"{device_name(results)}: {provenance_line(results)}")
     for group in groups_of(results):
         print_line()
-        print_table(escaped((f"{group.title}, {group.unit}", *group.sizes)), map(escaped, table(group)))
+        print_table(
+            escape_cells((f"{group.title}, {group.unit}", *group.sizes)), map(escape_cells, table(group))
+        )
         for line in summary(group):
             print_line(line)
         if singles(group):
             print_line()
             head = f"{group.title}, us of a single launch: cold, first"
-            print_table(escaped((head, *group.sizes)), map(escaped, singles(group)))
+            print_table(escape_cells((head, *group.sizes)), map(escape_cells, singles(group)))
     print_line()
     for line in closing_lines(results):
         print_line(line)
 
 
-def escaped(cells: tuple[str, ...]) -> tuple[str, ...]:
+def escape_cells(cells: tuple[str, ...]) -> tuple[str, ...]:
     """Cells as text, whatever brackets they hold."""
     return tuple(map(escape, cells))
 
@@ -117,7 +119,7 @@ def summary(group: Group) -> list[str]:
         mean = exp(sum(map(log, ratios.values())) / len(ratios))
         (name, size), lowest = min(ratios.items(), key=lambda item: item[1])
         lines.append(
-            f"schedule / {named_twin(group.twin)}: {mean:.3f}x in the geometric mean, lowest {lowest:.3f}x"
+            f"schedule / {twin_name(group.twin)}: {mean:.3f}x in the geometric mean, lowest {lowest:.3f}x"
             f" ({short(name)} at {size})"
         )
     return lines + [line for vendor in group.vendors for line in choices(group, vendor)]
@@ -146,10 +148,10 @@ def closing_lines(results: Json) -> list[str]:
     if twins:
         lines.append("a cell has the schedule's rate; in brackets, schedule / twin")
     if FIXED_TWIN in twins:
-        lines.append(f"{named_twin(FIXED_TWIN)}: compiled for the shape, as the schedule is")
+        lines.append(f"{twin_name(FIXED_TWIN)}: compiled for the shape, as the schedule is")
     if any("first_us" in row for row in results["rows"]):
         lines.append("cold: its data not in the L2 cache; first: from the call to its end, after an idle GPU")
-    lines += counted_clocks(results["rows"])
+    lines += clock_range(results["rows"])
     throttled = [row for row in results["rows"] if row.get("throttled")]
     if throttled:
         reasons = ", ".join(sorted({reason for row in throttled for reason in row["throttled"]}))
@@ -160,7 +162,7 @@ def closing_lines(results: Json) -> list[str]:
     return lines + list(results.get("notes", ())) + list(map(refusal, results["refused"]))
 
 
-def named_twin(form: str) -> str:
+def twin_name(form: str) -> str:
     """ "twin", or "(twin, sizes fixed)"."""
     return form if form == "twin" else f"({form})"
 
@@ -193,7 +195,7 @@ def limit(row: Row) -> str:
     return f"{row['name']} {figures(row['rate'])} {row['unit']}{clock}"
 
 
-def counted_clocks(rows: list[Row]) -> list[str]:
+def clock_range(rows: list[Row]) -> list[str]:
     """The lowest and highest clock of the SMs in a row's samples, where cycles were counted."""
     counted = sorted((row["clock_mhz"], label(row), row["shape"]) for row in rows if row.get("clock_mhz"))
     if not counted:

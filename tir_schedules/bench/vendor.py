@@ -152,7 +152,7 @@ class Library:
             text.restype = c_char_p
             raise CheckFailed(f"{self.name}: {function} returns {text(status).decode()}")
 
-    def created(self, function: str, *arguments: Any) -> c_void_p:
+    def create(self, function: str, *arguments: Any) -> c_void_p:
         """What a function puts to the address that is its first argument."""
         thing = c_void_p()
         self.call(function, ctypes.byref(thing), *arguments)
@@ -167,7 +167,7 @@ class Cublas:
             Library("cuBLAS", library, CUBLAS_FUNCTIONS, "cublasGetStatusName"),
             machine,
         )
-        self.handle = self.library.created("cublasCreate_v2")
+        self.handle = self.library.create("cublasCreate_v2")
         self.workspace = machine.xp.empty(CUBLAS_WORKSPACE, "uint8")
         self.library.call("cublasSetMathMode", self.handle, DEFAULT_MATH)
         self.library.call("cublasSetPointerMode_v2", self.handle, HOST_POINTERS)
@@ -297,9 +297,9 @@ class CublasLt:
             Library("cuBLASLt", library, CUBLASLT_FUNCTIONS, "cublasLtGetStatusName"),
             machine,
         )
-        self.handle = self.library.created("cublasLtCreate")
+        self.handle = self.library.create("cublasLtCreate")
         self.workspace = machine.xp.empty(CUBLASLT_WORKSPACE, "uint8")
-        self.preference = self.library.created("cublasLtMatmulPreferenceCreate")
+        self.preference = self.library.create("cublasLtMatmulPreferenceCreate")
         self.set(
             "cublasLtMatmulPreferenceSetAttribute",
             self.preference,
@@ -342,12 +342,12 @@ class CublasLt:
     def plan(self, workload: Workload) -> Plan:
         """Of a workload, made when it is first asked for."""
         if workload not in self.plans:
-            self.plans[workload] = self.planned(Product.of(workload))
+            self.plans[workload] = self.make_plan(Product.of(workload))
         return self.plans[workload]
 
-    def planned(self, product: Product) -> Plan:
+    def make_plan(self, product: Product) -> Plan:
         types = product.types
-        operation = self.library.created("cublasLtMatmulDescCreate", types.compute, types.scalar)
+        operation = self.library.create("cublasLtMatmulDescCreate", types.compute, types.scalar)
         self.set("cublasLtMatmulDescSetAttribute", operation, LEFT_OPERATION, c_int32(product.operation))
         left, right = (self.layout(one, types.operands) for one in (product.left, product.right))
         result = self.layout(product.result, types.result)
@@ -364,7 +364,7 @@ class CublasLt:
 
     def layout(self, matrix: Matrix, form: int) -> c_void_p:
         """Descriptor of a matrix. form: number of its elements' format."""
-        return self.library.created(
+        return self.library.create(
             "cublasLtMatrixLayoutCreate", form, matrix.rows, matrix.columns, matrix.rows
         )
 

@@ -88,14 +88,14 @@ def group_of(family: str, kind: str, rows: list[Row], refused: list[Row]) -> Gro
         kind,
         rows[0]["unit"] if rows else "",
         tuple(sorted(work, key=work.__getitem__)),
-        in_ladder_order(family, [row["name"] for row in everything if row["form"] != "vendor"]),
+        sort_by_ladder(family, [row["name"] for row in everything if row["form"] != "vendor"]),
         tuple(vendors),
         {(row["name"], row["form"], size_of(row)): row for row in rows},
         {(row["name"], row["form"], size_of(row)): row for row in refused},
     )
 
 
-def in_ladder_order(family: str, names: Iterable[str]) -> tuple[str, ...]:
+def sort_by_ladder(family: str, names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, as rungs build on each other; what the ladder does not know comes last."""
     ladder = rung_names(family)
     place = {name: number for number, name in enumerate(ladder)}

@@ -17,9 +17,9 @@ import numpy as np
 
 from tir_schedules.check.arguments import OUT, Argument, Given
 from tir_schedules.check.building import Options
-from tir_schedules.check.expecting import expected
+from tir_schedules.check.expecting import expectation
 from tir_schedules.check.expressions import dim3
-from tir_schedules.check.launches import Asked, launch
+from tir_schedules.check.launches import Asked, parse_launch
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.session import Checked
 from tir_schedules.check.together import check_together
@@ -97,16 +97,16 @@ def check(
     texts = isinstance(file, str) and "\n" in file
     source = Source(str(file), "kernel.cu", "") if texts else read_source(Path(file))
     sizes = dict(sizes or {})
-    given, ready = sorted_out(arguments, outputs)
+    given, ready = sort_arguments(arguments, outputs)
     workload = Usual(usual[0], tuple(usual[1])) if usual else None
     if workload:
         sizes = {**workload.sizes, **sizes}
-    asked = [launch(text, sizes) for text in launches] or [
+    asked = [parse_launch(text, sizes) for text in launches] or [
         Asked(kernel, extents(grid, "grid"), extents(block, "block"), shared)
     ]
     request = Request(
         source, tuple(asked), sizes, tuple(given), ready,
-        tuple(expected(name, value) for name, value in (expect or {}).items()), workload, tolerance,
+        tuple(expectation(name, value) for name, value in (expect or {}).items()), workload, tolerance,
         Options(arch, tuple(map(str, includes)), tuple(defines)), seed,
     )  # fmt: skip
     (done,) = check_together([request], choose("cpu", orders))
@@ -127,7 +127,7 @@ def extents(value: Extent, what: str) -> tuple[int, int, int]:
     return dim3([int(one) for one in values], str(value), what)
 
 
-def sorted_out(
+def sort_arguments(
     arguments: Mapping[str, Any] | Sequence[Any], outputs: Sequence[str]
 ) -> tuple[list[Given], dict[str, Argument]]:
     """Arguments that are texts, and those that are made already. By place they are texts or arrays alike."""

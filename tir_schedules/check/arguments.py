@@ -69,13 +69,13 @@ class Given:
     text: str
 
 
-def given(text: str) -> Given:
+def parse_argument(text: str) -> Given:
     """`--arg` as a name and what follows."""
     match = NAMED.fullmatch(text)
     return Given(match[1], match[2].strip()) if match else Given("", text.strip())
 
 
-def made(
+def make_argument(
     one: Given, sizes: Mapping[str, Any], pointed: str, folder: Path, seed: int, default: str = "random"
 ) -> Argument:
     """The argument. pointed: the format that its pointer is of, "" where any may be. folder: where relative
@@ -85,7 +85,7 @@ def made(
         return Argument(None, text=one.text)
     file = FILE.fullmatch(one.text)
     if file:
-        array = from_file(folder / file[1].strip())
+        array = load_array(folder / file[1].strip())
         return Argument(array, file[2].strip(" :"), one.text)
     match = ARRAY.fullmatch(one.text)
     if not match or (match[1] and match[1] not in FORMATS and "(" in one.text.partition("[")[0]):
@@ -108,10 +108,10 @@ def made(
         raise BadInput(f"{what} {shown(one.text)}: {' and '.join(words)} exclude each other")
     role = roles[0] if roles else ""
     fill = fills[0] if fills else "poison" if role == OUT else default
-    return Argument(filled(fill, shape, format, sizes, what, seed), role, one.text)
+    return Argument(fill_array(fill, shape, format, sizes, what, seed), role, one.text)
 
 
-def from_file(path: Path) -> np.ndarray:
+def load_array(path: Path) -> np.ndarray:
     """The array of a .npy file. BadInput for another."""
     read_bytes(path, "name a .npy file", LARGEST_FILE)
     try:
@@ -123,7 +123,7 @@ def from_file(path: Path) -> np.ndarray:
     return np.ascontiguousarray(array)
 
 
-def filled(
+def fill_array(
     fill: str, shape: tuple[int, ...], format: str, sizes: Mapping[str, Any], what: str, seed: int
 ) -> np.ndarray:
     """An array of a shape: random, zeros, ones, iota (0, 1, 2, ...), LOW..HIGH (random between), or a
@@ -134,7 +134,7 @@ def filled(
     if fill == "whole":
         return whole(shape, format, seed)
     if fill == "poison":
-        return poisoned(shape, dtype)
+        return poison_array(shape, dtype)
     if fill == "iota":
         return np.arange(int(np.prod(shape))).astype(dtype).reshape(shape)
     if fill in FILLS:
@@ -179,7 +179,7 @@ def whole(shape: tuple[int, ...], format: str, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(1, 4, shape).astype(dtype_of(format))
 
 
-def poisoned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def poison_array(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """What memory that nothing wrote holds: NaN, or an odd number."""
     if np.dtype(dtype).kind in "iu":
         return np.full(shape, 0xDB, np.uint8).repeat(dtype.itemsize).view(dtype).reshape(shape)

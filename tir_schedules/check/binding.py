@@ -59,7 +59,9 @@ def bound(target: Target, given: Sequence[Given], sizes: Mapping[str, Any]) -> l
     return found
 
 
-def named_in(target: Target, texts: Sequence[str], known: set[str], sizes: Mapping[str, Any]) -> list[Bound]:
+def arguments_of_launch(
+    target: Target, texts: Sequence[str], known: set[str], sizes: Mapping[str, Any]
+) -> list[Bound]:
     """Arguments as `--launch` has them: names of what `--arg` gives, or numbers."""
     if len(texts) != len(target.parameters):
         raise BadInput(
@@ -81,7 +83,7 @@ def named_in(target: Target, texts: Sequence[str], known: set[str], sizes: Mappi
     return found
 
 
-def checked(parameter: Parameter, argument: Argument, target: Target) -> Any:
+def value_for(parameter: Parameter, argument: Argument, target: Target) -> Any:
     """What a machine is given for a parameter: an array, a number of its type, or bytes. BadInput, with the
     signature, for what is not of its type."""
 
@@ -134,7 +136,7 @@ def variable_in(ptx: str, name: str) -> re.Match[str] | None:
     return re.search(VARIABLE.format(re.escape(name)), ptx, re.M)
 
 
-def with_variable(ptx: str, name: str, array: np.ndarray) -> str:
+def set_variable(ptx: str, name: str, array: np.ndarray) -> str:
     """PTX in which a variable begins with what an array holds. BadInput where that is too much."""
     match = variable_in(ptx, name)
     assert match is not None, name

@@ -15,7 +15,7 @@ from tir_schedules.check.target import (
     Target,
     alone,
     chosen,
-    demangled,
+    demangle_name,
     instance_lines,
     instance_of,
     targets,
@@ -29,7 +29,7 @@ from tir_schedules.compiler.nvcc import (
     REPORT,
     Compiled,
     binary_of,
-    compiled,
+    compile_source,
     nvcc,
     read_build,
 )
@@ -82,7 +82,9 @@ class Built:
         """The kernel of that name, or the only one. BadInput where there is none."""
         if asked in self.instances:
             wanted = self.instances[asked]
-            found = [one for one in self.targets if demangled(one.symbol) == wanted or one.symbol == wanted]
+            found = [
+                one for one in self.targets if demangle_name(one.symbol) == wanted or one.symbol == wanted
+            ]
             if found:
                 return found[0]
         return chosen(self.targets, asked, self.source, self.kernel.file)
@@ -113,7 +115,7 @@ def build(source: Source, instances: Sequence[str], options: Options) -> Built:
         raise BadInput(f"cannot read {source.file}: it is a binary file; name CUDA source or PTX text")
     if is_ptx(source.text):
         kernel = replace(kernel, arch=arch_of(source.text, options.arch))
-        return Built(kernel, assembled(kernel), {})
+        return Built(kernel, assemble(kernel), {})
     if source.file.endswith(".ptx"):
         raise CheckFailed(f"{source.file}: PTX begins with .version, and this text does not")
     for name in asked:
@@ -121,24 +123,24 @@ def build(source: Source, instances: Sequence[str], options: Options) -> Built:
             raise BadInput(f"--kernel {shown(name)} is no name of a kernel")
     whole = replace(kernel, source=kernel.source + instance_lines(asked))
     try:
-        whole, made = compiled_somehow(whole)
+        whole, made = compile_anyhow(whole)
     except CheckFailed as error:
-        raise explained(error, kernel, asked) from None
-    found = filter(None, (instance_of(demangled(match[1])) for match in ENTRY.finditer(made.ptx)))
+        raise explain_error(error, kernel, asked) from None
+    found = filter(None, (instance_of(demangle_name(match[1])) for match in ENTRY.finditer(made.ptx)))
     return Built(whole, made, {asked[at]: text for at, text in found})
 
 
-def compiled_somehow(kernel: Kernel) -> tuple[Kernel, Compiled]:
+def compile_anyhow(kernel: Kernel) -> tuple[Kernel, Compiled]:
     """A file with what it compiles to; where it includes a library of the host's that is not installed, with
     headers that stand in for that."""
     try:
-        return kernel, compiled(kernel)
+        return kernel, compile_source(kernel)
     except CheckFailed as error:
         header = NO_HEADER.search(str(error))
         if not header or not (STAND_INS / (header[1] or header[2])).is_file():
             raise
     again = replace(kernel, includes=(*kernel.includes, str(STAND_INS)))
-    return again, compiled(again)
+    return again, compile_source(again)
 
 
 def define(text: str) -> str:
@@ -149,7 +151,7 @@ def define(text: str) -> str:
     return f"{match[1]} {1 if match[2] is None else match[2]}"
 
 
-def explained(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> Exception:
+def explain_error(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> Exception:
     """What nvcc says, as bad input where the user asked for what the file does not have."""
     lines = str(error).split("\n")
     header = NO_HEADER.search(str(error))
@@ -178,7 +180,7 @@ def arch_of(ptx: str, asked: str) -> str:
     return target[1] if target and not old else asked
 
 
-def assembled(kernel: Kernel) -> Compiled:
+def assemble(kernel: Kernel) -> Compiled:
     """PTX with its cubin and resources. CheckFailed with the lines of ptxas where it refuses the PTX."""
     toolchain, ptx = find_toolchain(), kernel.source
 

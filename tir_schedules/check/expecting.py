@@ -9,7 +9,7 @@ from typing import Any, Iterable, Mapping
 
 import numpy as np
 
-from tir_schedules.check.arguments import from_file
+from tir_schedules.check.arguments import load_array
 from tir_schedules.check.bounded import Bounded, Rounding, plain, rounding_of, spread
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS
@@ -44,7 +44,7 @@ class Expected:
         return f"--expect {self.output}{f'[{self.where}]' if self.where else ''}="
 
 
-def expected(target: str, value: Any) -> Expected:
+def expectation(target: str, value: Any) -> Expected:
     """What an output, or a part of it such as `C[0]`, should be."""
     match = TARGET.fullmatch(target)
     if not match:
@@ -52,7 +52,7 @@ def expected(target: str, value: Any) -> Expected:
     return Expected(match[1], value, match[2] or "")
 
 
-def written(text: str, folder: Path) -> Expected:
+def parse_expectation(text: str, folder: Path) -> Expected:
     """`C=EXPRESSION`, or `C=FILE.npy`, whose relative name begins in the folder."""
     target, equals, value = text.partition("=")
     if not equals or value.startswith("="):
@@ -60,7 +60,7 @@ def written(text: str, folder: Path) -> Expected:
             f"--expect takes NAME=EXPRESSION such as C='A @ B', or NAME=FILE.npy, not {shown(text)}"
         )
     value = value.strip()
-    return expected(target, from_file(folder / value) if value.endswith(".npy") else value)
+    return expectation(target, load_array(folder / value) if value.endswith(".npy") else value)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Truth:
         expected = self.value
         if np.dtype(got.dtype).kind in "iu" and expected.dtype.kind in "iub":
             expected = expected.astype(got.dtype)
-        numbers = as_numbers(compared)
+        numbers = to_numpy(compared)
         same = np.isinf(expected) & (numbers == expected)  # which `compare` passes nowhere
         allowed = np.where(same, 0, self.allowed)
         with np.errstate(over="ignore"):
@@ -92,7 +92,7 @@ class Truth:
         return replace(found, index=tuple(map(int, place)))
 
 
-def as_numbers(array: np.ndarray) -> np.ndarray:
+def to_numpy(array: np.ndarray) -> np.ndarray:
     """An array in a format that numpy has itself."""
     return array if np.dtype(array.dtype).kind in "fiub" else array.astype(np.float32)
 
@@ -106,7 +106,7 @@ def truth_of(
     BadInput for an expression that fails or has another shape than the output.
     """
     format = format_of(output.dtype)
-    flat = selected(one, output) if one.where else None
+    flat = select_positions(one, output) if one.where else None
     shape = output.shape if flat is None else flat.shape
     if isinstance(one.value, str):
         formats = {format_of(value.dtype) for value in names.values() if isinstance(value, np.ndarray)}
@@ -138,7 +138,7 @@ def truth_of(
     if tolerance is not None:
         error = tolerance * (1 + np.abs(value))
     try:
-        value, error = fitted(value, shape), fitted(error, shape)
+        value, error = fit_shape(value, shape), fit_shape(error, shape)
     except ValueError:
         raise BadInput(
             f"{one.what} has the shape {shown(value.shape)}; {one.output} has {shown(shape)}"
@@ -170,12 +170,12 @@ def operand(value: Any, rounding: Rounding, tf32: bool) -> Bounded:
     return Bounded(plain_value, 2.0**-10 * np.abs(plain_value) if cut else 0.0, rounding)
 
 
-def fitted(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def fit_shape(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Values in another shape of as many elements; one value for all."""
     return value.reshape(shape) if value.size == int(np.prod(shape)) else np.broadcast_to(value, shape)
 
 
-def selected(one: Expected, output: np.ndarray) -> np.ndarray:
+def select_positions(one: Expected, output: np.ndarray) -> np.ndarray:
     """Row-major positions of the part of an output that is meant."""
     places = Bounded(np.arange(output.size).reshape(output.shape), 0.0, rounding_of("f64", set()))
     found = evaluate(f"{one.output}[{one.where}]", {one.output: places}, {}, one.what)

@@ -26,7 +26,7 @@ class Asked:
     arguments: tuple[str, ...] | None = None
 
 
-def asked(kernel: str, grid: str, block: str, shared: str, sizes: Mapping[str, Any]) -> Asked:
+def launch_of_options(kernel: str, grid: str, block: str, shared: str, sizes: Mapping[str, Any]) -> Asked:
     """Of `--kernel`, `--grid`, `--block` and `--shared`."""
     extents = [
         dim3(wholes(text, sizes, option), text, option)
@@ -35,7 +35,7 @@ def asked(kernel: str, grid: str, block: str, shared: str, sizes: Mapping[str, A
     return Asked(kernel, extents[0], extents[1], shared_bytes(whole(shared, sizes, "--shared"), shared))
 
 
-def launch(text: str, sizes: Mapping[str, Any]) -> Asked:
+def parse_launch(text: str, sizes: Mapping[str, Any]) -> Asked:
     """Of `--launch`. BadInput for text of another form."""
     opening = text.find("[")
     end = closing(text, opening) if opening > 0 else None

@@ -9,13 +9,20 @@ from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import IN, OUT, Argument, Given, made, seed_of
-from tir_schedules.check.binding import Bound, bound, checked, named_in, variable_in, with_variable
+from tir_schedules.check.arguments import IN, OUT, Argument, Given, make_argument, seed_of
+from tir_schedules.check.binding import (
+    Bound,
+    arguments_of_launch,
+    bound,
+    set_variable,
+    value_for,
+    variable_in,
+)
 from tir_schedules.check.building import Built, Options, build
 from tir_schedules.check.expecting import WORD, Expected, Truth, truth_of
 from tir_schedules.check.launches import Asked
 from tir_schedules.check.target import Target, alone
-from tir_schedules.check.usual import Usual, usual_trials, with_tolerance
+from tir_schedules.check.usual import Usual, set_tolerance, usual_trials
 from tir_schedules.errors import BadInput, nearest
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import check_grid
@@ -45,7 +52,7 @@ class Request:
     triton: Mapping[str, Any] = field(default_factory=dict)
     place: str = ""
 
-    def at_its_place(self, error: BadInput) -> BadInput:
+    def locate_error(self, error: BadInput) -> BadInput:
         """An error with the file and line where it is asked for, if that is in a file."""
         return BadInput(f"{self.place}: {error}") if self.place else error
 
@@ -99,7 +106,9 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
         raise BadInput(f"--tolerance is {request.tolerance}; it takes a number from 0 on, such as 1e-3")
     built = built or build(request.source, [asked.kernel for asked in request.launches], request.options)
     chosen = [built.target(asked.kernel) for asked in request.launches]
-    ready = of_usual(request, chosen) if request.usual else of_arguments(request, built, chosen)
+    ready = (
+        trials_of_ladder(request, chosen) if request.usual else trials_of_arguments(request, built, chosen)
+    )
     steps = tuple(
         step(built, target, asked, bounds, ready)
         for target, asked, bounds in zip(chosen, request.launches, ready.bounds)
@@ -134,7 +143,7 @@ class Ready(NamedTuple):
     trials: list[Trial]
 
 
-def of_usual(request: Request, chosen: Sequence[Target]) -> Ready:
+def trials_of_ladder(request: Request, chosen: Sequence[Target]) -> Ready:
     """What a ladder gives a kernel."""
     assert request.usual is not None
     if len(chosen) != 1 or request.launches[0].arguments is not None:
@@ -143,9 +152,7 @@ def of_usual(request: Request, chosen: Sequence[Target]) -> Ready:
         )
     target = chosen[0]
     numbers, drawn = usual_trials(request.usual, target, request.launches[0], request.given, request.sizes)
-    trials = [
-        Trial(arrays, truths, kind) for kind, arrays, truths in with_tolerance(drawn, request.tolerance)
-    ]
+    trials = [Trial(arrays, truths, kind) for kind, arrays, truths in set_tolerance(drawn, request.tolerance)]
     arguments = {**numbers, **trials[0].arguments}
     bounds = []
     for parameter in target.parameters:
@@ -156,7 +163,7 @@ def of_usual(request: Request, chosen: Sequence[Target]) -> Ready:
     return Ready([bounds], arguments, {}, trials)
 
 
-def of_arguments(request: Request, built: Built, chosen: Sequence[Target]) -> Ready:
+def trials_of_arguments(request: Request, built: Built, chosen: Sequence[Target]) -> Ready:
     """What the user gives, and what outputs should be."""
     bounds, found = all_bound(request, chosen)
     variables = {
@@ -168,7 +175,7 @@ def of_arguments(request: Request, built: Built, chosen: Sequence[Target]) -> Re
     arrays = {name: argument for name, argument in found.items() if argument.array is not None}
     names = values_of(request, found | variables)
     trials = [Trial(arrays, truths_of(request, arrays, names))]
-    if judged_again(request):
+    if needs_whole_numbers(request):
         by_value = {one.name for many in bounds for one in many if one.parameter.type.pointer is False}
         drawn = all_bound(request, chosen, "whole")[1]
         drawn = {name: drawn[name] for name in arrays if name not in by_value}
@@ -176,7 +183,7 @@ def of_arguments(request: Request, built: Built, chosen: Sequence[Target]) -> Re
     return Ready(bounds, found, variables, trials)
 
 
-def judged_again(request: Request) -> bool:
+def needs_whole_numbers(request: Request) -> bool:
     """Whether small whole numbers may tell more than random ones: nobody says how far outputs may be off."""
     return bool(request.expect) and request.tolerance is None
 
@@ -234,7 +241,7 @@ def all_bound(
         if asked.arguments is None:
             bounds.append(bound(target, given, request.sizes))
         else:
-            bounds.append(named_in(target, asked.arguments, known, scalars(request)))
+            bounds.append(arguments_of_launch(target, asked.arguments, known, scalars(request)))
     formats: dict[str, str] = {}
     for one in (each for many in bounds for each in many):
         if one.name and one.parameter.type.pointer is not False:
@@ -244,8 +251,8 @@ def all_bound(
     for at, one in enumerate(request.given):
         name = one.name or f"#{at}"
         seed = seed_of(name, request.seed)
-        found[name] = made(one, {**request.sizes}, formats.get(name, ""), folder, seed, default)
-    return renamed(bounds, found)
+        found[name] = make_argument(one, {**request.sizes}, formats.get(name, ""), folder, seed, default)
+    return rename_by_place(bounds, found)
 
 
 def scalars(request: Request) -> dict[str, Any]:
@@ -258,7 +265,7 @@ def scalars(request: Request) -> dict[str, Any]:
     return {**request.sizes, **values}
 
 
-def renamed(
+def rename_by_place(
     bounds: list[list[Bound]], found: dict[str, Argument]
 ) -> tuple[list[list[Bound]], dict[str, Argument]]:
     """Arguments that go by their place get the names of the parameters they go to."""
@@ -292,7 +299,7 @@ def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], re
     params, values = [], {}
     for at, one in enumerate(bounds):
         argument = ready.arguments[one.name] if one.name else Argument(one.value)
-        value = checked(one.parameter, argument, target)
+        value = value_for(one.parameter, argument, target)
         if isinstance(value, np.ndarray):
             params.append(one.name)
         else:
@@ -308,7 +315,7 @@ def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], re
     for name, argument in ready.variables.items():
         if argument.array is None:
             raise BadInput(f"--arg {name}= is for a variable: give an array, such as f32[1]:{argument.text}")
-        ptx = with_variable(ptx, name, argument.array)
+        ptx = set_variable(ptx, name, argument.array)
     return Step(target, built.binary(target, kernel, ptx), tuple(bounds), values)
 
 

@@ -13,7 +13,7 @@ from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.model.findings import Location
 from tir_schedules.model.machine import Execution, Machine
-from tir_schedules.run import written_by
+from tir_schedules.run import writer_of
 from tir_schedules.verdicts import Outcome, WrongValue
 
 Written = dict[str, Any]
@@ -36,7 +36,7 @@ class Checked:
     prepared: Prepared | None = field(default=None, repr=False)
 
 
-def failed(label: str, error: CheckFailed, steps: tuple[Step, ...] = ()) -> Checked:
+def failed_check(label: str, error: CheckFailed, steps: tuple[Step, ...] = ()) -> Checked:
     """What could not be run."""
     return Checked(
         label, Outcome(label, str(error)), steps=steps, unsupported=isinstance(error, UnsupportedInstruction)
@@ -53,9 +53,9 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
     for trial in prepared.trials:
         counted = not executions and machine.name == "cpu"
         try:
-            done, arrays, written = launched(prepared.steps, trial, machine, counted)
+            done, arrays, written = launch_all(prepared.steps, trial, machine, counted)
         except CheckFailed as error:
-            return failed(label, error, prepared.steps)
+            return failed_check(label, error, prepared.steps)
         findings = findings or tuple(finding for one in done for finding in one.findings)
         notes = notes or tuple(note for one in done for note in one.notes)
         printed = printed or "".join(one.printed for one in done)
@@ -69,7 +69,7 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
     return Checked(label, outcome, outputs, executions, prepared.steps, prepared=prepared)
 
 
-def launched(
+def launch_all(
     steps: Sequence[Step], trial: Trial, machine: Machine, counted: bool
 ) -> tuple[list[Execution], dict[str, np.ndarray], Written]:
     """Executions of all launches, the arrays as they are left, and those that were written."""
@@ -131,7 +131,7 @@ def wrongs(
             pair = last_writer(steps, done, trial, name, index)
             blame: tuple[str, Location | None] = ("no launch may store to it", None)
             if pair:
-                blame = written_by(pair[1], name, index, pair[0].binary.kernel)
+                blame = writer_of(pair[1], name, index, pair[0].binary.kernel)
             found.append(WrongValue((pair[0] if pair else steps[-1]).target.shown, mismatch, *blame))
     return found
 

@@ -47,13 +47,13 @@ def demangler() -> Callable[[bytes], bytes | None]:
     return demangle
 
 
-def demangled(name: str) -> str:
+def demangle_name(name: str) -> str:
     """A symbol as C++ has it; one that is not C++'s stays."""
     text = demangler()(name.encode()) if name.startswith("_Z") else None
     return text.decode("utf-8", "replace") if text else name
 
 
-def parted(text: str) -> tuple[str, tuple[str, ...] | None]:
+def split_signature(text: str) -> tuple[str, tuple[str, ...] | None]:
     """ "void ns::f<2>(int, float*)" as its name, "ns::f<2>", and its parameters' types; None for those where
     the name has none, as of `extern "C"`."""
     if not text.endswith(")"):
@@ -137,14 +137,14 @@ class Target:
         """Whether it is what a user calls so: by its symbol, or by its name with or without namespaces, the
         arguments of its template, and its parameters."""
         asked, shown = plain(asked), plain(self.shown)
-        full = plain(parted_name(demangled(self.symbol)))
+        full = plain(without_return_type(demangle_name(self.symbol)))
         names = {plain(self.symbol), shown, shown.partition("<")[0], full}
         return asked in names or any(name.endswith(f"::{asked}") for name in names)
 
 
-def parted_name(text: str) -> str:
+def without_return_type(text: str) -> str:
     """A demangled function without the type that it returns."""
-    name, types = parted(text)
+    name, types = split_signature(text)
     return name if types is None else f"{name}({','.join(types)})"
 
 
@@ -153,9 +153,9 @@ def targets(ptx: str, source: str = "") -> list[Target]:
     found = {}
     for match in ENTRY.finditer(ptx):
         symbol, declared = match[1], match[2] or ""
-        text = demangled(symbol)
+        text = demangle_name(symbol)
         if not instance_of(text):
-            shown, types = parted(text)
+            shown, types = split_signature(text)
             found[symbol] = Target(symbol, shown, parameters(declared, base(shown), types, source))
     return list(found.values())
 
@@ -171,7 +171,7 @@ def parameters(declared: str, name: str, types: tuple[str, ...] | None, source: 
         source_name = in_source[at].name if in_source else ""
         text = types[at] if types and len(types) == len(in_ptx) else in_source[at].text if in_source else ""
         if not types and source_name:
-            text = without_name(text, source_name)
+            text = type_of_parameter(text, source_name)
         type_ = replace(c_type(text), ptx=kind)
         if not types and not type_.pointer and not type_.format and size == 8 and not extent:
             type_ = replace(type_, pointer=True if ".ptr" in marks else None)  # of an alias, or of none
@@ -179,7 +179,7 @@ def parameters(declared: str, name: str, types: tuple[str, ...] | None, source: 
     return tuple(found)
 
 
-def without_name(text: str, name: str) -> str:
+def type_of_parameter(text: str, name: str) -> str:
     """A parameter as its source declares it, as a type alone."""
     text = re.sub(rf"\b{re.escape(name)}\b(?=\s*(?:\[|=|\)|$))", "", text, count=1).partition("=")[0]
     return re.sub(r"\[[^\]]*\]", "*", text, count=1).strip()
@@ -193,7 +193,7 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
         return those[0]
     if those:
         which = f"{asked!r} may be" if asked else "name one by --kernel:"
-        raise BadInput(f"{file} has {len(those)} kernels; {which} {listed(those)}")
+        raise BadInput(f"{file} has {len(those)} kernels; {which} {list_signatures(those)}")
     templates = [name for name in functions(source) if not any(base(one.shown) == name for one in found)]
     there = [*(one.shown for one in found), *(f"the template {name}" for name in templates)]
     has = f"it has {', '.join(there[:LISTED])}" if there else "it has no __global__ function"
@@ -209,7 +209,7 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
     raise BadInput(f"{file} has no kernel {asked!r}{hint}: {has}{more}")
 
 
-def listed(found: Sequence[Target]) -> str:
+def list_signatures(found: Sequence[Target]) -> str:
     """Their signatures, for a line."""
     shown = [target.signature for target in found[:LISTED]]
     return "; ".join(shown) + (f"; and {len(found) - LISTED} more" if len(found) > LISTED else "")

@@ -14,7 +14,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import INOUT, OUT, Argument, Given, made
+from tir_schedules.check.arguments import INOUT, OUT, Argument, Given, make_argument
 from tir_schedules.check.expecting import Truth
 from tir_schedules.check.launches import Asked
 from tir_schedules.check.target import Parameter, Target
@@ -73,7 +73,7 @@ def usual_trials(
 
     BadInput, with the signature, for parameters that are not those of such a kernel.
     """
-    own = {one.name: made(one, sizes, "", Path("."), 0) for one in given if one.name}
+    own = {one.name: make_argument(one, sizes, "", Path("."), 0) for one in given if one.name}
     roles = (total_roles if usual.ladder == "reduce" else product_roles)(target, usual, set(own))
     numbers = {name: value for name, value in own.items() if value.array is None}
     for name in own.keys() - numbers.keys():
@@ -242,7 +242,7 @@ def totals(
     return numbers, trials
 
 
-def with_tolerance(trials: Trials, tolerance: float | None) -> Trials:
+def set_tolerance(trials: Trials, tolerance: float | None) -> Trials:
     """Trials with a tolerance of the user's, absolute and as a share of each value."""
     if tolerance is None:
         return trials

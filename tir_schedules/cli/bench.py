@@ -191,10 +191,10 @@ def pack(options: Options) -> int:
 def predict(options: Options) -> int:
     from tir_schedules.insight.metrics.predict import predictions, print_predictions
     from tir_schedules.insight.metrics.roofline import find_gpu
-    from tir_schedules.subjects.compiling import settled
+    from tir_schedules.subjects.compiling import settle_jobs
 
     arch = options.arch or CPU_ARCH
-    jobs = settled(jobs_of(options), arch)
+    jobs = settle_jobs(jobs_of(options), arch)
     predicted = predictions(jobs, find_gpu(options.predict), arch)
     if options.json:
         print(json.dumps(predicted, indent=1))
@@ -215,7 +215,7 @@ def show(options: Options, mode: str) -> int:
     if mode == "recorded":
         found = results.load_results(options.recorded)
     else:
-        found = measured(options, mode, baseline)
+        found = measure_asked(options, mode, baseline)
     if options.output:
         results.save_results(found, options.output)
     comparison = compare.compare(baseline, found) if baseline else None
@@ -234,19 +234,19 @@ def show(options: Options, mode: str) -> int:
     return 1 if found["refused"] or regressed else 0
 
 
-def measured(options: Options, mode: str, baseline: Json | None) -> Json:
+def measure_asked(options: Options, mode: str, baseline: Json | None) -> Json:
     """What is timed on this computer's GPU: the jobs of the options, or those of a pack."""
     from tir_schedules.bench import session
 
     policy = session.Policy(sustained=options.sustained, cold=options.cold)
     if mode == "unpack":
-        return session.measured_pack(Path(options.names[0]), command_of(options), policy, baseline)
+        return session.measure_pack(Path(options.names[0]), command_of(options), policy, baseline)
     machine = session.gpu_machine() if options.tuned is not None else None
     jobs = jobs_of(options, machine)  # bad names and options show before a GPU is looked for
     machine = machine or session.gpu_machine()
     session.check_baseline(machine, baseline)
     arch = arch_for(machine, options.arch)
-    found = session.measured(machine, jobs, arch, command_of(options), policy, twin_of(options))
+    found = session.measure_jobs(machine, jobs, arch, command_of(options), policy, twin_of(options))
     notes = notes_on(jobs, arch, options.names)
     return {**found, "notes": [*found.get("notes", ()), *notes]} if notes else found
 

@@ -134,7 +134,7 @@ def run(options: Options) -> int:
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
     requests = requests_of(options, arch)
-    done = with_page(requests, machine, options.page) if options.page else checked_all(requests, machine)
+    done = check_with_page(requests, machine, options.page) if options.page else check_all(requests, machine)
     if len(done) == 1 and done[0].unsupported:
         raise MissingTool(done[0].outcome.error)
     if options.json:
@@ -167,10 +167,12 @@ def requests_of(options: Options, arch: str) -> list[Request]:
     from tir_schedules.source import read_source
 
     source = read_source(options.file)
-    found = [(place, parsed(words, place)) for place, words in commented_checks(source.text, source.file)]
+    found = [
+        (place, parse_comment(words, place)) for place, words in commented_checks(source.text, source.file)
+    ]
     if options.kernel:
         found = [pair for pair in found if is_for(pair[1], options.kernel)]
-    every = [(place, merged(own, options)) for place, own in found] or [("", options)]
+    every = [(place, merge_options(own, options)) for place, own in found] or [("", options)]
     requests = []
     for place, each in every:
         try:
@@ -180,7 +182,7 @@ def requests_of(options: Options, arch: str) -> list[Request]:
     return requests
 
 
-def parsed(words: Sequence[str], place: str) -> Options:
+def parse_comment(words: Sequence[str], place: str) -> Options:
     """Options from a comment."""
     reader = Parser(add_help=False, allow_abbrev=False)
     add_subject(reader)
@@ -198,7 +200,7 @@ def is_for(own: Options, kernel: str) -> bool:
     return any(name and (plain(name) == plain(kernel) or base(name) == kernel) for name in called)
 
 
-def merged(own: Options, command: Options) -> Options:
+def merge_options(own: Options, command: Options) -> Options:
     """The options of a comment, over which those of the command win. Those that may be repeated are joined,
     but for launches."""
     both = dict(vars(command))
@@ -224,10 +226,10 @@ def merged(own: Options, command: Options) -> Options:
 
 
 def request_of(options: Options, source: Source, arch: str) -> Request:
-    from tir_schedules.check.arguments import given, sizes_of
+    from tir_schedules.check.arguments import parse_argument, sizes_of
     from tir_schedules.check.building import Options as Compiling
-    from tir_schedules.check.expecting import written
-    from tir_schedules.check.launches import asked, launch
+    from tir_schedules.check.expecting import parse_expectation
+    from tir_schedules.check.launches import launch_of_options, parse_launch
     from tir_schedules.check.preparing import Request
     from tir_schedules.check.usual import Usual
 
@@ -250,27 +252,27 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     sizes |= {name: value for name, value in triton.items() if isinstance(value, (int, float))}
     python = source.file.endswith(".py")
     if options.launch:
-        launches = [launch(text, sizes) for text in options.launch]
+        launches = [parse_launch(text, sizes) for text in options.launch]
     elif not (options.block or python):
         raise BadInput(
             "say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch"
         )
     else:
         launches = [
-            asked(
+            launch_of_options(
                 options.kernel or "", options.grid or "1", options.block or "1", options.shared or "0", sizes
             )
         ]  # fmt: skip
-    every = [written(text, Path(source.folder or ".")) for text in options.expect or ()]
+    every = [parse_expectation(text, Path(source.folder or ".")) for text in options.expect or ()]
     expect = {(one.output, one.where): one for one in every}.values()
     compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
     return Request(
-        source, tuple(launches), sizes, tuple(map(given, options.arg or ())), {}, tuple(expect), usual,
-        options.tolerance, compiling, options.seed, triton,
+        source, tuple(launches), sizes, tuple(map(parse_argument, options.arg or ())), {}, tuple(expect),
+        usual, options.tolerance, compiling, options.seed, triton,
     )  # fmt: skip
 
 
-def checked_all(requests: Sequence[Request], machine: Machine) -> list[Checked]:
+def check_all(requests: Sequence[Request], machine: Machine) -> list[Checked]:
     """Each request's result, in order; a file is compiled once for all that compile it alike."""
     from tir_schedules.check.together import check_together
 
@@ -284,12 +286,12 @@ def check_page(page: Path, file: Path) -> None:
     check_folder(page)
 
 
-def with_page(requests: Sequence[Request], machine: Machine, path: Path) -> list[Checked]:
+def check_with_page(requests: Sequence[Request], machine: Machine, path: Path) -> list[Checked]:
     """The same, with a page of them."""
     from tir_schedules.insight.files.page import page
-    from tir_schedules.insight.files.views import viewed
+    from tir_schedules.insight.files.views import view_all
 
-    views = list(viewed(requests, machine))
+    views = list(view_all(requests, machine))
     write_text(path, page(views, machine))
     return [view.checked for view in views]
 

@@ -33,12 +33,12 @@ FORMS = {"cuda": "cuda", "ptx": "text", "sass": "text", "tir": "python"}
 def emit(options: Options) -> int:
     from tir_schedules.emit import emit_text
     from tir_schedules.files import write_text
-    from tir_schedules.subjects.compiling import settled
+    from tir_schedules.subjects.compiling import settle_jobs
 
     rung = find_one(options.rung, "emit")
     check_options([rung], options)
     workload = workload_of(rung, problem_of(rung.family, options), EMIT_SHAPES)
-    ((rung, workload),) = settled([(rung, workload)], options.arch)
+    ((rung, workload),) = settle_jobs([(rung, workload)], options.arch)
     text = emit_text(rung, workload, options.arch, options.form, options.twin)
     if options.output:
         write_text(options.output, text)

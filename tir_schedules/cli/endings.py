@@ -38,7 +38,7 @@ def code_of(perform: Callable[[], int], debug: bool = False, name: str = NAME) -
     """The exit code of what is performed. An error is one line on standard error, after `name`; debug: with
     the traceback of one that nobody foresaw."""
     try:
-        return flushed(performed(perform, debug, name))
+        return flush_output(catch_errors(perform, debug, name))
     except OutputLost as error:
         say(name, str(error))
         return error.exit_code
@@ -47,20 +47,20 @@ def code_of(perform: Callable[[], int], debug: bool = False, name: str = NAME) -
         return 128 + signal.SIGPIPE
 
 
-def performed(perform: Callable[[], int], debug: bool, name: str) -> int:
+def catch_errors(perform: Callable[[], int], debug: bool, name: str) -> int:
     try:
         return perform()
     except Exception as error:
         if interrupts.stopping():  # what an interrupted library makes of it
             return interrupts.exit_code()
-        return told(error, debug, name)
+        return report_error(error, debug, name)
     except KeyboardInterrupt:
         if not interrupts.State.guarded:
             say(name, "interrupted")
         return interrupts.exit_code()
 
 
-def told(error: Exception, debug: bool, name: str) -> int:
+def report_error(error: Exception, debug: bool, name: str) -> int:
     """The exit code of an error, of which the user has been told."""
     if isinstance(error, (OutputLost, BrokenPipeError)):
         raise error
@@ -107,7 +107,7 @@ def say(name: str, message: str) -> None:
     print(f"{name}: {message}" if name else message, file=sys.stderr)
 
 
-def flushed(code: int) -> int:
+def flush_output(code: int) -> int:
     """The same code, once all is written."""
     if sys.stdout:
         sys.stdout.flush()
@@ -121,7 +121,7 @@ def command(perform: Callable[[], int], debug: bool = False, name: str = NAME) -
     try:
         guard_streams()
         interrupts.guard()
-        code = code_of(lambda: to_its_end(perform), debug, name)
+        code = code_of(lambda: run_to_end(perform), debug, name)
         interrupts.State.over = True
     except KeyboardInterrupt:
         code = interrupts.exit_code()
@@ -132,7 +132,7 @@ def command(perform: Callable[[], int], debug: bool = False, name: str = NAME) -
     return code
 
 
-def to_its_end(perform: Callable[[], int]) -> int:
+def run_to_end(perform: Callable[[], int]) -> int:
     """The exit code, also of argparse, which ends by itself after --help."""
     try:
         return perform()

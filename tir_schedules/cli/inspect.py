@@ -7,7 +7,7 @@ import json
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from tir_schedules.cli.check import commented_checks, is_for, parsed
+from tir_schedules.cli.check import commented_checks, is_for, parse_comment
 from tir_schedules.cli.files import (
     FILE_HELP,
     NAMED,
@@ -81,7 +81,7 @@ def inspect_verb(options: Options) -> int:
     from tir_schedules.insight.inspection import views
     from tir_schedules.insight.inspection.twins import inspect
     from tir_schedules.insight.metrics.roofline import gpu_for
-    from tir_schedules.subjects.compiling import settled
+    from tir_schedules.subjects.compiling import settle_jobs
 
     path = the_file(options.names, "inspect")
     if path:
@@ -98,7 +98,7 @@ def inspect_verb(options: Options) -> int:
     check_arch(options.arch)
     gpu_for(options.arch, options.gpu)  # BadInput before anything is compiled
     jobs = [(rung, workload_of(rung, problem_of(rung.family, options))) for rung in rungs]
-    jobs = settled(jobs, options.arch)
+    jobs = settle_jobs(jobs, options.arch)
     inspections = inspect(jobs, options.arch, options.gpu)
     reasons = [fastest.reason_for(rung, workload) for rung, workload in jobs]
     if options.json:
@@ -125,16 +125,16 @@ def inspect_verb(options: Options) -> int:
 
 def inspect_file(options: Options, path: Path) -> int:
     """The same of a file's kernels: 1 when one is wrong or was not run."""
-    from tir_schedules.insight.files.views import check_known, print_several, print_view, viewed
+    from tir_schedules.insight.files.views import check_known, print_several, print_view, view_all
 
     if options.gpu:
         raise BadInput("--gpu is for rungs, whose roofline is known")
     if options.beside:
-        return beside(options, path)
+        return inspect_beside(options, path)
     requests = file_requests(options, path, options.arch)
     if options.view and len(requests) > 1:
         raise BadInput(f"--{options.view} shows one check, but {path} has {len(requests)}: say --kernel NAME")
-    views = list(viewed(requests))
+    views = list(view_all(requests))
     check_known(views)
     if options.json:
         print(json.dumps([view.as_json(options.view) for view in views], indent=1))
@@ -163,26 +163,26 @@ def as_json(inspection: Inspection, view: str | None) -> Json:
     return found
 
 
-def beside(options: Options, path: Path) -> int:
+def inspect_beside(options: Options, path: Path) -> int:
     """Run a kernel of a file and what it is put next to, and show both; returns the exit code: 1 when a
     kernel is wrong or was not run."""
     from tir_schedules.console import print_line
     from tir_schedules.errors import CheckFailed
     from tir_schedules.insight.files.beside import differences, print_differences
-    from tir_schedules.insight.files.views import PRINTERS, costliest, said, viewed
+    from tir_schedules.insight.files.views import PRINTERS, costliest, remarks, view_all
 
     other = options.beside
     first = one_request(own_options(options, path), path, options.arch, "--beside")
     requests = [first]
     if is_file(other):
         requests.append(other_request(options, other))
-    views = list(viewed(requests))
+    views = list(view_all(requests))
     for view in views:
         if not view.launches:
             raise CheckFailed("; ".join(view.checked.outcome.faults))
     found = [costliest(view.launches) for view in views]
     if len(found) == 1:
-        found.append(costliest(of_rung(options, first)))
+        found.append(costliest(metrics_of_rung(options, first)))
     places = [PurePath(one.binary.kernel.file).name or one.binary.kernel.label for one in found]
     names = [one.binary.kernel.label for one in found]
     if names[0] == names[1]:
@@ -200,7 +200,7 @@ def beside(options: Options, path: Path) -> int:
             print_line()
             print_differences(places, differing)
         for view in views:
-            for line in said(view):
+            for line in remarks(view):
                 print_line(f"{view.checked.label}: {line}")
     return 0 if all(view.checked.outcome.ok for view in views) else 1
 
@@ -218,14 +218,14 @@ def other_request(options: Options, name: str) -> Request:
     assert match, "is_file says so"
     path, kernel = Path(match[1]), match[2]
     source = read_source(path)
-    comments = [parsed(words, place) for place, words in commented_checks(source.text, source.file)]
+    comments = [parse_comment(words, place) for place, words in commented_checks(source.text, source.file)]
     if kernel:
         comments = [own for own in comments if is_for(own, kernel)]
     given = {**vars(options), **(dict.fromkeys((*OWN, *SHAPED)) if comments else {})}
     return one_request(Options(**{**given, "kernel": kernel}), path, options.arch, "--beside")
 
 
-def of_rung(options: Options, request: Request) -> list[Metrics]:
+def metrics_of_rung(options: Options, request: Request) -> list[Metrics]:
     """A rung's twin, or its schedule where it has none, on the size that is said, or that the file has."""
     from tir_schedules.compiler.lower import lower
     from tir_schedules.compiler.nvcc import compile_kernel
@@ -234,7 +234,7 @@ def of_rung(options: Options, request: Request) -> list[Metrics]:
     from tir_schedules.insight.metrics.counting import metrics_of
     from tir_schedules.insight.metrics.rungs import check_size
     from tir_schedules.run import launches
-    from tir_schedules.subjects.compiling import settled
+    from tir_schedules.subjects.compiling import settle_jobs
 
     rung = find_one(options.beside, "--beside")
     size = SIZES[rung.family]
@@ -245,7 +245,7 @@ def of_rung(options: Options, request: Request) -> list[Metrics]:
     check_options([rung], Options(**given))
     check_arch(options.arch)
     workload = workload_of(rung, problem_of(rung.family, Options(**given)))
-    ((rung, workload),) = settled([(rung, workload)], options.arch)
+    ((rung, workload),) = settle_jobs([(rung, workload)], options.arch)
     check_size(rung, workload)
     made = launches(load_twin if rung.twinned else lower, rung, workload, options.arch)
     return metrics_of([compile_kernel(kernel) for kernel in made], workload)

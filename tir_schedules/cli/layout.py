@@ -111,16 +111,16 @@ def layout_of_rung(options: Options) -> int:
     from tir_schedules.compiler.nvcc import compile_kernel
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
-    from tir_schedules.insight.banks.requests import patterns_of, watched
+    from tir_schedules.insight.banks.requests import patterns_of, watch_block
     from tir_schedules.insight.banks.shared_tiles import find_shared_tiles
-    from tir_schedules.subjects.compiling import settled
+    from tir_schedules.subjects.compiling import settle_jobs
 
     check_arch(options.arch)
-    ((rung, workload),) = settled([(rung, workload)], options.arch)
+    ((rung, workload),) = settle_jobs([(rung, workload)], options.arch)
     binary = compile_kernel((load_twin if options.twin else lower)(rung, workload, options.arch))
     if options.ring:
         return ring_of(options, binary, workload, block)
-    execution, inputs = watched(binary, workload, block, options.warp)
+    execution, inputs = watch_block(binary, workload, block, options.warp)
     where = place(block, options.warp)
     tiles = find_shared_tiles(execution.events) if execution.events else []
     if not execution.requests and not tiles:
@@ -140,10 +140,10 @@ def layout_of_rung(options: Options) -> int:
 
 def ring_of(options: Options, binary: Binary, workload: Workload, block: Dim3) -> int:
     """Who waits for whom; exit code 0 also where somebody waits for ever."""
-    from tir_schedules.insight.ring.timeline import timeline, watched
+    from tir_schedules.insight.ring.timeline import timeline, watch_units
     from tir_schedules.insight.ring.views import as_json, document, print_timeline
 
-    events = watched(binary, workload, block).events
+    events = watch_units(binary, workload, block).events
     assert events is not None, "they were asked for"
     found = timeline(events)
     if not found.rows:
@@ -167,7 +167,7 @@ def layout_of_file(options: Options, path: Path) -> int:
     """Of the first launch in which the warp uses shared memory."""
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.errors import CheckFailed
-    from tir_schedules.insight.files.views import chosen, patterns_in, ready_for, watched
+    from tir_schedules.insight.files.views import chosen, patterns_in, ready_for, watch_launches
 
     if options.twin:
         raise BadInput(f"--twin is for rungs; {path} is a file")
@@ -176,7 +176,7 @@ def layout_of_file(options: Options, path: Path) -> int:
     if isinstance(ready, CheckFailed):
         raise ready
     block = options.at or (0, 0, 0)
-    found = next((pair for pair in watched(ready, block, options.warp) if pair[1].requests), None)
+    found = next((pair for pair in watch_launches(ready, block, options.warp) if pair[1].requests), None)
     if not found:
         raise BadInput(
             f"{ready.label}: {place(block, options.warp)} makes no request to shared memory; there is nothing"

@@ -144,7 +144,7 @@ def describe(rung: Rung) -> Json:
 
 def list_articles(families: Sequence[str], as_json: bool) -> int:
     """Each article's steps: the rung, what the listing says of it, the article's figure and ours."""
-    from tir_schedules.report.articles import Here, joined, listed
+    from tir_schedules.report.articles import Here, join_figures, list_facts
 
     here, articles = Here(), [article for article in ARTICLES.values() if article.family in families]
     if as_json:
@@ -163,10 +163,15 @@ def list_articles(families: Sequence[str], as_json: bool) -> int:
     for article in articles:
         sizes = f" at {', '.join(map(power, article.sizes))}" if article.sizes else ""
         rows = [
-            (step.name, step.rung, listed(dict(step.facts)) or "-", joined(step.figures, article.unit),
-             joined(here.figures(article, step), article.unit))
+            (
+                step.name,
+                step.rung,
+                list_facts(dict(step.facts)) or "-",
+                join_figures(step.figures, article.unit),
+                join_figures(here.figures(article, step), article.unit),
+            )
             for step in article.steps
-        ]  # fmt: skip
+        ]
         print_line(f"{article.name}, {article.title} ({article.about}){sizes}")
         left_out += print_table(columns, rows, prose=prose, spare=("its listing",), keys=0)
         for note in article.notes:
@@ -187,7 +192,7 @@ def list_instructions(as_json: bool) -> int:
     from tir_schedules.console import print_left_out, print_line, print_table
 
     columns, rows = ["opcodes", "family", "since", "precision"], [list(entry) for entry in entries()]
-    if held := held_on_gpu():
+    if held := gpu_agreement():
         columns.append("on an H200")
         for row in rows:
             row.insert(4, held.get(row[0], ""))
@@ -198,7 +203,7 @@ def list_instructions(as_json: bool) -> int:
     return 0
 
 
-def held_on_gpu() -> dict[str, str]:
+def gpu_agreement() -> dict[str, str]:
     """Opcodes of a line -> how many of them were held against an H200, and how many differ; empty where no
     result is recorded, as in an installed package."""
     from tir_schedules.report.recorded import DEFAULT_FOLDER

@@ -93,14 +93,14 @@ def profile(options: Options) -> int:
     mode = mode_of(options)
     check_together(options, mode)
     if mode == "file":
-        return show(options, counted_file(options))
+        return show(options, count_file(options))
     for name in options.names:
         check_no_file(options, name)
     if mode == "pack":
         return pack(options)
     if mode == "recorded":
-        return show(options, selected(options))
-    return show(options, *counted_here(options, mode))
+        return show(options, select_result(options))
+    return show(options, *count_here(options, mode))
 
 
 def mode_of(options: Options) -> str:
@@ -163,7 +163,7 @@ def jobs_of(options: Options) -> list[Job]:
     ]
 
 
-def counted_here(options: Options, mode: str) -> tuple[Json, list[str]]:
+def count_here(options: Options, mode: str) -> tuple[Json, list[str]]:
     """The document of counting on this computer's GPU, written where that is asked for; and what was refused
     or is wrong, a line each."""
     from tir_schedules.insight.profile import session
@@ -177,17 +177,17 @@ def counted_here(options: Options, mode: str) -> tuple[Json, list[str]]:
     machine = session.gpu_machine()
     session.check_profiler()
     if mode == "unpack":
-        result, faults = session.profiled_pack(machine, path, command)
+        result, faults = session.profile_pack(machine, path, command)
     else:
-        result, faults = session.profiled(machine, jobs, arch_for(machine, options.arch), command)
+        result, faults = session.profile_jobs(machine, jobs, arch_for(machine, options.arch), command)
     if options.output:
         write_text(options.output, as_text(result))
     return result, faults
 
 
-def counted_file(options: Options) -> Json:
+def count_file(options: Options) -> Json:
     """The same of a file."""
-    from tir_schedules.insight.files.views import profiled_file
+    from tir_schedules.insight.files.views import profile_file
     from tir_schedules.insight.profile import session
     from tir_schedules.insight.profile.results import as_text
 
@@ -198,20 +198,22 @@ def counted_file(options: Options) -> Json:
     arch = arch_for(machine, options.arch)
     request = one_request(options, path, arch, "profile")
     words = words_of(Options(**{**vars(options), "arch": arch}), path)
-    result = profiled_file(machine, request, words, shlex.join(["profile", *words]))
+    result = profile_file(machine, request, words, shlex.join(["profile", *words]))
     if options.output:
         write_text(options.output, as_text(result))
     return result
 
 
-def selected(options: Options) -> Json:
+def select_result(options: Options) -> Json:
     """A recorded result, of the rungs that are named. BadInput when it has none of them."""
     from tir_schedules.insight.profile.results import read_result
 
     result = read_result(options.recorded)
     if not options.names:
         return result
-    kernels = [entry for entry in result["kernels"] if entry["label"].split(" (")[0] in wanted(options.names)]
+    kernels = [
+        entry for entry in result["kernels"] if entry["label"].split(" (")[0] in wanted_ids(options.names)
+    ]
     if not any("measured" in entry for entry in kernels):
         raise BadInput(
             f"{options.recorded} has no counters of {' or '.join(options.names)}; without a name all it has"
@@ -220,7 +222,7 @@ def selected(options: Options) -> Json:
     return {**result, "kernels": kernels}
 
 
-def wanted(names: list[str]) -> set[str]:
+def wanted_ids(names: list[str]) -> set[str]:
     """Ids of all that is named; a ladder stands for every configuration of its rungs."""
     return {
         rung.id
@@ -234,19 +236,19 @@ def show(options: Options, result: Json, faults: Sequence[str] = ()) -> int:
     """Print a result and what is wrong besides; returns the exit code."""
     from tir_schedules.console import print_error
     from tir_schedules.insight.profile.results import (
+        add_comparisons,
         all_explained,
-        of_one_rung,
+        is_of_one_rung,
         print_result,
-        with_comparisons,
     )
 
     if options.json:
-        print(json.dumps(with_comparisons(result), indent=1))
+        print(json.dumps(add_comparisons(result), indent=1))
     else:
         named = options.names and all(
             is_file(name) or ("/" in name and not name.endswith(".zip")) for name in options.names
         )
-        print_result(result, whole=bool(options.all or named) or of_one_rung(result))
+        print_result(result, whole=bool(options.all or named) or is_of_one_rung(result))
     for fault in faults:
         print_error(fault)
     return 0 if all_explained(result) and not faults else 1

@@ -42,15 +42,15 @@ def add_verb(verbs: Verbs) -> None:
 
 def trace_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when the finished schedule is not right."""
-    from tir_schedules.subjects.compiling import settled
+    from tir_schedules.subjects.compiling import settle_jobs
 
     rung = find_one(options.rung, "trace")
     check_options([rung], options)
     workload = workload_of(rung, problem_of(rung.family, options), TRACE_SHAPES)
-    ((rung, workload),) = settled([(rung, workload)], options.arch)
+    ((rung, workload),) = settle_jobs([(rung, workload)], options.arch)
     if options.output:
         check_folder(options.output)
-    found = traced(rung, workload, options.arch)
+    found = trace_with_progress(rung, workload, options.arch)
     if options.output:
         write_page(found, options.output, quiet=options.json)
     if options.json:
@@ -64,7 +64,7 @@ def trace_verb(options: Options) -> int:
     return 0 if found.right else 1
 
 
-def traced(rung: Rung, workload: Workload, arch: str) -> Trace:
+def trace_with_progress(rung: Rung, workload: Workload, arch: str) -> Trace:
     """The trace, with progress on a terminal. BadInput for a workload too large for the CPU machine."""
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.console import progress

@@ -168,7 +168,7 @@ def show(options: Options, spaces: list[Space]) -> int:
         database = Database(path)
         torn += filter(None, [database.torn])
         searches = searches_of(database.records(), path in shipped)
-        found += [search for search in searches if search.rung in wanted and asked(search, options)]
+        found += [search for search in searches if search.rung in wanted and is_asked_for(search, options)]
     if not found:
         files = " and ".join(map(str, paths)) or f"{own_records()}, which is not there,"
         raise BadInput(
@@ -184,7 +184,7 @@ def show(options: Options, spaces: list[Space]) -> int:
     return report(options, found, {}, paths)
 
 
-def asked(search: Search, options: Options) -> bool:
+def is_asked_for(search: Search, options: Options) -> bool:
     """Whether a search is of the shape, kind and architecture that the options name, if they name any."""
     first = search.records[0]
     given = {name for names in OPTIONS.values() for name in names if getattr(options, name) is not None}
@@ -198,7 +198,7 @@ def search(options: Options, spaces: list[Space]) -> int:
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.console import print_error
     from tir_schedules.tuning.records.database import Database
-    from tir_schedules.tuning.records.searches import of_task
+    from tir_schedules.tuning.records.searches import search_of
     from tir_schedules.tuning.search.metaschedule import import_metaschedule
 
     import_metaschedule()
@@ -220,7 +220,7 @@ def search(options: Options, spaces: list[Space]) -> int:
     if database.torn:
         print_error(database.torn)
     earlier = [
-        of_task(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs
+        search_of(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs
     ]
     check_earlier(options, jobs, earlier)
     runs, interrupted = {}, False
@@ -229,7 +229,9 @@ def search(options: Options, spaces: list[Space]) -> int:
             runs[space.rung.id] = search_one(space, workload, own, options, database, machine, before)
     except KeyboardInterrupt:
         interrupted = True
-    after = [of_task(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs]
+    after = [
+        search_of(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs
+    ]
     if interrupted:
         count = sum(map(len, after)) - sum(map(len, earlier))
         interrupts.told()

@@ -19,7 +19,7 @@ from typing import Any, Callable
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.code import KEEP, PACKAGE, hash_of
 from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.files import with_tuples
+from tir_schedules.files import lists_to_tuples
 from tir_schedules.model.launch import Launch, TensorMap
 from tir_schedules.model.rung import Rung
 
@@ -44,7 +44,7 @@ class Emitted:
     launch: Launch
 
 
-def kept(rung: Rung, workload: Any, arch: str, make: Callable[[], Emitted]) -> Emitted:
+def load_or_make(rung: Rung, workload: Any, arch: str, make: Callable[[], Emitted]) -> Emitted:
     """What `make()` returns, from the cache where it is there.
 
     rung: in the configuration that it takes for the workload. A rung or workload from outside this package is
@@ -52,13 +52,15 @@ def kept(rung: Rung, workload: Any, arch: str, make: Callable[[], Emitted]) -> E
     command of ours, unless it sets TIR_SCHEDULES_KEEP: it may replace anything.
     """
     ours = is_ours(rung) and is_class_of_ours(workload)
-    if not (os.environ.get(KEEP) and ours and as_written()):
+    if not (os.environ.get(KEEP) and ours and package_is_unpatched()):
         return make()
 
     def build(folder: Path) -> None:
         (folder / FILE).write_text(json.dumps(asdict(make())), encoding="utf-8")
 
-    key = "\0".join([repr(asked(rung)), repr(workload), repr(type(workload)), arch, CODE, libraries()])
+    key = "\0".join(
+        [repr(decisive_facts(rung)), repr(workload), repr(type(workload)), arch, CODE, libraries()]
+    )
     try:
         return default_cache().load("emitted", key, build, read)
     except (BadInput, MissingTool):  # a cache that is full, or cannot be written to
@@ -70,14 +72,14 @@ def read(folder: Path) -> Emitted:
     path = folder / FILE
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        launch = with_tuples(found["launch"])
+        launch = lists_to_tuples(found["launch"])
         maps = tuple(TensorMap(**each) for each in launch["maps"])
         return Emitted(found["source"], tuple(found["params"]), Launch(**{**launch, "maps": maps}))
     except (ValueError, KeyError, TypeError):
         raise FileNotFoundError(path) from None
 
 
-def asked(rung: Rung) -> tuple:
+def decisive_facts(rung: Rung) -> tuple:
     """All of a rung that lowering depends on, besides the code."""
     functions = [f"{function.__module__}.{function.__qualname__}" for function in functions_of(rung)]
     settings = type(rung.config), rung.config, sorted(rung.pass_config.items()), rung.passes, rung.warp_size
@@ -91,11 +93,11 @@ def functions_of(rung: Rung) -> list[Any]:
 def is_ours(rung: Rung) -> bool:
     """Whether the rung's functions and the class of its configuration are found in this package under their
     names."""
-    functions = all(isinstance(each, FunctionType) and in_place(each) for each in functions_of(rung))
+    functions = all(isinstance(each, FunctionType) and is_unpatched(each) for each in functions_of(rung))
     return functions and is_class_of_ours(rung.config)
 
 
-def in_place(function: Any) -> bool:
+def is_unpatched(function: Any) -> bool:
     """Whether a function is what its module has under its name, and its code is in that module's file.
     Functions in functions are in no place."""
     module = sys.modules.get(function.__module__)
@@ -115,7 +117,7 @@ def is_class_of_ours(value: Any) -> bool:
     return ours and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
 
-def as_written() -> bool:
+def package_is_unpatched() -> bool:
     """Whether no function of others stands in one of our modules that decide what a kernel becomes."""
     rows = tuple(f"{PACKAGE}.{Path(name).stem}" for name in SOURCES)
     modules = [module for name, module in sys.modules.copy().items() if name.startswith(rows)]

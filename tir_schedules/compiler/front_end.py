@@ -82,7 +82,9 @@ class Headers(NamedTuple):
     macros: str
 
 
-def compiled(kernel: Kernel, toolchain: Toolchain, flags: Sequence[str], folder: Path, output: str) -> bool:
+def compile_ptx(
+    kernel: Kernel, toolchain: Toolchain, flags: Sequence[str], folder: Path, output: str
+) -> bool:
     """Leave the kernel's PTX in the folder as nvcc would, and say so; False where nvcc is to do it."""
     if not kernel.own or os.environ.get("NVCC_CCBIN") or reads_files(kernel.source):
         return False
@@ -138,12 +140,14 @@ def headers_of(commands: Commands, opening: str, compilers: str) -> Headers | No
 
     def build(folder: Path) -> None:
         (folder / "k.cu").write_text(opening + "\n", encoding="utf-8")
-        text = preprocessed(commands.preprocess, folder)
-        (folder / HEADERS).write_text(json.dumps([stored(each) for each in split(text)]), encoding="utf-8")
-        after = preprocessed((*commands.preprocess, "-dM"), folder).splitlines()
+        text = run_preprocessor(commands.preprocess, folder)
+        (folder / HEADERS).write_text(
+            json.dumps([declaration_json(each) for each in split(text)]), encoding="utf-8"
+        )
+        after = run_preprocessor((*commands.preprocess, "-dM"), folder).splitlines()
         (folder / "k.cu").write_text("")
-        before = preprocessed((*without_headers(commands), "-dM"), folder).splitlines()
-        (folder / MACROS).write_text(changed(before, after), encoding="utf-8")
+        before = run_preprocessor((*without_headers(commands), "-dM"), folder).splitlines()
+        (folder / MACROS).write_text(changed_macros(before, after), encoding="utf-8")
         for name in ("k.cu", "k.ii"):
             (folder / name).unlink()
 
@@ -157,7 +161,7 @@ class Refused(Exception):
     """A step of the compiler failed."""
 
 
-def stored(each: Declaration) -> list:
+def declaration_json(each: Declaration) -> list:
     """A declaration as JSON has it."""
     return [each.scopes, each.line, each.file, each.text, each.declares, each.mentions, each.always]
 
@@ -168,9 +172,9 @@ def read_headers(folder: Path) -> Headers:
     return Headers(Declarations(found), (folder / MACROS).read_text(encoding="utf-8"))
 
 
-def preprocessed(command: Sequence[str], folder: Path) -> str:
+def run_preprocessor(command: Sequence[str], folder: Path) -> str:
     """What a command makes of k.cu in the folder."""
-    run(with_values(command, {"-o": "k.ii"}), folder)
+    run(set_options(command, {"-o": "k.ii"}), folder)
     return (folder / "k.ii").read_text(encoding="utf-8", errors="surrogateescape")
 
 
@@ -181,7 +185,7 @@ def without_headers(commands: Commands) -> list[str]:
     return command[:at] + command[at + 2 :]
 
 
-def changed(before: Sequence[str], after: Sequence[str]) -> str:
+def changed_macros(before: Sequence[str], after: Sequence[str]) -> str:
     """The lines that make the macros after of the macros before."""
     kept, names = set(before), {line.split()[1].partition("(")[0] for line in after}
     gone = [line.split()[1].partition("(")[0] for line in before]
@@ -201,7 +205,7 @@ def compile_rest(
     (work / MACROS).write_text(headers.macros, encoding="utf-8")
     alone = [name if word == "k.cu" else word for word in (*without_headers(commands), "-imacros", MACROS)]
     try:
-        run(with_values(alone, {"-o": "rest.ii"}), work)
+        run(set_options(alone, {"-o": "rest.ii"}), work)
         text = (work / "rest.ii").read_text(encoding="utf-8", errors="surrogateescape")
         whole = headers.declarations.needed(text) + text
         (work / PREPROCESSED).write_text(whole, encoding="utf-8", errors="surrogateescape")
@@ -211,7 +215,7 @@ def compile_rest(
             "--orig_src_path_name": str(work / name),
             "--module_id_file_name": "k.module_id",
         }
-        run(with_values(commands.compile, files), work)
+        run(set_options(commands.compile, files), work)
         if UNDETERMINED in (work / output).read_text(encoding="utf-8"):
             return False
         (work / output).replace(folder / output)
@@ -222,7 +226,7 @@ def compile_rest(
     return True
 
 
-def with_values(command: Sequence[str], values: dict[str, str]) -> list[str]:
+def set_options(command: Sequence[str], values: dict[str, str]) -> list[str]:
     """A command with other values for some of its options, and its input where it is written here."""
     words = [PREPROCESSED if word.endswith(PREPROCESSED) else word for word in command]
     for option, value in values.items():
@@ -230,7 +234,7 @@ def with_values(command: Sequence[str], values: dict[str, str]) -> list[str]:
     return words
 
 
-def assembled(
+def assemble(
     arch: str, toolchain: Toolchain, flags: Sequence[str], folder: Path, ptx: str, cubin: str
 ) -> str | None:
     """Have ptxas make a cubin of PTX in the folder, as nvcc does; its report. None where nvcc is to do it."""
@@ -351,10 +355,10 @@ class Declarations:
         while names:
             for number in self.by_name.get(names.pop(), ()):
                 keep(number)
-        return "".join(written(self.all[number] for number in sorted(kept)))
+        return "".join(declarations_text(self.all[number] for number in sorted(kept)))
 
 
-def written(declarations: Iterable[Declaration]) -> Iterator[str]:
+def declarations_text(declarations: Iterable[Declaration]) -> Iterator[str]:
     """Declarations as text, each at its place, in its scopes."""
     opened: tuple[str, ...] = ()
     for declaration in declarations:
@@ -424,10 +428,10 @@ def names_of(text: str) -> tuple[str, str, bool]:
     plain = bare(text + "\n")
     if plain.startswith("#"):
         return "", "", True
-    return " ".join(declared(plain)), " ".join(names_in(text)), False
+    return " ".join(declared_names(plain)), " ".join(names_in(text)), False
 
 
-def declared(text: str) -> set[str]:
+def declared_names(text: str) -> set[str]:
     """The names by which a declaration is asked for; too many rather than too few."""
     head, brace, body = text.partition("{")
     if text.startswith(("static_assert", ";")):

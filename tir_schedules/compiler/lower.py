@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from tir_schedules.compiler.dependent_launch import DEPENDENT_LAUNCH, add_dependent_launch, fits_beside
-from tir_schedules.compiler.emitted import Emitted, is_ours, kept
+from tir_schedules.compiler.emitted import Emitted, is_ours, load_or_make
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import (
     BadInput,
@@ -67,7 +67,7 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
             )
         return emitted
 
-    emitted = kept(rung, workload, arch, made)
+    emitted = load_or_make(rung, workload, arch, made)
     return Kernel(
         f"{rung.id} (tir)", emitted.source, rung.entry, rung.given(workload, emitted.params), arch=arch,
         own=is_ours(rung), **vars(declared or emitted.launch),

@@ -23,7 +23,7 @@ from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.dependent_launch import begins_early
 from tir_schedules.compiler.inputs import environment, host_compiler, identity, reads_files
 from tir_schedules.compiler.places import Links, is_plain, plain_links
-from tir_schedules.compiler.source_text import as_shown, file_name, is_ptx, place_in_ptx, shown_name
+from tir_schedules.compiler.source_text import file_name, is_ptx, place_in_ptx, rename_file, shown_name
 from tir_schedules.compiler.toolchain import (
     INSTALL,
     REPLACE,
@@ -122,10 +122,10 @@ def compile_kernel(kernel: Kernel) -> Binary:
     architecture; MissingTool when there is no nvcc or no host compiler.
     """
     check_block(kernel)
-    return binary_of(kernel, compiled(kernel))
+    return binary_of(kernel, compile_source(kernel))
 
 
-def compiled(kernel: Kernel) -> Compiled:
+def compile_source(kernel: Kernel) -> Compiled:
     """All that its source compiles to, from the cache where it is there; what is launched does not matter."""
     toolchain, cache = find_toolchain(), default_cache()
     key = "\0".join(
@@ -169,11 +169,11 @@ def build(kernel: Kernel, toolchain: Toolchain, folder: Path, seen: str | None =
     source with files of the user's."""
     check_arch(kernel.arch)
     source = write_source(kernel, folder)
-    if not front_end.compiled(kernel, toolchain, FLAGS, folder, PTX):
+    if not front_end.compile_ptx(kernel, toolchain, FLAGS, folder, PTX):
         nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
     ptx = (folder / PTX).read_text(encoding="utf-8", errors="replace")
     (folder / PTX).write_text(without_place(ptx), encoding="utf-8")
-    report = front_end.assembled(kernel.arch, toolchain, FLAGS, folder, PTX, CUBIN)
+    report = front_end.assemble(kernel.arch, toolchain, FLAGS, folder, PTX, CUBIN)
     if report is None:
         report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
     (folder / REPORT).write_text(report, encoding="utf-8")
@@ -196,11 +196,11 @@ def write_source(kernel: Kernel, folder: Path) -> str:
 
 def preprocess(kernel: Kernel, toolchain: Toolchain, folder: Path) -> str:
     """A hash of the source with all it includes, as nvcc's compiler proper sees it."""
-    text = expanded(kernel, toolchain, folder)
+    text = expand_includes(kernel, toolchain, folder)
     return hashlib.sha256(text.replace(os.fsencode(folder), b"")).hexdigest()
 
 
-def expanded(kernel: Kernel, toolchain: Toolchain, folder: Path) -> bytes:
+def expand_includes(kernel: Kernel, toolchain: Toolchain, folder: Path) -> bytes:
     """The source as the preprocessor leaves it, with all it includes, made in the folder."""
     check_arch(kernel.arch)
     nvcc(kernel, toolchain, folder, *FLAGS, "-E", write_source(kernel, folder), "-o", PREPROCESSED)
@@ -209,10 +209,10 @@ def expanded(kernel: Kernel, toolchain: Toolchain, folder: Path) -> bytes:
     return text
 
 
-def preprocessed(kernel: Kernel) -> str:
+def source_after_preprocessing(kernel: Kernel) -> str:
     """The same as text."""
     with default_cache().workplace() as folder:
-        return expanded(kernel, find_toolchain(), folder).decode("utf-8", "replace")
+        return expand_includes(kernel, find_toolchain(), folder).decode("utf-8", "replace")
 
 
 def check_launch(kernel: Kernel, resources: Resources) -> None:
@@ -348,12 +348,14 @@ def failure(kernel: Kernel, toolchain: Toolchain, output: str, folder: Path) -> 
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if ERROR_LINE.search(line)] or lines or ["nvcc says nothing"]
     more = [f"... and {len(errors) - LINES_SHOWN} more lines"] if len(errors) > LINES_SHOWN else []
-    shown = [as_shown(in_source(line, kernel, folder), kernel) for line in errors[:LINES_SHOWN]] + more
+    shown = [
+        rename_file(locate_in_source(line, kernel, folder), kernel) for line in errors[:LINES_SHOWN]
+    ] + more
     what = f"nvcc {toolchain.version} does not compile it for {kernel.arch}"
     return CheckFailed("\n  ".join([f"{kernel.label}: {what}:", *shown]))
 
 
-def in_source(line: str, kernel: Kernel, folder: Path) -> str:
+def locate_in_source(line: str, kernel: Kernel, folder: Path) -> str:
     """A complaint of ptxas about a PTX line, with the CUDA line that the PTX line comes from."""
     if is_ptx(kernel.source):
         return line.replace(f"ptxas {PTX},", f"ptxas {shown_name(kernel)},")

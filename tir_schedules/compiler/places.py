@@ -83,7 +83,10 @@ def scratch_folders() -> list[Path]:
     """This user's own folders in `places`: of builds at work and of killed ones. A link is nobody's
     folder."""
     paths = {
-        Path(place, name) for place in places() for name in listed(place) if name.startswith(own_prefix())
+        Path(place, name)
+        for place in places()
+        for name in list_folder(place)
+        if name.startswith(own_prefix())
     }
     return sorted(path for path in paths if is_own_folder(path))
 
@@ -96,7 +99,7 @@ def is_own_folder(path: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
 
 
-def listed(folder: str) -> list[str]:
+def list_folder(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:

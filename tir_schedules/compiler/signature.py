@@ -65,7 +65,7 @@ class Signature:
     parameters: tuple[Parameter, ...]
 
 
-def blanked(source: str) -> str:
+def blank_literals(source: str) -> str:
     """The source with spaces for comments and for what literals hold; every other character stays at its
     place."""
     return COMMENT_OR_LITERAL.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
@@ -73,7 +73,7 @@ def blanked(source: str) -> str:
 
 def definitions(source: str, entry: str) -> list[Signature]:
     """Every definition of a function of that name; a declaration, which ends in a semicolon, is none."""
-    text, found = blanked(source), []
+    text, found = blank_literals(source), []
     for match in re.finditer(rf"(?<![\w.>:]){re.escape(entry)}\s*\(", text):
         end = closing(text, match.end() - 1)
         if end is None or not re.match(
@@ -244,7 +244,7 @@ def functions(source: str) -> list[str]:
     """Names of the `__global__` functions in a source, as far as its text shows them."""
     attribute = r"(?:__launch_bounds__|__maxnreg__)\s*\((?:[^()]|\([^()]*\))*\)"
     pattern = rf"__global__\b(?:\s|[\w:*&<>,]|{attribute})*?\b(?!__launch|__maxnreg)(\w+)\s*\("
-    return list(dict.fromkeys(match[1] for match in re.finditer(pattern, blanked(source))))
+    return list(dict.fromkeys(match[1] for match in re.finditer(pattern, blank_literals(source))))
 
 
 def find_signature(
@@ -259,7 +259,7 @@ def find_signature(
     if len(found) > 1 and maps:
         wanted = {each.name for each in maps}
         found = [each for each in found if wanted == {p.name for p in each.parameters if is_map(p)}] or found
-    if len(found) == 1 and not in_doubt(source, found[0]):
+    if len(found) == 1 and not is_in_doubt(source, found[0]):
         return found[0]
     if expand and re.search(r"^\s*#", source, re.M):
         expanded = definitions(expand(), entry)
@@ -274,7 +274,7 @@ def find_signature(
     raise CheckFailed(f'no kernel found; expected extern "C" __global__ void {entry}(...){there}')
 
 
-def in_doubt(source: str, signature: Signature) -> bool:
+def is_in_doubt(source: str, signature: Signature) -> bool:
     """Whether the preprocessor may change a signature."""
-    macros = {"", *re.findall(r"^\s*#\s*define\s+(\w+)", blanked(source), re.M)}
+    macros = {"", *re.findall(r"^\s*#\s*define\s+(\w+)", blank_literals(source), re.M)}
     return "#" in signature.raw or any(parameter.name in macros for parameter in signature.parameters)

@@ -36,7 +36,7 @@ def shown_name(kernel: Kernel) -> str:
     return kernel.file or file_name(kernel)
 
 
-def as_shown(line: str, kernel: Kernel) -> str:
+def rename_file(line: str, kernel: Kernel) -> str:
     """A line of the compiler's with the kernel's file named as messages name it."""
     return re.sub(
         rf"(?<![\w./]){re.escape(file_name(kernel))}(?=[(:\"])", lambda match: shown_name(kernel), line
@@ -54,7 +54,7 @@ def place_in_ptx(ptx: str, ptx_line: int, kernel: Kernel) -> tuple[str, int] | N
     return None
 
 
-def numbered(source: str, own: str) -> list[tuple[str, int]]:
+def number_lines(source: str, own: str) -> list[tuple[str, int]]:
     """(file, line) of each line of the text as the compiler counts; `own` is the file until `#line` names
     another."""
     places, file, number = [], own, 1
@@ -71,10 +71,10 @@ def numbered(source: str, own: str) -> list[tuple[str, int]]:
 @lru_cache(maxsize=8)
 def lines_at(source: str, own: str) -> dict[tuple[str, int], str]:
     """The text of each line by its place, the first of several that `#line` gives the same; own: as
-    `numbered` has it."""
+    `number_lines` has it."""
     found: dict[tuple[str, int], str] = {}
     names = {own: own}
-    for (file, number), text in zip(numbered(source, own), source.split("\n")):
+    for (file, number), text in zip(number_lines(source, own), source.split("\n")):
         if file not in names:
             names[file] = PurePath(file).name
         found.setdefault((names[file], number), text.strip())

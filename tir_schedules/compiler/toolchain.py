@@ -68,7 +68,7 @@ class Toolchain:
         yield self.nvcc.parent / name
         yield self.nvcc.resolve().parent / name
         yield toolkit_folder(self.nvcc) / name
-        yield from packaged(name)
+        yield from packaged_path(name)
         yield from on_path(name)
 
 
@@ -82,7 +82,7 @@ def find_toolchain() -> Toolchain:
     version = version_of(path)
     toolchain = Toolchain(path, origin, version)
     if toolchain.release < OLDEST:
-        others = [str(other) for other in packaged("nvcc")] or [INSTALL]
+        others = [str(other) for other in packaged_path("nvcc")] or [INSTALL]
         raise MissingTool(
             f"nvcc {version} at {path} (from {origin}) is too old, 12.0 or newer is needed:"
             f" set TIR_SCHEDULES_NVCC to another, such as {others[0]}"
@@ -110,7 +110,7 @@ def find_nvcc() -> tuple[Path, str]:
             return path, variable
     for path in on_path("nvcc"):
         return path, "PATH"
-    for path in packaged("nvcc"):
+    for path in packaged_path("nvcc"):
         return path, "PyPI packages"
     raise MissingTool(f"nvcc not found: {INSTALL}, or set CUDA_HOME to a CUDA toolkit")
 
@@ -191,7 +191,7 @@ def last_line(text: str) -> str:
     return (text.strip() or "nothing").splitlines()[-1]
 
 
-def packaged(name: str) -> list[Path]:
+def packaged_path(name: str) -> list[Path]:
     """Where the PyPI packages put the program: site-packages/nvidia/cu13/bin, newest release first."""
     spec = importlib.util.find_spec("nvidia")
     roots = list(spec.submodule_search_locations or ()) if spec else []

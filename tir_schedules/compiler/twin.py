@@ -13,7 +13,7 @@ from typing import Any, Mapping
 
 from tir_schedules.compiler.emitted import is_ours
 from tir_schedules.compiler.lower import fitted, launch_for
-from tir_schedules.compiler.nvcc import preprocessed
+from tir_schedules.compiler.nvcc import source_after_preprocessing
 from tir_schedules.compiler.signature import argument_names, check_ptx, find_signature
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
@@ -70,13 +70,16 @@ def kernel_from_source(
     )
     try:
         signature = find_signature(
-            source, rung.entry, partial(preprocessed, kernel) if origin == "source" else None, kernel.maps
+            source,
+            rung.entry,
+            partial(source_after_preprocessing, kernel) if origin == "source" else None,
+            kernel.maps,
         )
         takes = parameters_of(workload, kernel.results)
         params = argument_names(signature, rung.entry, takes, workload.outputs, kernel.maps)
         return replace(kernel, params=rung.given(workload, params))
     except CheckFailed as error:
-        raise named(kernel, error) from None
+        raise name_kernel(kernel, error) from None
 
 
 def check_parameters(binary: Binary, workload: Any) -> None:
@@ -86,10 +89,10 @@ def check_parameters(binary: Binary, workload: Any) -> None:
         takes = parameters_of(workload, kernel.results)
         check_ptx(binary.ptx, kernel.entry, kernel.params, takes, kernel.maps)
     except CheckFailed as error:
-        raise named(kernel, error) from None
+        raise name_kernel(kernel, error) from None
 
 
-def named(kernel: Kernel, error: CheckFailed) -> CheckFailed:
+def name_kernel(kernel: Kernel, error: CheckFailed) -> CheckFailed:
     """The error with the kernel's label before it."""
     return error if str(error).startswith(f"{kernel.label}: ") else CheckFailed(f"{kernel.label}: {error}")
 
@@ -101,11 +104,11 @@ def read_twin(rung: Rung, workload: Any, sizes: Mapping[str, int] = MappingProxy
     if not path.is_file():
         place = path if rung.file else f"cuda_reference/{rung.family}/{rung.name}.cu"
         raise CheckFailed(f"{rung.id} has no twin: expected {place}")
-    text = with_macros(path.read_text(encoding="utf-8"), rung, {**workload.macros, **sizes})
-    return with_headers(text, path.parent)
+    text = define_macros(path.read_text(encoding="utf-8"), rung, {**workload.macros, **sizes})
+    return inline_headers(text, path.parent)
 
 
-def with_macros(text: str, rung: Rung, others: Mapping[str, str | int]) -> str:
+def define_macros(text: str, rung: Rung, others: Mapping[str, str | int]) -> str:
     macros = {name.upper(): value for name, value in asdict(rung.config).items()} if rung.variant else {}
     macros |= others
     if not macros:
@@ -116,7 +119,7 @@ def with_macros(text: str, rung: Rung, others: Mapping[str, str | int]) -> str:
     return f"{text[:end]}// configuration {rung.variant or 'default'}\n{lines}\n{text[end:]}"
 
 
-def with_headers(text: str, folder: Path) -> str:
+def inline_headers(text: str, folder: Path) -> str:
     """A text that compiles alone: each header that stands in the folder in place of the line that includes it
     first, and what these include of CUDA's above the first of them. What does not stand there is for nvcc to
     look for."""

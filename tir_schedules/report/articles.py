@@ -37,18 +37,18 @@ class Here:
         return tuple(figures(in_unit(row, article.unit)) if row else "" for row in found)
 
 
-def joined(values: tuple[str, ...], unit: str) -> str:
+def join_figures(values: tuple[str, ...], unit: str) -> str:
     """ "95.5, 724 us" of one figure for each size, once where they are all the same; "-" without any."""
     values = values[:1] if len(set(values)) == 1 else values
     return f"{', '.join(value or '-' for value in values)} {unit}" if any(values) else "-"
 
 
-def listed(facts: dict[str, Fact]) -> str:
+def list_facts(facts: dict[str, Fact]) -> str:
     """ "threads 1024, grid 32x64x1" """
-    return ", ".join(f"{name} {shown(name, fact)}" for name, fact in facts.items())
+    return ", ".join(f"{name} {show_fact(name, fact)}" for name, fact in facts.items())
 
 
-def shown(name: str, fact: Fact) -> str:
+def show_fact(name: str, fact: Fact) -> str:
     if isinstance(fact, int):
         return str(fact)
     return ("x" if name == "grid" else " then ").join(map(str, fact))

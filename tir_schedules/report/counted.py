@@ -67,7 +67,7 @@ def count(jobs: Sequence[Job], arch: str) -> tuple[list[Counted], list[dict[str,
     return [Counted(subject, tuple(launches)) for subject, launches in found], refused
 
 
-def by_kernel(kernels: Iterable[Counted], jobs: Sequence[Job]) -> ByKernel:
+def index_by_kernel(kernels: Iterable[Counted], jobs: Sequence[Job]) -> ByKernel:
     """Those of some jobs."""
     wanted = {(rung.id, workload) for rung, workload in jobs}
     return {

@@ -14,7 +14,7 @@ from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.pages import render
 from tir_schedules.report import padding, plots, recorded, roofs
 from tir_schedules.report.agreement import SHOWN, agreement_of
-from tir_schedules.report.counted import ByKernel, Job, by_kernel, count, jobs_of, known
+from tir_schedules.report.counted import ByKernel, Job, count, index_by_kernel, jobs_of, known
 from tir_schedules.report.recorded import Document, Recorded
 from tir_schedules.report.sweeps import series_of, times_svg
 from tir_schedules.subjects.results import about, device_name
@@ -70,7 +70,9 @@ def ladders_of(found: Recorded, quick: bool) -> tuple[list[Ladder], list[str]]:
     every = [job for of_group in jobs.values() for job in of_group]
     kernels, refused = ([], []) if quick else count(every, found.arch or CPU_ARCH)
     ladders = [
-        Ladder(*groups[title], jobs[title], by_kernel(kernels, jobs[title]), found.recordings[title][1:])
+        Ladder(
+            *groups[title], jobs[title], index_by_kernel(kernels, jobs[title]), found.recordings[title][1:]
+        )
         for title in groups
     ]
     findings = [str(finding) for one in kernels for launch in one.launches for finding in launch.findings]

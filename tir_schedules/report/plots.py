@@ -52,10 +52,10 @@ def figure_of(height: int, draw: Callable[[Axes], None], name: str, label: str) 
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
         plt.close(figure)
-    return embedded(buffer.getvalue(), name, label)
+    return embed_svg(buffer.getvalue(), name, label)
 
 
-def embedded(svg: str, name: str, label: str) -> Markup:
+def embed_svg(svg: str, name: str, label: str) -> Markup:
     """A file of matplotlib, which escapes its texts, as an element of a page: with ids of its own, and the
     page's font and colours."""
     name = re.sub(r"[^\w-]", "-", name)
@@ -138,7 +138,7 @@ def roofline_svg(roofs: Roofs, rungs: list[Point], best: list[Point], name: str)
         )
         for at, numbers in clusters(rungs):
             axes.annotate(
-                written(numbers),
+                number_ranges(numbers),
                 (at.intensity, at.rate),
                 xytext=(-6, 1),
                 textcoords="offset points",
@@ -186,7 +186,7 @@ def clusters(points: list[Point]) -> list[tuple[Point, list[int]]]:
     return found
 
 
-def written(numbers: list[int]) -> str:
+def number_ranges(numbers: list[int]) -> str:
     """ "3–9" of numbers that follow each other, "3,5" of others."""
     first, last = numbers[0], numbers[-1]
     return (

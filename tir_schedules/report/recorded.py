@@ -13,7 +13,7 @@ from tir_schedules.bench.views import Group, groups_of
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check, read_json
 from tir_schedules.ladders.registry import FAMILIES, current
-from tir_schedules.subjects.results import checked
+from tir_schedules.subjects.results import check_results
 
 DEFAULT_FOLDER = Path(tir_schedules.__file__).parents[1] / "experiments" / "results"
 """Where a checkout has them; an installed package has none."""
@@ -142,7 +142,7 @@ def document_in(path: Path) -> Document | None:
     if not isinstance(content, dict):
         return None
     if "schema" in content:
-        return checked(
+        return check_results(
             content, path, "ResultsAndPoints" if SWEEPS in str(content.get("command")) else "Results"
         )
     kernels = content.get("kernels")

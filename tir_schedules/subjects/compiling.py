@@ -24,7 +24,7 @@ def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
     """Those that run on an architecture, and whose rungs take the shape; a line says which do not. BadInput
     when none is left."""
     unfit, refused, fit = {}, {}, []
-    for rung, workload in settled(jobs, arch, refused):
+    for rung, workload in settle_jobs(jobs, arch, refused):
         try:
             rung.check_arch(arch)
         except BadInput as error:
@@ -45,7 +45,7 @@ def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
     return fit
 
 
-def settled(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | None = None) -> list[Job]:
+def settle_jobs(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | None = None) -> list[Job]:
     """Jobs whose rungs are those that a name such as "sgemm/fastest" stands for; a line says which that is.
 
     refused: takes those for which there is none; without it, the first is raised.
@@ -67,7 +67,7 @@ def settled(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | None 
     return list(found.values())
 
 
-def compiled(jobs: Sequence[Job], arch: str, twin: str = "twin") -> tuple[list[Subject], list[Row]]:
+def compile_jobs(jobs: Sequence[Job], arch: str, twin: str = "twin") -> tuple[list[Subject], list[Row]]:
     """Subjects and refused rows, with a bar while nvcc works. twin: as in `subjects_of`."""
     jobs = runnable(jobs, arch)
     with progress(len(jobs), "compiling") as step:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Sequence
 
 from tir_schedules.errors import BadInput, one_line, shown
-from tir_schedules.files import LIMIT, Json, fault_of, plain_json, read_bytes, with_tuples, write_bytes
+from tir_schedules.files import LIMIT, Json, fault_of, lists_to_tuples, plain_json, read_bytes, write_bytes
 from tir_schedules.ladders.known import workload_class
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.model.launch import TensorMap
@@ -65,7 +65,7 @@ def save_pack(subjects: Sequence[Subject], about: Json, path: Path, cub: bytes |
         "format": FORMAT,
         "schema": SCHEMA,
         "about": about,
-        "subjects": [described(subject) for subject in subjects],
+        "subjects": [describe_subject(subject) for subject in subjects],
     }
     if cub:
         members[CUB] = cub
@@ -91,7 +91,7 @@ def load_pack(path: Path) -> Pack:
             check_members(archive)
             manifest = manifest_in(archive, path)
             cubins: dict[str, bytes] = {}
-            subjects = [restored(entry, archive, cubins) for entry in manifest["subjects"]]
+            subjects = [restore_subject(entry, archive, cubins) for entry in manifest["subjects"]]
             return Pack(subjects, dict(manifest["about"]), cub_in(archive, manifest))
     except BROKEN as error:
         raise BadInput(
@@ -161,7 +161,7 @@ def member(cubin: bytes) -> str:
     return f"cubins/{hashlib.sha256(cubin).hexdigest()}.cubin"
 
 
-def described(subject: Subject) -> Json:
+def describe_subject(subject: Subject) -> Json:
     """A subject as the manifest has it."""
     launches = []
     for binary in subject.binaries:
@@ -183,7 +183,7 @@ def described(subject: Subject) -> Json:
     return names | {"workload": asdict(subject.workload), "launches": launches}
 
 
-def restored(entry: Json, archive: zipfile.ZipFile, cubins: dict[str, bytes]) -> Subject:
+def restore_subject(entry: Json, archive: zipfile.ZipFile, cubins: dict[str, bytes]) -> Subject:
     """The subject of a manifest entry, which its schema allows. cubins: those read so far. ValueError for a
     cubin that has changed."""
     binaries = []
@@ -193,7 +193,7 @@ def restored(entry: Json, archive: zipfile.ZipFile, cubins: dict[str, bytes]) ->
             cubins[name] = content_of(archive, name)
             if member(cubins[name]) != name:
                 raise ValueError(f"the content of {name} has changed")
-        fields = with_tuples(launch["kernel"])
+        fields = lists_to_tuples(launch["kernel"])
         fields["maps"] = tuple(TensorMap(**tensor) for tensor in fields.get("maps", ()))
         binaries.append(
             Binary(Kernel(source="", **fields), "", cubins[name], Resources(**launch["resources"]))

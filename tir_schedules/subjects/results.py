@@ -100,10 +100,10 @@ def save_results(results: Json, path: Path) -> None:
 def load_results(path: Path, schema: str = "Results") -> Json:
     """Read a results file. schema: which of schemas.py it is to fit. BadInput, in one line with the place,
     for a file that does not."""
-    return checked(read_json(path, REMEDY), path, schema)
+    return check_results(read_json(path, REMEDY), path, schema)
 
 
-def checked(results: Any, path: Path, schema: str = "Results") -> Json:
+def check_results(results: Any, path: Path, schema: str = "Results") -> Json:
     """What was read of a file, if it is results; BadInput as `load_results` has it."""
     from tir_schedules.subjects import schemas
 

@@ -13,10 +13,10 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.api import Result, result_of
-from tir_schedules.check.expecting import expected
+from tir_schedules.check.expecting import expectation
 from tir_schedules.check.preparing import Request
-from tir_schedules.check.session import failed
-from tir_schedules.check.triton.checking import judged, numbers, prepared
+from tir_schedules.check.session import failed_check
+from tir_schedules.check.triton.checking import judge, numbers, prepare_launch
 from tir_schedules.check.triton.compiling import Grid, compile_triton
 from tir_schedules.check.triton.functions import innermost
 from tir_schedules.errors import BadInput, CheckFailed, nearest
@@ -46,23 +46,23 @@ def check_triton(
     does not know; BadInput and MissingTool are raised.
     """
     function = innermost(kernel)
-    given = by_name(function, arguments, named)
+    given = name_arguments(function, arguments, named)
     unknown = next((name for name in outputs if not isinstance(given.get(name), np.ndarray)), None)
     if unknown is not None:
         raise BadInput(f"there is no array {unknown!r}{nearest(unknown, given)}")
     request = Request(
         Source(""), (), numbers(given),
-        expect=tuple(expected(name, value) for name, value in (expect or {}).items()), tolerance=tolerance,
+        expect=tuple(expectation(name, value) for name, value in (expect or {}).items()), tolerance=tolerance,
     )  # fmt: skip
     try:
         launch = compile_triton(kernel, grid, given, arch=arch)
-        done = judged(prepared(request, launch, outputs), choose("cpu", orders))
+        done = judge(prepare_launch(request, launch, outputs), choose("cpu", orders))
     except CheckFailed as error:
-        done = failed(function.__name__, error)
+        done = failed_check(function.__name__, error)
     return result_of(done)
 
 
-def by_name(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+def name_arguments(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by the names of the function's parameters."""
     if len(arguments) > len(function.arg_names):
         raise BadInput(

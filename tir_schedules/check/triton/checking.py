@@ -9,7 +9,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import OUT, Argument, made, seed_of
+from tir_schedules.check.arguments import OUT, Argument, make_argument, seed_of
 from tir_schedules.check.binding import Bound
 from tir_schedules.check.launches import Asked
 from tir_schedules.check.preparing import (
@@ -18,13 +18,13 @@ from tir_schedules.check.preparing import (
     Step,
     Trial,
     check_work,
-    judged_again,
+    needs_whole_numbers,
     truths_of,
     whole_trial,
 )
 from tir_schedules.check.session import Checked, perform
 from tir_schedules.check.target import Parameter, Target
-from tir_schedules.check.triton.compiling import Launch, compile_triton, configured
+from tir_schedules.check.triton.compiling import Launch, compile_triton, first_configuration
 from tir_schedules.check.triton.functions import innermost, kernel_of
 from tir_schedules.check.types import CType
 from tir_schedules.errors import BadInput
@@ -51,19 +51,19 @@ def prepare_triton(request: Request) -> Prepared:
         )
     (asked,) = request.launches
     kernel = kernel_of(path_of(request.source), asked.kernel)
-    given = placed(innermost(kernel), request)
+    given = place_arguments(innermost(kernel), request)
     arguments = {name: one.value if isinstance(one, Argument) else one for name, one in given.items()}
     launch = compile_triton(
         kernel, asked.grid, arguments, arch=request.options.arch, file=request.source.file
     )
     roles = {name: one.role for name, one in given.items() if isinstance(one, Argument)}
-    ready = prepared(request, launch, [name for name in roles if roles[name] == OUT], roles)
-    if not judged_again(request):
+    ready = prepare_launch(request, launch, [name for name in roles if roles[name] == OUT], roles)
+    if not needs_whole_numbers(request):
         return ready
     (trial,) = ready.trials
     drawn = {
         name: replace(trial.arguments[name], value=one.value)
-        for name, one in placed(innermost(kernel), request, "whole").items()
+        for name, one in place_arguments(innermost(kernel), request, "whole").items()
         if name in trial.arguments and isinstance(one, Argument)
     }
     names = {**request.sizes, **numbers(launch.given)}
@@ -74,7 +74,7 @@ def prepare_triton(request: Request) -> Prepared:
 
 def configuration(source: Source, kernel: str) -> dict[str, Any]:
     """What the first configuration of `@triton.autotune` sets; nothing of another kernel."""
-    return configured(kernel_of(path_of(source), kernel))
+    return first_configuration(kernel_of(path_of(source), kernel))
 
 
 def path_of(source: Source) -> Path:
@@ -83,7 +83,7 @@ def path_of(source: Source) -> Path:
     return path if path.is_file() else Path(source.folder, path.name)
 
 
-def placed(function: Any, request: Request, default: str = "random") -> dict[str, Any]:
+def place_arguments(function: Any, request: Request, default: str = "random") -> dict[str, Any]:
     """Arguments by the names of parameters: constexprs and options, `--arg` by name and by place, numbers of
     `--let` by theirs. default: how arrays are filled where that is not said."""
     found: dict[str, Any] = {**request.triton, **request.arguments}
@@ -98,7 +98,7 @@ def placed(function: Any, request: Request, default: str = "random") -> dict[str
         if not one.name and not left:
             raise BadInput(f"--arg {one.text}: {function.__name__} has no parameter left for it")
         name = one.name or left.pop(0)
-        found[name] = made(one, sizes, "", folder, seed_of(name, request.seed), default)
+        found[name] = make_argument(one, sizes, "", folder, seed_of(name, request.seed), default)
     return found | {one.name: sizes[one.name] for one in free if one.name not in found and one.name in sizes}
 
 
@@ -107,7 +107,7 @@ def numbers(given: Mapping[str, Any]) -> dict[str, int | float]:
     return {name: value for name, value in given.items() if isinstance(value, (int, float))}
 
 
-def prepared(
+def prepare_launch(
     request: Request, launch: Launch, outputs: Sequence[str], roles: Mapping[str, str] | None = None
 ) -> Prepared:
     """A launch as the other checks have it. outputs: arrays whose content counts as unwritten. roles: of
@@ -129,7 +129,7 @@ def prepared(
     return Prepared(request, label, steps, (Trial(trial, truths),))
 
 
-def judged(ready: Prepared, machine: Machine) -> Checked:
+def judge(ready: Prepared, machine: Machine) -> Checked:
     """Run it, and leave out what Triton is the author of."""
     done = perform(ready, machine)
     outcome, arch = done.outcome, ready.steps[0].binary.kernel.arch
@@ -138,14 +138,14 @@ def judged(ready: Prepared, machine: Machine) -> Checked:
         done,
         outcome=replace(
             outcome,
-            error=with_remedy(outcome.error, arch),
+            error=add_remedy(outcome.error, arch),
             findings=own_findings(outcome.findings, settled),
-            notes=tuple(note for note in outcome.notes if not of_triton(note)),
+            notes=tuple(note for note in outcome.notes if not is_of_compiler(note)),
         ),
     )
 
 
-def with_remedy(error: str, arch: str) -> str:
+def add_remedy(error: str, arch: str) -> str:
     """What the machine does not know of a newer architecture Triton does without for an older one."""
     if arch == CPU_ARCH or "does not know" not in error:
         return error
@@ -173,6 +173,6 @@ def replicated_load(finding: Finding) -> bool:
     return here < there if finding.message.startswith("reads") else here > there
 
 
-def of_triton(note: Finding) -> bool:
+def is_of_compiler(note: Finding) -> bool:
     """Whether a note is of the compiler's own making: lanes that hold one value store it all together."""
     return note.kind == "same_value" and OWN_MEMORY in note.message

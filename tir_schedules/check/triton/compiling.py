@@ -113,12 +113,12 @@ def compile_triton(
     """
     triton, function = the_triton(), innermost(kernel)
     number = number_of(arch)
-    arguments, choice = with_configuration(kernel, dict(arguments))
+    arguments, choice = add_configuration(kernel, dict(arguments))
     options = {name: arguments.pop(name) for name in OPTIONS if name in arguments}
     check_options(options)
     check_arguments(function, arguments)
     source = source_of(function, file)
-    seen = {name: as_triton(value) for name, value in arguments.items()}
+    seen = {name: to_triton(value) for name, value in arguments.items()}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*FP_FUSION")
         try:
@@ -137,7 +137,7 @@ def compile_triton(
     metadata = compiled.metadata
     blocks = extents(grid, given)
     values = {
-        name: as_number(name, given[name], made_of.signature[name])
+        name: to_number(name, given[name], made_of.signature[name])
         for name in function.arg_names
         if made_of.signature[name] != "constexpr"
     }
@@ -158,7 +158,7 @@ def compile_triton(
     )
     resources = resources_of(compiled.asm["cubin"], made)
     check_launch(made, resources)
-    ptx = with_lines(with_names(compiled.asm["ptx"], source.path, made))
+    ptx = align_lines(name_files(compiled.asm["ptx"], source.path, made))
     binary = Binary(made, ptx, compiled.asm["cubin"], resources)
     written = tuple(name for name, value in scratch_memory.items() if isinstance(value, np.ndarray))
     return Launch(binary, values, given, written, choice)
@@ -181,25 +181,25 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise BadInput(f"num_stages is {shown(stages)}; it can be 0 to {MOST_STAGES}")
 
 
-def with_configuration(kernel: Any, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def add_configuration(kernel: Any, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The arguments with those that decorators of the kernel add, and which of several configurations that
     is."""
     triton, choice = the_triton(), ""
     while not isinstance(kernel, triton.JITFunction):
         if isinstance(kernel, triton.Autotuner):
-            first = configured(kernel)
+            first = first_configuration(kernel)
             if all(arguments.get(name, value) == value for name, value in first.items()):
                 choice = f"configuration 1 of {len(kernel.configs)}"
             arguments = {**first, **arguments}
         else:
             for name, rule in kernel.values.items():
                 if name not in arguments:
-                    arguments[name] = called(rule, dict(arguments), f"the heuristic of {name}")
+                    arguments[name] = call_rule(rule, dict(arguments), f"the heuristic of {name}")
         kernel = kernel.fn
     return arguments, choice
 
 
-def configured(kernel: Any) -> dict[str, Any]:
+def first_configuration(kernel: Any) -> dict[str, Any]:
     """What the first configuration of `@triton.autotune` sets; nothing of another kernel."""
     triton = the_triton()
     while isinstance(kernel, triton.Heuristics):
@@ -207,7 +207,7 @@ def configured(kernel: Any) -> dict[str, Any]:
     return dict(kernel.configs[0].all_kwargs()) if isinstance(kernel, triton.Autotuner) else {}
 
 
-def called(rule: Callable[[dict[str, Any]], Any], arguments: dict[str, Any], what: str) -> Any:
+def call_rule(rule: Callable[[dict[str, Any]], Any], arguments: dict[str, Any], what: str) -> Any:
     """What a function of the user's makes of the arguments."""
     try:
         return rule(arguments)
@@ -251,14 +251,14 @@ def spelled(parameter: Any) -> str:
     return f"{parameter.name}: constexpr" if parameter.is_constexpr else parameter.name
 
 
-def as_triton(value: Any) -> Any:
+def to_triton(value: Any) -> Any:
     """An argument as Triton's compiler looks at it."""
     if isinstance(value, np.ndarray):
         return Pointer(value)
     return value.item() if isinstance(value, np.generic) else value
 
 
-def as_number(name: str, value: Any, kind: Any) -> Any:
+def to_number(name: str, value: Any, kind: Any) -> Any:
     """An argument as the machines take it. kind: its type in Triton's signature."""
     if isinstance(value, np.ndarray):
         return value
@@ -271,7 +271,7 @@ def as_number(name: str, value: Any, kind: Any) -> Any:
 
 def extents(grid: Grid, given: dict[str, Any]) -> Dim3:
     """The grid that is launched."""
-    found = called(grid, dict(given), "the grid") if callable(grid) else grid
+    found = call_rule(grid, dict(given), "the grid") if callable(grid) else grid
     whole = (found,) if isinstance(found, (int, np.integer)) else tuple(found)
     if not 1 <= len(whole) <= 3 or not all(isinstance(one, (int, np.integer)) for one in whole):
         raise BadInput(f"the grid is {shown(found)}; it has one to three whole numbers, such as (4, 4)")
@@ -331,7 +331,7 @@ def parameters_of(ptx: str) -> int:
     return heading[: heading.index(")")].count(".param")
 
 
-def with_names(ptx: str, path: str, kernel: Kernel) -> str:
+def name_files(ptx: str, path: str, kernel: Kernel) -> str:
     """The PTX with the kernel's file named as messages name it, files beside it from there, and others by the
     last parts of their paths."""
 
@@ -347,7 +347,7 @@ def with_names(ptx: str, path: str, kernel: Kernel) -> str:
     return FILE_DIRECTIVE.sub(renamed, ptx)
 
 
-def with_lines(ptx: str) -> str:
+def align_lines(ptx: str) -> str:
     """The PTX with all of an inline assembly on the line of its first instruction: LLVM counts on for the
     others, and names lines that have nothing to do with it."""
 

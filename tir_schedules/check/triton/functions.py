@@ -28,14 +28,14 @@ def kernels_in(path: Path) -> dict[str, Any]:
     or raises.
     """
     content = hashlib.sha256(read_bytes(path, REMEDY)).digest()
-    return dict(found_in(path.absolute(), path, content))
+    return dict(find_kernels(path.absolute(), path, content))
 
 
 @lru_cache(maxsize=8)
-def found_in(place: Path, path: Path, content: bytes) -> dict[str, Any]:
+def find_kernels(place: Path, path: Path, content: bytes) -> dict[str, Any]:
     """Of a file as it is now, which is executed once for all that is asked of it."""
     triton = the_triton()
-    module = imported(path)
+    module = import_file(path)
     kinds = (triton.JITFunction, triton.Autotuner, triton.Heuristics)
     found = {
         name: value
@@ -77,7 +77,7 @@ def names_of(function: Any) -> set[str]:
     return set(function.fn.__code__.co_names)
 
 
-def imported(path: Path) -> ModuleType:
+def import_file(path: Path) -> ModuleType:
     """The module that a file makes, with its folder's other modules at hand."""
     name = f"_checked_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path.absolute())

@@ -86,7 +86,7 @@ def subject_of_check(checked: Checked, at: int) -> Subject | None:
         return launch_step(prepared.steps[at], trial, machine, arrays, written, watch=watch)
 
     def tried(text: str, block: Dim3 | None) -> Tried:
-        return checked_again(prepared, at, text, block)
+        return check_changed(prepared, at, text, block)
 
     return Subject(
         prepared.steps[at].binary,
@@ -97,7 +97,7 @@ def subject_of_check(checked: Checked, at: int) -> Subject | None:
     )
 
 
-def checked_again(prepared: Prepared, at: int, text: str, block: Dim3 | None) -> Tried:
+def check_changed(prepared: Prepared, at: int, text: str, block: Dim3 | None) -> Tried:
     """The same check with another source, and blocks of other extents in one launch."""
     request = prepared.request
     launches = [*request.launches]

@@ -24,8 +24,8 @@ from tir_schedules.insight.advice.subject import (
     Subject,
     active,
     costs,
-    each,
-    listed,
+    list_lines,
+    mean,
 )
 from tir_schedules.insight.banks.wavefronts import LINE
 from tir_schedules.insight.metrics.counting import SHARED, total
@@ -98,7 +98,7 @@ def best(subject: Subject, array: SharedArray, table: np.ndarray, layouts: Itera
         static = subject.binary.resources.shared + (0 if array.dynamic else more)
         if static > max(STATIC_SHARED, subject.binary.resources.shared) or (held and not held.blocks):
             continue
-        one = Replay(layout, replayed(table, array, layout), more, held.blocks if held else None)
+        one = Replay(layout, replay(table, array, layout), more, held.blocks if held else None)
         if found is None or (one.total, one.more) < (found.total, found.more):
             found = one
     return found
@@ -117,14 +117,14 @@ def advice(
     now, ideal = (table[name].astype(np.int64) * table["times"] for name in ("cost", "ideal"))
     lines = [recording.lines[at] for at in array.chosen.tolist()]
     kinds = [VERBS[str(recording.kinds[at])] for at in array.chosen.tolist()]
-    before, after = by_line(lines, kinds, now, table, ideal), []
+    before, after = group_by_line(lines, kinds, now, table, ideal), []
     for one in found:
-        after.append(by_line(lines, kinds, one.cost, table, ideal))
+        after.append(group_by_line(lines, kinds, one.cost, table, ideal))
     worst = max(before, key=lambda key: before[key][0] - before[key][1])
     own = worst[0][0]
     parts = [
-        f"{kind} on {listed([line], own)} take {each(cost, requests)} per request, {each(least, requests)}"
-        " would do"
+        f"{kind} on {list_lines([line], own)} take {mean(cost, requests)} per request,"
+        f" {mean(least, requests)} would do"
         for (line, kind), (cost, least, requests) in before.items()
         if cost > least
     ]
@@ -150,7 +150,7 @@ Costs = dict[tuple[Line, str], tuple[int, int, int]]
 """Line and kind of access -> wavefronts, ideal ones, requests."""
 
 
-def by_line(
+def group_by_line(
     lines: Sequence[Line], kinds: Sequence[str], cost: np.ndarray, table: np.ndarray, ideal: np.ndarray
 ) -> Costs:
     found: Costs = {}
@@ -165,7 +165,8 @@ def remedy(
 ) -> str:
     """ "pad rows of 32 floats by 1: 64 wavefronts; 128 bytes more shared memory, still 2 blocks per SM"."""
     changes = [
-        f"{kind} on {listed([line], own)}: {each(before[line, kind][0], requests)} -> {each(cost, requests)}"
+        f"{kind} on {list_lines([line], own)}: {mean(before[line, kind][0], requests)}"
+        f" -> {mean(cost, requests)}"
         for (line, kind), (cost, _, requests) in after.items()
         if cost != before[line, kind][0]
     ][:SHOWN]
@@ -314,7 +315,7 @@ def arrays_of(subject: Subject, recording: Recording) -> list[SharedArray]:
             name = source_name(variable.name)
             part = chosen[inside]
             own = [line for file, line in map(recording.lines.__getitem__, part) if file == subject.file]
-            declaration = declared(subject.source, name, min(own, default=-1))
+            declaration = find_declaration(subject.source, name, min(own, default=-1))
             found.append(
                 SharedArray(name, part, begin, variable.size, unit_of(table[part]), False, declaration)
             )
@@ -357,7 +358,7 @@ def clusters(counters: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[tu
     return [(np.flatnonzero(np.isin(counters, members)), begin, stop) for begin, stop, members in merged]
 
 
-def declared(source: str, name: str, first: int) -> Declaration | None:
+def find_declaration(source: str, name: str, first: int) -> Declaration | None:
     """The declaration of a shared array; None where it is not found. first: the first line that uses it: of
     several arrays of that name the last before it is meant; -1: of all."""
     found = None
@@ -431,7 +432,7 @@ class Layout:
         return -(-size // self.row) * (self.pitch - self.row)
 
 
-def replayed(table: np.ndarray, array: SharedArray, layout: Layout) -> np.ndarray:
+def replay(table: np.ndarray, array: SharedArray, layout: Layout) -> np.ndarray:
     """Wavefronts of each record that touches the array. table: those records, which stay as they are."""
     moved = table.copy()
     offsets = np.where(active(table["mask"]), table["address"].astype(np.int64) - array.start, 0)

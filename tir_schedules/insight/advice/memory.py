@@ -17,9 +17,9 @@ from tir_schedules.insight.advice.subject import (
     Subject,
     active,
     costs,
-    each,
-    listed,
-    transposed,
+    list_lines,
+    mean,
+    transpose_threads,
 )
 from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR, SHARED, total
 from tir_schedules.insight.metrics.formats import plural
@@ -46,12 +46,12 @@ def memory(subject: Subject, recording: Recording) -> Iterator[Advice]:
     """Advice for accesses to global memory."""
     scale = recording.scale(GLOBAL)
     settled = set[tuple[Line, str]]()
-    for one, lines in [numbered(subject, recording, scale), *widened(recording, scale)]:
+    for one, lines in [advise_numbering(subject, recording, scale), *advise_widening(recording, scale)]:
         if one:
             yield one
             settled |= lines
-    yield from uncoalesced(subject, recording, scale, settled)
-    yield from repeated(recording, scale)
+    yield from uncoalesced_lines(subject, recording, scale, settled)
+    yield from repeated_reads(recording, scale)
 
 
 def chosen_of(recording: Recording, kinds: Sequence[str]) -> np.ndarray:
@@ -77,7 +77,7 @@ def lines_beyond(recording: Recording) -> dict[tuple[Line, str], tuple[int, int,
     return beyond
 
 
-def numbered(
+def advise_numbering(
     subject: Subject, recording: Recording, scale: int
 ) -> tuple[Advice | None, set[tuple[Line, str]]]:
     """Advice to number threads otherwise, and the lines that lose most of what they take too much."""
@@ -104,14 +104,14 @@ def numbered(
     total_after = order.of(counters)
     remedy = (
         f"{how(subject, order.row)}: {total_after * scale:,} sectors"
-        f" ({worst[1].removeprefix('global_')}s on {listed([worst[0]], worst[0][0])}:"
-        f" {each(cost, requests)} -> {each(after[worst], requests)} per request)"
+        f" ({worst[1].removeprefix('global_')}s on {list_lines([worst[0]], worst[0][0])}:"
+        f" {mean(cost, requests)} -> {mean(after[worst], requests)} per request)"
     )
     if len(others):
         remedy += f"; shared memory takes {shared[0] * scale:,} wavefronts, not {shared[1] * scale:,}"
     reason = (
         f"global memory: {before * scale:,} sectors{recording.where(scale)}: {ACTIONS[worst[1]]} on"
-        f" {listed([worst[0]], worst[0][0])} take {each(cost, requests)} per request{apart(part)}"
+        f" {list_lines([worst[0]], worst[0][0])} take {mean(cost, requests)} per request{apart(part)}"
     )
     facts: dict[str, object] = {"before": before * scale, "after": total_after * scale, "threads": order.row}
     tried = try_order(subject, order.row)
@@ -135,7 +135,7 @@ def sectors_by_line(recording: Recording, order: Order) -> dict[tuple[Line, str]
 
 
 def try_order(subject: Subject, row: int) -> str:
-    changed = transposed(subject.source, subject.binary.kernel.block, row)
+    changed = transpose_threads(subject.source, subject.binary.kernel.block, row)
     if not changed or not subject.tried:
         return ""
     made = subject.tried(*changed)
@@ -159,7 +159,7 @@ def apart(part: np.ndarray) -> str:
     return f", neighbouring lanes are {plural(abs(most), 'byte')} apart"
 
 
-def uncoalesced(
+def uncoalesced_lines(
     subject: Subject, recording: Recording, scale: int, settled: set[tuple[Line, str]]
 ) -> Iterator[Advice]:
     """Lines for which no replay has a remedy: the reason alone."""
@@ -169,7 +169,7 @@ def uncoalesced(
         line, kind = key
         reason = (
             f"global {ACTIONS[kind]}: {cost * scale:,} sectors where {ideal * scale:,} would do"
-            f"{recording.where(scale)}: {each(cost, requests)} per request, {each(ideal, requests)} would do"
+            f"{recording.where(scale)}: {mean(cost, requests)} per request, {mean(ideal, requests)} would do"
             f"{apart(part)}"
         )
         facts: dict[str, object] = {"before": cost * scale, "ideal": ideal * scale, "access": kind}
@@ -177,7 +177,9 @@ def uncoalesced(
         yield Advice("sectors", line, reason, remedies, "", 0, "sectors", facts)
 
 
-def widened(recording: Recording, scale: int) -> Iterator[tuple[Advice | None, set[tuple[Line, str]]]]:
+def advise_widening(
+    recording: Recording, scale: int
+) -> Iterator[tuple[Advice | None, set[tuple[Line, str]]]]:
     """Advice to make one access of several whose bytes follow each other in every lane."""
     table = recording.records.table
     for kind in ("global_load", "global_store"):
@@ -235,7 +237,7 @@ def wider(
     width, most = found[0][1], int(leads["width"].max())
     reason = (
         f"global {ACTIONS[kind]}{others(lines)}: {requests * scale:,} requests of {plural(width, 'byte')}"
-        f" per lane, {before * scale:,} sectors{recording.where(scale)}: {each(requests, fewer)} where 1 of"
+        f" per lane, {before * scale:,} sectors{recording.where(scale)}: {mean(requests, fewer)} where 1 of"
         f" {most} bytes would do, as each lane's addresses follow one another and are aligned"
     )
     remedy = f"accesses of {most} bytes: {fewer * scale:,} requests, {after * scale:,} sectors"
@@ -250,10 +252,10 @@ def wider(
 
 def others(lines: Sequence[Line]) -> str:
     """The lines beside the first, which advice begins with."""
-    return f" and on {listed(lines[1:], lines[0][0])}" if len(lines) > 1 else ""
+    return f" and on {list_lines(lines[1:], lines[0][0])}" if len(lines) > 1 else ""
 
 
-def repeated(recording: Recording, scale: int) -> Iterator[Advice]:
+def repeated_reads(recording: Recording, scale: int) -> Iterator[Advice]:
     """What the warps of a block read of an array several times: numbers alone."""
     chosen = chosen_of(recording, ["global_load"])
     table = recording.records.table[chosen]
@@ -271,7 +273,7 @@ def repeated(recording: Recording, scale: int) -> Iterator[Advice]:
         lines = sorted({recording.lines[at] for at in chosen[mine].tolist()})
         reason = (
             f"global loads{others(lines)}: the warps of a block read {plural(read, 'byte')}, of which"
-            f" {differ:,} differ: each {each(read, differ)} times"
+            f" {differ:,} differ: each {mean(read, differ)} times"
         )
         facts: dict[str, object] = {
             "bytes": read, "different_bytes": differ, "different_sectors": sectors_of(part, lanes[mine]),
@@ -321,7 +323,7 @@ def best_order(subject: Subject, recording: Recording, counters: np.ndarray) -> 
     kernel = subject.binary.kernel
     if OF_WARPS.search(subject.binary.ptx):
         return None
-    grouped = by_thread(recording, kernel.threads)
+    grouped = sort_by_thread(recording, kernel.threads)
     if grouped is None:
         return None
     table, shape = grouped
@@ -330,7 +332,7 @@ def best_order(subject: Subject, recording: Recording, counters: np.ndarray) -> 
         columns = kernel.threads // row
         place = np.arange(kernel.threads)
         order = place % columns * row + place // columns
-        moved = regrouped(table, shape, order)
+        moved = regroup(table, shape, order)
         one = Order(row, moved, costs(moved))
         if found is None or one.of(counters) < found.of(counters):
             found = one
@@ -346,7 +348,7 @@ def candidates(block: tuple[int, int, int]) -> list[int]:
     return [1 << k for k in range(1, 10) if x % (1 << k) == 0 and x >> k > 1]
 
 
-def by_thread(recording: Recording, threads: int) -> tuple[np.ndarray, list[tuple[int, int]]] | None:
+def sort_by_thread(recording: Recording, threads: int) -> tuple[np.ndarray, list[tuple[int, int]]] | None:
     """Records sorted by counter, then by how often the warp executed it before, then by warp; and for each
     counter, where they begin and how many each warp has. None where warps differ in that."""
     table, warps = recording.records.table, threads // 32
@@ -365,7 +367,7 @@ def by_thread(recording: Recording, threads: int) -> tuple[np.ndarray, list[tupl
     return table[np.concatenate(chosen)], shape
 
 
-def regrouped(table: np.ndarray, shape: list[tuple[int, int]], order: np.ndarray) -> np.ndarray:
+def regroup(table: np.ndarray, shape: list[tuple[int, int]], order: np.ndarray) -> np.ndarray:
     """The same accesses with threads in another order. order: of each place, the thread that comes there."""
     moved, warps = table.copy(), len(order) // 32
     for first, count in shape:

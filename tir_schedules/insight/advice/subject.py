@@ -151,7 +151,7 @@ AXES = {"x": "y", "y": "x"}
 INDEX = re.compile(r"\b(threadIdx|blockDim)\s*\.\s*([xy])\b")
 
 
-def transposed(source: str, block: Dim3, row: int) -> tuple[str, Dim3] | None:
+def transpose_threads(source: str, block: Dim3, row: int) -> tuple[str, Dim3] | None:
     """The source whose neighbouring threads do what threads `row` apart did: x and y change places; in a
     block of one dimension, columns of its threads do. None where it does not ask for its threads."""
     if not INDEX.search(source):
@@ -198,12 +198,12 @@ class Advice:
         }  # fmt: skip
 
 
-def each(cost: int, requests: int) -> str:
+def mean(cost: int, requests: int) -> str:
     """Of one request: "4", or "3.5"."""
     return f"{cost / requests:.1f}".removesuffix(".0") if requests else "0"
 
 
-def listed(lines: Sequence[Line], own: str) -> str:
+def list_lines(lines: Sequence[Line], own: str) -> str:
     """ "lines 3, 5 and common.cuh:7"; own: the file that need not be named."""
     names = [str(line) if file == own else f"{file}:{line}" for file, line in sorted(set(lines))]
     text = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -229,10 +229,10 @@ def tile_rows(pattern: Pattern) -> list[tuple[int, list[tuple[int, int, tuple[in
             for word in words_of(pattern.addresses[lane], pattern.width):
                 row = rows.setdefault(word * WORD // LINE, {})
                 row.setdefault(word % BANKS, ([], hue(number)))[0].append(lane)
-    return [(row, list(joined(words))) for row, words in sorted(rows.items())]
+    return [(row, list(join_words(words))) for row, words in sorted(rows.items())]
 
 
-def joined(words: dict[int, tuple[list[int], str]]) -> Iterator[tuple[int, int, tuple[int, ...], str]]:
+def join_words(words: dict[int, tuple[list[int], str]]) -> Iterator[tuple[int, int, tuple[int, ...], str]]:
     """Neighbouring words of the same lanes, taken together."""
     banks = sorted(words)
     while banks:

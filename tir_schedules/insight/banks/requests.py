@@ -137,11 +137,11 @@ def request_patterns(
     argument or of a static array. BadInput for a buffer that the warp does not touch, and for a block or warp
     that the launch does not have.
     """
-    execution, inputs = watched(binaries[0], workload, block, warp)
+    execution, inputs = watch_block(binaries[0], workload, block, warp)
     return patterns_of(binaries[0], execution, inputs, workload.outputs, buffer)
 
 
-def watched(
+def watch_block(
     binary: Binary, workload: Workload, block: Dim3, warp: int
 ) -> tuple[Execution, dict[str, np.dtype]]:
     """One block executed, with inputs that tell where data come from; and the inputs' types."""
@@ -162,13 +162,13 @@ def patterns_of(
     outputs: Sequence[str],
     buffer: str | None,
 ) -> list[Pattern]:
-    """See `request_patterns`. execution, inputs: what `watched` gives."""
+    """See `request_patterns`. execution, inputs: what `watch_block` gives."""
     arrays = arrays_of(binary)
     origins = origins_of(execution.requests, inputs, outputs)
     named = [
         (request, origin, array_at(arrays, request)) for request, origin in zip(execution.requests, origins)
     ]
-    patterns = grouped(named)
+    patterns = group_requests(named)
     return patterns if buffer is None else chosen(patterns, buffer)
 
 
@@ -178,14 +178,14 @@ def array_at(arrays: Mapping[str, range], request: Request) -> str:
     return next((name for name, extent in arrays.items() if first in extent), "")
 
 
-def grouped(requests: Iterable[tuple[Request, str, str]], by_line: bool = False) -> list[Pattern]:
+def group_requests(requests: Iterable[tuple[Request, str, str]], by_line: bool = False) -> list[Pattern]:
     """Requests with their origins and arrays, as patterns. by_line: those of different lines are not one."""
     found: dict[tuple, Pattern] = {}
     for request, origin, array in requests:
         pattern = pattern_of(request, origin, array)
         line = (request.location.file, request.location.line) if by_line else None
         key = (line, origin, array, request.kind, request.width, request.mask, shape_of(request))
-        found[key] = merged(found[key], pattern) if key in found else pattern
+        found[key] = merge_patterns(found[key], pattern) if key in found else pattern
     return list(found.values())
 
 
@@ -220,7 +220,7 @@ def pattern_of(request: Request, origin: str, array: str) -> Pattern:
     )
 
 
-def merged(pattern: Pattern, another: Pattern) -> Pattern:
+def merge_patterns(pattern: Pattern, another: Pattern) -> Pattern:
     lines = {location.line for location in pattern.locations}
     new = tuple(location for location in another.locations if location.line not in lines)
     starts = tuple(sorted({*pattern.starts, *another.starts}))

@@ -7,7 +7,7 @@ from typing import Iterator, Sequence
 
 from tir_schedules.console import print_line, print_whole
 from tir_schedules.files import Json
-from tir_schedules.insight.inspection.listing import AnnotatedLine, annotated
+from tir_schedules.insight.inspection.listing import AnnotatedLine, annotate_lines
 from tir_schedules.insight.inspection.views import fits, side_by_side
 from tir_schedules.insight.metrics.counting import (
     COPIES,
@@ -104,7 +104,7 @@ class Difference:
 
 def differences(one: Metrics, other: Metrics) -> list[Difference]:
     """The counters that differ most, as a share of all of their unit; at most MOST."""
-    annotations = (annotated(one), annotated(other))
+    annotations = (annotate_lines(one), annotate_lines(other))
     found = []
     for counter in COUNTERS:
         values = counter.value(one), counter.value(other)

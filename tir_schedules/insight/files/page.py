@@ -11,8 +11,8 @@ from tir_schedules.errors import CheckFailed
 from tir_schedules.faults import closing_words
 from tir_schedules.insight.banks import pictures
 from tir_schedules.insight.banks.requests import Pattern
-from tir_schedules.insight.files.views import View, patterns_in, watched
-from tir_schedules.insight.inspection.listing import AnnotatedLine, annotated
+from tir_schedules.insight.files.views import View, patterns_in, watch_launches
+from tir_schedules.insight.inspection.listing import AnnotatedLine, annotate_lines
 from tir_schedules.insight.inspection.views import counters_of
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts
 from tir_schedules.insight.metrics.formats import MIX, number, pair, percent, ratio
@@ -118,7 +118,7 @@ def section(view: View, name: str) -> Section:
     marked = {(fault.location.file, fault.location.line) for fault in faults if fault.location}
     several = len(view.launches) > 1
     launches = tuple(
-        launched(view, at, f"{name}-{at + 1}", several, marked) for at in range(len(view.launches))
+        launch_section(view, at, f"{name}-{at + 1}", several, marked) for at in range(len(view.launches))
     )
     anchors = {
         (row.line.file or view.file, row.line.number): row.anchor
@@ -151,7 +151,7 @@ def meaning(finding: Finding) -> str:
     return (KINDS | NOTES).get(finding.kind, "")
 
 
-def launched(view: View, at: int, name: str, several: bool, marked: set[tuple[str, int]]) -> Launched:
+def launch_section(view: View, at: int, name: str, several: bool, marked: set[tuple[str, int]]) -> Launched:
     """name: what its anchors begin with. several: whether it is one of several launches."""
     launch = view.launches[at]
     kernel = launch.binary.kernel
@@ -197,7 +197,7 @@ def access_rows(launch: Metrics) -> Iterator[tuple[tuple[str, ...], bool]]:
 def rows(launch: Metrics, name: str, marked: set[tuple[str, int]]) -> Iterator[Row]:
     """name: what anchors begin with. marked: places of faults."""
     own = launch.binary.kernel.file
-    for at, line in enumerate(annotated(launch)):
+    for at, line in enumerate(annotate_lines(launch)):
         accesses = line.counters.accesses.values() if line.counters else ()
         costly = any(conflicts(access) > 0 for access in accesses)
         found = (line.file or own, line.number) in marked
@@ -210,7 +210,7 @@ def costliest_patterns(view: View, at: int) -> list[Pattern]:
     if not view.ready or not view.launches[at].access(*SHARED).requests:
         return []
     try:
-        step, execution = list(watched(view.ready, (0, 0, 0), 0))[at]
+        step, execution = list(watch_launches(view.ready, (0, 0, 0), 0))[at]
     except CheckFailed:
         return []
     found = patterns_in(step.binary, execution.requests)

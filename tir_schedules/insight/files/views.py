@@ -11,12 +11,12 @@ from typing import Iterator, Mapping, Sequence, cast
 
 from tir_schedules.check.preparing import Prepared, Request, Step
 from tir_schedules.check.session import Checked, Written, fresh, launch_step
-from tir_schedules.check.together import performed, prepared_together
+from tir_schedules.check.together import prepare_together, run_prepared
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool, nearest, one_line, shown
 from tir_schedules.faults import closing_words
 from tir_schedules.files import Json
-from tir_schedules.insight.banks.requests import Pattern, array_at, arrays_of, grouped
+from tir_schedules.insight.banks.requests import Pattern, array_at, arrays_of, group_requests
 from tir_schedules.insight.inspection.listing import listing, opcodes
 from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, rows_of, short_cells
 from tir_schedules.insight.inspection.views import (
@@ -79,18 +79,18 @@ class View:
                 "launches": launches}  # fmt: skip
 
 
-def viewed(requests: Sequence[Request], machine: Machine | None = None) -> Iterator[View]:
+def view_all(requests: Sequence[Request], machine: Machine | None = None) -> Iterator[View]:
     """Each request run, counted and judged, in order. machine: the CPU machine, in one order of warps, where
     none is given. BadInput for an architecture without figures."""
     machine = machine or choose("cpu", 1)
-    for request, ready in prepared_together(requests, machine):
-        checked = performed(request, ready, machine)
+    for request, ready in prepare_together(requests, machine):
+        checked = run_prepared(request, ready, machine)
         yield View(request, checked, ready if isinstance(ready, Prepared) else None, metrics(checked))
 
 
 def ready_for(request: Request) -> Prepared | CheckFailed:
     """One request ready to run on the CPU machine, or why it is not."""
-    ((_, ready),) = prepared_together([request], choose("cpu", 1))
+    ((_, ready),) = prepare_together([request], choose("cpu", 1))
     return ready
 
 
@@ -119,7 +119,7 @@ def print_view(view: View, what: str | None) -> None:
     print_line(heading(view))
     if view.launches:
         PRINTERS[what](view.named)
-    for line in said(view):
+    for line in remarks(view):
         print_line(line)
 
 
@@ -128,7 +128,7 @@ def heading(view: View) -> str:
     return f"{view.checked.label} of {view.file}, compiled for {arch}"
 
 
-def said(view: View) -> Iterator[str]:
+def remarks(view: View) -> Iterator[str]:
     """What else there is to say: what is wrong, and how it was judged."""
     outcome = view.checked.outcome
     if outcome.error:
@@ -159,7 +159,7 @@ def print_several(views: Sequence[View]) -> None:
     if rows:
         print_table(("kernel", *SHORT_COLUMNS[1:-1]), rows, prose={"kernel": 16})
     for view in views:
-        for line in said(view):
+        for line in remarks(view):
             print_line(f"{view.checked.label}: {line}")
 
 
@@ -176,7 +176,7 @@ LINE = re.compile(r"(?:(.*):)?(\d+)", re.S)
 """How a line is named: its number, or FILE:NUMBER."""
 
 
-def watched(ready: Prepared, block: Dim3, warp: int) -> Iterator[tuple[Step, Execution]]:
+def watch_launches(ready: Prepared, block: Dim3, warp: int) -> Iterator[tuple[Step, Execution]]:
     """Each launch with what one warp of it asks of shared memory, on the first inputs. Only the warp's block
     is executed; what a later launch takes from it comes from a whole run."""
     machine, trial = choose("cpu", 1), ready.trials[0]
@@ -191,7 +191,7 @@ def watched(ready: Prepared, block: Dim3, warp: int) -> Iterator[tuple[Step, Exe
 def patterns_in(binary: Binary, requests: Sequence[SharedRequest]) -> list[Pattern]:
     """By array and line, in the order in which they first occur."""
     arrays, dynamic = arrays_of(binary), dynamic_name(binary)
-    return grouped(((one, "", array_at(arrays, one) or dynamic) for one in requests), by_line=True)
+    return group_requests(((one, "", array_at(arrays, one) or dynamic) for one in requests), by_line=True)
 
 
 def dynamic_name(binary: Binary) -> str:
@@ -217,14 +217,14 @@ def chosen(patterns: Sequence[Pattern], what: str) -> list[Pattern]:
     )
 
 
-def profiled_file(machine: GpuMachine, request: Request, words: Sequence[str], command: str) -> Result:
+def profile_file(machine: GpuMachine, request: Request, words: Sequence[str], command: str) -> Result:
     """Count the launches of a check on this computer's GPU. words: those of the `check` that makes them.
     CheckFailed for a kernel that does not run there, or leaves what is wrong."""
     ready = ready_for(request)
     if isinstance(ready, CheckFailed):
         raise ready
-    on_gpu = performed(request, ready, machine)
-    (view,) = viewed([request])
+    on_gpu = run_prepared(request, ready, machine)
+    (view,) = view_all([request])
     for outcome in (on_gpu.outcome, view.checked.outcome):
         if outcome.error or outcome.wrong:
             raise CheckFailed(f"it is not counted: {one_line(outcome.faults[0])}")

@@ -50,7 +50,7 @@ class Conflict:
     access: Access
 
 
-def annotated(launch: Metrics) -> list[AnnotatedLine]:
+def annotate_lines(launch: Metrics) -> list[AnnotatedLine]:
     """Every line of the kernel; then executed lines outside it, of functions it calls and of headers."""
     kernel, counters = launch.binary.kernel, launch.counters
     own = shown_name(kernel)
@@ -66,9 +66,9 @@ def annotated(launch: Metrics) -> list[AnnotatedLine]:
     return [annotate(own, number) for number in inside] + [annotate(*place) for place in others]
 
 
-def conflicting(launch: Metrics) -> Iterator[Conflict]:
+def conflicting_accesses(launch: Metrics) -> Iterator[Conflict]:
     """Accesses with bank conflicts, line by line."""
-    for line in annotated(launch):
+    for line in annotate_lines(launch):
         for kind, access in line.counters.accesses.items() if line.counters else ():
             if kind in SHARED and access.cost > access.ideal:
                 yield Conflict(line, kind, access)

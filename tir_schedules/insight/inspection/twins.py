@@ -78,13 +78,13 @@ def inspect(jobs: Sequence[Job], arch: str, gpu: str | None = None) -> list[Insp
     reasons = {(row["name"], row["form"]): row["reason"] for row in refused}
     present = {name for name, _ in [*kernels, *reasons]}  # a rung that needs a later architecture is not
     return [
-        Inspection(rung, workload, own, gpu_for(own, gpu), of_rung(kernels, rung), of_rung(reasons, rung))
+        Inspection(rung, workload, own, gpu_for(own, gpu), by_form(kernels, rung), by_form(reasons, rung))
         for rung, workload in jobs
         if rung.id in present
         for own in [rung.arch_for(arch)]
     ]
 
 
-def of_rung(by_name: dict[tuple[str, str], Value], rung: Rung) -> dict[str, Value]:
+def by_form(by_name: dict[tuple[str, str], Value], rung: Rung) -> dict[str, Value]:
     """Form -> what (name, form) of a rung leads to."""
     return {form: by_name[rung.id, form] for form in FORMS if (rung.id, form) in by_name}

@@ -7,7 +7,13 @@ from itertools import zip_longest
 from typing import Iterator, Mapping, Sequence
 
 from tir_schedules.console import print_line, print_table, print_whole, terminal_width
-from tir_schedules.insight.inspection.listing import AnnotatedLine, annotated, conflicting, listing, opcodes
+from tir_schedules.insight.inspection.listing import (
+    AnnotatedLine,
+    annotate_lines,
+    conflicting_accesses,
+    listing,
+    opcodes,
+)
 from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, full_table, roofline_rows, short_rows
 from tir_schedules.insight.inspection.twins import Inspection
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, UNITS, Metrics, conflicts, total
@@ -117,7 +123,9 @@ def print_lines_of(launches: Mapping[str, Metrics]) -> None:
     for name, launch in launches.items():
         columns = ("instructions", "wavefronts (ideal)", "conflicts", "sectors / request", "line", name)
         print_line()
-        print_aligned(columns, [(*counters_of(line), line.place, line.text) for line in annotated(launch)])
+        print_aligned(
+            columns, [(*counters_of(line), line.place, line.text) for line in annotate_lines(launch)]
+        )
     print_line()
     print_line(
         "instructions: share of thread instructions; wavefronts and conflicts: of shared memory; a sector: 32"
@@ -147,7 +155,7 @@ def print_conflicts_of(launches: Mapping[str, Metrics]) -> None:
     for name, launch in launches.items():
         rows = [
             (one.line.place, KINDS.get(one.kind, one.kind), *counts_of(one.access), one.line.text.strip())
-            for one in conflicting(launch)
+            for one in conflicting_accesses(launch)
         ]
         print_line()
         if rows:

@@ -63,10 +63,10 @@ def main_loop(binary: Binary) -> MainLoop | None:
     sm = known_sm(binary.kernel.arch)
     if not sm or sm.lanes != LANES or IN_PTX not in binary.ptx:
         return None
-    return by_ports(loop_with_most(disassemble(binary), FFMA, innermost=True))
+    return simulate_ports(loop_with_most(disassemble(binary), FFMA, innermost=True))
 
 
-def by_ports(code: Sequence[str]) -> MainLoop | None:
+def simulate_ports(code: Sequence[str]) -> MainLoop | None:
     """The model on the instructions of a loop, without their predicates. None where none is an FFMA."""
     ffma = sum(is_ffma(instruction) for instruction in code)
     if not ffma:

@@ -44,7 +44,7 @@ def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str) -> Json:
     for rung, workload in jobs:
         kind = str(workload).partition(" ")[2]
         if kind == kinds.setdefault(rung.id, kind):
-            fitted, small = rung.fitted(workload), reduced(workload, SMALL_SHAPES[rung.family][0])
+            fitted, small = rung.fitted(workload), reduce_workload(workload, SMALL_SHAPES[rung.family][0])
             asked.setdefault((fitted.id, small), (fitted, {}))[1][str(workload)] = True
     found, refused = metrics_of_rungs([(rung, workload) for (_, workload), (rung, _) in asked.items()], arch)
     kernels = [
@@ -62,7 +62,7 @@ def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str) -> Json:
     }
 
 
-def reduced(workload: Workload, small: tuple[int, ...]) -> Workload:
+def reduce_workload(workload: Workload, small: tuple[int, ...]) -> Workload:
     """A workload as it is where the CPU machine takes it; else of the small shape, but where tiles are cut
     off, they are cut off alike."""
     names = [field.name for field in fields(workload)][: len(small)]

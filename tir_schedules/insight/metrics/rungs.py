@@ -15,7 +15,7 @@ from tir_schedules.ladders.problems import Job
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
-from tir_schedules.subjects.compiling import compiled
+from tir_schedules.subjects.compiling import compile_jobs
 from tir_schedules.subjects.subject import Row, Subject
 
 FORMS = ("schedule", "twin")
@@ -29,7 +29,7 @@ def metrics_of_rungs(jobs: Sequence[Job], arch: str) -> tuple[list[tuple[Subject
     find_sm(arch)
     for rung, workload in jobs:
         check_size(rung, workload)
-    subjects, refused = compiled(jobs, arch)
+    subjects, refused = compile_jobs(jobs, arch)
     subjects, found = [subject for subject in subjects if subject.form in FORMS], []
     with progress(len(subjects), "counting") as step, ThreadPoolExecutor(cpu_count()) as pool:
         pending = [(one, pool.submit(metrics_of, one.binaries, one.workload)) for one in subjects]

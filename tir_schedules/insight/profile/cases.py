@@ -129,7 +129,7 @@ def cases_of(loaded: Pack, path: Path) -> tuple[list[Case], Json]:
     return cases, source
 
 
-def verified(machine: Machine, cases: Sequence[Case]) -> tuple[list[str], list[Entry]]:
+def verify_cases(machine: Machine, cases: Sequence[Case]) -> tuple[list[str], list[Entry]]:
     """A line for each wrong case, and an entry for every launch of every case, with its verdict."""
     wrong: list[str] = []
     entries: list[Entry] = []

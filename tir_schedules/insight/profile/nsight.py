@@ -184,7 +184,7 @@ def nsight_counters(
     done = processes.run([*ncu, *command])
     if done.returncode:
         raise CheckFailed(f"ncu failed: {last_line(done.stdout + done.stderr, 'error')}")
-    launches = parsed(done.stdout)
+    launches = parse_output(done.stdout)
     kernels = [kernel for kernel, _ in launches]
     if kernels != list(entries):
         raise CheckFailed(
@@ -194,7 +194,7 @@ def nsight_counters(
     return [metrics for _, metrics in launches]
 
 
-def parsed(text: str) -> list[tuple[str, dict[str, float]]]:
+def parse_output(text: str) -> list[tuple[str, dict[str, float]]]:
     """Kernel and metrics of each launch in ncu's output. CheckFailed for a metric it could not count."""
     launches: dict[str, tuple[str, dict[str, float]]] = {}
     start = text.find('"ID"')

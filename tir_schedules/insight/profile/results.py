@@ -64,7 +64,7 @@ def is_measured(entry: Entry) -> bool:
     return "measured" in entry and "predicted" in entry
 
 
-def with_comparisons(result: Result) -> Result:
+def add_comparisons(result: Result) -> Result:
     """The result as --json prints it: every measured launch has a "comparison" for each metric."""
     kernels = []
     for entry in cast(list[Entry], result["kernels"]):
@@ -118,7 +118,7 @@ def rung_of(entry: Entry) -> str:
     return "single accesses" if "probe" in entry else entry["label"].split(" (")[0]
 
 
-def of_one_rung(result: Result) -> bool:
+def is_of_one_rung(result: Result) -> bool:
     """Whether all measured launches are of one rung, or there are none."""
     return len({rung_of(entry) for entry in measured_entries(result)}) < 2
 

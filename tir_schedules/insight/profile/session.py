@@ -8,7 +8,7 @@ from typing import Sequence
 
 from tir_schedules.bench.tables import refusal
 from tir_schedules.insight.metrics.rungs import metrics_of_rungs
-from tir_schedules.insight.profile.cases import load_cases, packed_case, save_cases, verified
+from tir_schedules.insight.profile.cases import load_cases, packed_case, save_cases, verify_cases
 from tir_schedules.insight.profile.nsight import tool
 from tir_schedules.insight.profile.results import Result, count_launches, document
 from tir_schedules.ladders.problems import Job
@@ -41,22 +41,24 @@ def pack_jobs(jobs: Sequence[Job], arch: str, path: Path, command: str) -> tuple
     return sum(len(launches) for _, launches in found), refused
 
 
-def profiled_pack(machine: GpuMachine, path: Path, command: str) -> tuple[Result, list[str]]:
+def profile_pack(machine: GpuMachine, path: Path, command: str) -> tuple[Result, list[str]]:
     """Count the launches of a pack on this computer's GPU; returns the document, and a line for each kernel
     that is refused or wrong."""
     cases, source = load_cases(path)
     faults = [refusal(row) for row in source.pop("refused", [])]
-    wrong, entries = verified(machine, cases)
+    wrong, entries = verify_cases(machine, cases)
     count_launches(entries, [sys.executable, "-m", CASES, str(path)])
     return document(command, source, entries), [*faults, *wrong]
 
 
-def profiled(machine: GpuMachine, jobs: Sequence[Job], arch: str, command: str) -> tuple[Result, list[str]]:
+def profile_jobs(
+    machine: GpuMachine, jobs: Sequence[Job], arch: str, command: str
+) -> tuple[Result, list[str]]:
     """The same of jobs, which are compiled here."""
     with temporary_folder() as folder:
         path = folder / "counters.zip"
         pack_jobs(jobs, arch, path, command)
-        return profiled_pack(machine, path, command)
+        return profile_pack(machine, path, command)
 
 
 def check_profiler() -> None:

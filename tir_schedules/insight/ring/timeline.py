@@ -95,7 +95,7 @@ class Happened:
         return Happening(self.events[0]["what"])
 
 
-def watched(
+def watch_units(
     binary: Binary, workload: Workload, block: Dim3 = (0, 0, 0), machine: CpuMachine | None = None
 ) -> Execution:
     """One block executed, with what its units do."""
@@ -111,7 +111,7 @@ def timeline(events: Events) -> Timeline:
     if not barriers:
         return Timeline((), (), 0)
     slots = slots_of(table, barriers)
-    happened = Order().run(merged(table))
+    happened = Order().run(merge_events(table))
     telling = Telling(events, barriers, slots)
     marks: dict[Actor, list[Mark]] = {}
     for one in happened:
@@ -151,7 +151,7 @@ def place(event: Mapping[str, int]) -> Place:
     return event["place"], event["address"]
 
 
-def merged(table: Sequence[Mapping[str, int]]) -> Iterator[Happened]:
+def merge_events(table: Sequence[Mapping[str, int]]) -> Iterator[Happened]:
     """Events as they are marked: what a warp does in one go is one; waits in vain are none, but for the last
     of a warp that never goes on; what lands in one phase of an mbarrier is one."""
     last: dict[Actor, Happened] = {}
@@ -369,7 +369,7 @@ def warps_named(warps: Sequence[int]) -> str:
     return f"warp {written}" if len(warps) == 1 else f"warps {written}"
 
 
-def shortened(found: Timeline, steps: int) -> Timeline:
+def first_steps(found: Timeline, steps: int) -> Timeline:
     """The first steps of a timeline."""
     rows = tuple(
         replace(row, marks=tuple(mark for mark in row.marks if mark.begins < steps)) for row in found.rows

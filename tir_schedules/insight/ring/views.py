@@ -128,7 +128,7 @@ def timeline_svg(found: Timeline) -> Markup:
     parts = [text("step", LABEL - 8, 0, "end", "dim")]
     parts += [text(str(step), middle(step), 0, "middle", "dim") for step in range(steps)]
     for number, row in enumerate(found.rows):
-        parts += drawn_row(row, HEIGHT + number * (HEIGHT + GAP), steps)
+        parts += draw_row(row, HEIGHT + number * (HEIGHT + GAP), steps)
     box = {"width": width, "height": height, "viewBox": f"0 0 {width} {height}", "role": "img"}
     inside = (element("title", "who waits for whom"), element("style", STYLE), *parts)
     return element(
@@ -137,7 +137,7 @@ def timeline_svg(found: Timeline) -> Markup:
     )  # fmt: skip
 
 
-def drawn_row(row: Row, y: int, steps: int) -> list[Markup]:
+def draw_row(row: Row, y: int, steps: int) -> list[Markup]:
     parts = [text(row.name, LABEL - 8, y, "end")]
     landing: dict[int, int] = {}
     for mark in row.marks:
@@ -146,12 +146,12 @@ def drawn_row(row: Row, y: int, steps: int) -> list[Markup]:
             line = f"M{middle(mark.begins) - CELL / 2:g} {y + HEIGHT / 2:g}H{end:g}"
             parts.append(element("path", class_="wait", d=line))
         if mark.step < steps:
-            parts.append(drawn(mark, y, landing.get(mark.step, 0)))
+            parts.append(draw_mark(mark, y, landing.get(mark.step, 0)))
             landing[mark.step] = landing.get(mark.step, 0) + 1
     return parts
 
 
-def drawn(mark: Mark, y: int, before: int) -> Markup:
+def draw_mark(mark: Mark, y: int, before: int) -> Markup:
     """before: how many marks of the row have the same step."""
     x = LABEL + mark.step * CELL + 1 + 3 * before
     colour = "var(--rule)" if mark.slot is None else SLOT_COLOURS[mark.slot % len(SLOT_COLOURS)]

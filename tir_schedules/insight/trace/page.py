@@ -98,7 +98,7 @@ def page(trace: Trace) -> str:
             "mix": key_metrics.mix,
             "outputs": key_metrics.outputs,
             "launch": launch,
-            "findings": explained,
+            "findings": explain_findings,
             "kinds": key_metrics.findings,
         },
     )
@@ -222,7 +222,7 @@ def launch(state: State) -> str:
     return f"{'x'.join(map(str, kernel.grid))} blocks of {'x'.join(map(str, kernel.block))} threads"
 
 
-def explained(state: State) -> list[tuple[str, str]]:
+def explain_findings(state: State) -> list[tuple[str, str]]:
     """Findings and what their kinds mean."""
     found = state.metrics.findings if state.metrics else ()
     return [(str(finding), (KINDS | NOTES)[finding.kind]) for finding in found[:FINDINGS_SHOWN]]

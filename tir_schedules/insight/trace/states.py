@@ -16,7 +16,7 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.insight.metrics.counting import Metrics, shared_bytes
-from tir_schedules.insight.ring.timeline import Timeline, timeline, watched
+from tir_schedules.insight.ring.timeline import Timeline, timeline, watch_units
 from tir_schedules.insight.trace.recorder import Step, only_function, record, script
 from tir_schedules.machines.execution import execute, written
 from tir_schedules.model.findings import NOTES, Finding
@@ -168,7 +168,7 @@ def ring_of(state: State, workload: Workload) -> Timeline | None:
     measured = state.measured
     if not measured or not measured.metrics or measured.outside or "mbarrier" not in measured.binary.ptx:
         return None
-    events = watched(measured.binary, workload, machine=CpuMachine(budget=WARP_BUDGET)).events
+    events = watch_units(measured.binary, workload, machine=CpuMachine(budget=WARP_BUDGET)).events
     found = timeline(events) if events else None
     return found if found and found.rows else None
 
@@ -260,14 +260,14 @@ def measure(
     held = occupancy(kernel.arch, kernel.block, resources.registers, shared_bytes(binaries[0]))
     mismatch = None if outside else check.mismatch(arguments)
     seen = (*executions[0].findings, *executions[0].notes)
-    findings = tuple(finding for finding in seen if not of_outside(finding, outside))
+    findings = tuple(finding for finding in seen if not is_of_outside(finding, outside))
     counters = executions[0].counters
     assert counters is not None, "it was told to count"
     metrics = Metrics(binaries[0], held, counters, findings)
     return replace(measured, metrics=metrics, wrong=str(mismatch or ""))
 
 
-def of_outside(finding: Finding, outside: Iterable[str]) -> bool:
+def is_of_outside(finding: Finding, outside: Iterable[str]) -> bool:
     """Whether it only says that a buffer is uninitialized which code outside the kernel fills."""
     return finding.kind == "uninitialized" and any(f" {name}[" in finding.message for name in outside)
 

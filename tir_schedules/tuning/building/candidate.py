@@ -76,21 +76,21 @@ def build(rung: Rung, workload: Workload, arch: str, spent: Timesheet | None = N
             whole = beside.submit(lambda: tuple(map(compile_kernel, kernels)))
             compiled = [compile_kernel(kernel) for kernel in small_kernels]
         with spent.during(VERIFYING):
-            metrics = found_right(compiled, part)
+            metrics = verify_binaries(compiled, part)
         with spent.during(BUILDING):
             return Candidate(rung, workload, whole.result(), part, metrics)
 
 
-def verified(kernels: Sequence[Kernel], workload: Workload) -> tuple[Metrics, ...]:
+def verify_kernels(kernels: Sequence[Kernel], workload: Workload) -> tuple[Metrics, ...]:
     """Metrics of each launch, on the CPU machine.
 
     CheckFailed when nvcc refuses a kernel, when one has findings, or the last one leaves something else than
     the truth of any check.
     """
-    return found_right([compile_kernel(kernel) for kernel in kernels], workload)
+    return verify_binaries([compile_kernel(kernel) for kernel in kernels], workload)
 
 
-def found_right(binaries: Sequence[Binary], workload: Workload) -> tuple[Metrics, ...]:
+def verify_binaries(binaries: Sequence[Binary], workload: Workload) -> tuple[Metrics, ...]:
     """The same of kernels that are compiled."""
     found: list[Metrics] = []
     for check in shared_checks(workload):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import gcd
 from typing import Protocol, cast
 
-from tir_schedules.insight.metrics.predict import reduced
+from tir_schedules.insight.metrics.predict import reduce_workload
 from tir_schedules.ladders.hgemm import specialization
 from tir_schedules.ladders.problems import SMALL_SHAPES
 from tir_schedules.ladders.reduce import vectorized
@@ -37,7 +37,7 @@ def small(rung: Rung, workload: Workload) -> tuple[Rung, Workload]:
     """A rung and its workload made small: of a GEMM only the workload, of a reduction the grid as well, and
     of a GEMM whose blocks compute tile after tile."""
     if rung.file:  # nothing is known of its tiles
-        return rung, reduced(workload, SMALL_SHAPES[rung.family][0])
+        return rung, reduce_workload(workload, SMALL_SHAPES[rung.family][0])
     if isinstance(workload, Reduction):
         smaller, part = small_reduction(rung, workload)
         return smaller, cast(Workload, part)  # a reduce rung brings its own prim_func

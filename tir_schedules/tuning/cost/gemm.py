@@ -86,10 +86,10 @@ def predicted_seconds(candidate: Candidate, gpu: Gpu, arch: str) -> float:
     """Seconds of a GEMM on a GPU."""
     executing = demand(candidate, gpu).cycles / clock(gpu, arch)
     moving = candidate.workload.bytes / (MEMORY * gpu.bandwidth * 1e9)
-    return max(executing, moving) + LAUNCH + around(candidate)
+    return max(executing, moving) + LAUNCH + seconds_of_others(candidate)
 
 
-def around(candidate: Candidate) -> float:
+def seconds_of_others(candidate: Candidate) -> float:
     """Seconds of the launches beside the rung's own."""
     config, gemm = candidate.rung.config, cast(Gemm, candidate.workload)
     if not isinstance(config, split_k.Config):

@@ -15,11 +15,11 @@ from tir_schedules.tuning.building.workers import Workers, builders_for
 from tir_schedules.tuning.cost.predictor import predicted_seconds, stand_in
 from tir_schedules.tuning.measure.gpu_timing import (
     Timed,
-    compiled,
+    compile_subject,
     seconds_of,
     subject_of,
-    timed,
-    timed_together,
+    time_subject,
+    time_together,
 )
 from tir_schedules.tuning.measure.gpus import GpuLost, Gpus
 from tir_schedules.tuning.records.record import MEASURED, PREDICTED, device_of
@@ -153,10 +153,10 @@ class LocalMeasurer(Measurer):
                 f"this process can use the GPU no more after {broken}: --resume goes on without that"
                 " candidate"
             )
-        return timed(subject, self.machine)
+        return time_subject(subject, self.machine)
 
     def compare(self, rungs: Sequence[Rung], workload: Workload, arch: str) -> list[Timed]:
-        return timed_together([compiled(rung, workload, arch) for rung in rungs], self.machine)
+        return time_together([compile_subject(rung, workload, arch) for rung in rungs], self.machine)
 
 
 class SeveralGpus(Measurer):
@@ -181,7 +181,7 @@ class SeveralGpus(Measurer):
 
     def compare(self, rungs: Sequence[Rung], workload: Workload, arch: str) -> list[Timed]:
         """By one of the GPUs."""
-        return self.gpus.timed([compiled(rung, workload, arch) for rung in rungs], together=True)
+        return self.gpus.timed([compile_subject(rung, workload, arch) for rung in rungs], together=True)
 
 
 def evaluator_for(machine: Machine | None) -> Evaluator:

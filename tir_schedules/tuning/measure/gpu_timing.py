@@ -32,15 +32,15 @@ def subject_of(rung: Rung, workload: Workload, binaries: Sequence[Binary]) -> Su
     return Subject(rung.family, rung.id, "schedule", workload, tuple(binaries))
 
 
-def compiled(rung: Rung, workload: Workload, arch: str) -> Subject:
+def compile_subject(rung: Rung, workload: Workload, arch: str) -> Subject:
     """A rung that was built before as the benchmark has it: what nvcc made is in the cache."""
     kernels = launches(lower, parsed_once(rung), workload, arch)
     return subject_of(rung, workload, [compile_kernel(kernel) for kernel in kernels])
 
 
-def timed(subject: Subject, machine: Machine, policy: Policy = POLICY) -> tuple[float, ...]:
+def time_subject(subject: Subject, machine: Machine, policy: Policy = POLICY) -> tuple[float, ...]:
     """Samples in seconds of a subject on a GPU. CheckFailed when the benchmark refuses it."""
-    (found,) = timed_together([subject], machine, policy)
+    (found,) = time_together([subject], machine, policy)
     return seconds_of(found)
 
 
@@ -49,7 +49,7 @@ def policy_for(together: bool) -> Policy:
     return Policy() if together else POLICY
 
 
-def timed_together(subjects: Sequence[Subject], machine: Machine, policy: Policy = Policy()) -> list[Timed]:
+def time_together(subjects: Sequence[Subject], machine: Machine, policy: Policy = Policy()) -> list[Timed]:
     """Samples of each of several subjects of one workload, taken in turns."""
     from tir_schedules.bench.clocks import Cycles, open_monitor
     from tir_schedules.bench.measure import Bench

@@ -15,7 +15,7 @@ from tir_schedules.errors import CheckFailed, TirSchedulesError, one_line
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.tuning.building.candidate import Unbuilt
 from tir_schedules.tuning.building.pool import Ended, Late, Pool, Useless, answering
-from tir_schedules.tuning.measure.gpu_timing import Timed, policy_for, timed_together
+from tir_schedules.tuning.measure.gpu_timing import Timed, policy_for, time_together
 from tir_schedules.tuning.records.timesheet import AWAITING_SERVER, SERVED, Timesheet
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Session:
         except Exception as error:
             return Useless(f"GPU {os.environ['CUDA_VISIBLE_DEVICES']} cannot be used: {one_line(error)}")
         try:
-            return timed_together(subjects, self.machine, policy_for(together))
+            return time_together(subjects, self.machine, policy_for(together))
         except CheckFailed as error:
             return error
         except Exception as error:

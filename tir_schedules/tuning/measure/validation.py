@@ -17,7 +17,7 @@ from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches, outcome_of
 from tir_schedules.tuning.building.small_workload import small
-from tir_schedules.tuning.measure.gpu_timing import subject_of, timed
+from tir_schedules.tuning.measure.gpu_timing import subject_of, time_subject
 from tir_schedules.tuning.records.record import (
     MEASURED,
     PREDICTED,
@@ -49,7 +49,7 @@ def rebuild(record: Record, device: str | None = None) -> Rebuilt:
     """
     if record.error:
         raise CheckFailed(f"{record} was refused: {record.error}")
-    reason = changed(record, device)
+    reason = what_changed(record, device)
     if reason:
         raise stale(record, reason)
     try:
@@ -68,7 +68,7 @@ def rebuild(record: Record, device: str | None = None) -> Rebuilt:
     return Rebuilt(rung, kernels)
 
 
-def changed(record: Record, device: str | None) -> str:
+def what_changed(record: Record, device: str | None) -> str:
     """The device or the version that is not the record's any more; empty when all are."""
     if device is not None and record.device != device:
         return f"it was {record.kind} on {record.device}, this is {device}"
@@ -129,17 +129,17 @@ def validated(record: Record, machine: Machine | None = None) -> Validated:
     if not outcome.ok:
         raise CheckFailed(f"{record} is wrong on {workload}: {outcome.faults[0]}")
     found = Validated(record, again.rung, workload, outcome)
-    return replace(found, seconds=timed_again(record, again, gpu)) if gpu else found
+    return replace(found, seconds=time_again(record, again, gpu)) if gpu else found
 
 
-def timed_again(record: Record, again: Rebuilt, machine: Machine) -> tuple[float, ...]:
+def time_again(record: Record, again: Rebuilt, machine: Machine) -> tuple[float, ...]:
     """Samples in seconds, with the benchmark's policy.
 
     CheckFailed when the benchmark refuses the kernels, or the time is not the recorded one.
     """
     binaries = [compile_kernel(kernel) for kernel in again.kernels]
     try:
-        seconds = timed(subject_of(again.rung, record.problem, binaries), machine, Policy())
+        seconds = time_subject(subject_of(again.rung, record.problem, binaries), machine, Policy())
     except CheckFailed as error:
         raise CheckFailed(f"{record}: {error}") from None
     now = statistics.median(seconds)

@@ -78,13 +78,13 @@ def append(path: Path, entry: Entry) -> str:
     """Add a line, which is on the disk when this returns. Other processes may append and read at the same
     time.
 
-    A last line that a killed writer left unfinished goes into the file `beside` first; returns a line of text
-    that says so, else nothing. BadInput, with nothing added, when a file cannot be written or is of another
-    kind.
+    A last line that a killed writer left unfinished goes into the file at `rejects_path` first; returns a
+    line of text that says so, else nothing. BadInput, with nothing added, when a file cannot be written or is
+    of another kind.
     """
     line = line_of(entry)
     check_path(path)
-    with locked(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:
+    with open_locked(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:
         check_kind(path, os.pread(file, len(PREFIX), 0))
         done = mend(path, file)
         size = os.fstat(file).st_size
@@ -107,20 +107,23 @@ def load(path: Path) -> tuple[list[Entry], str]:
     check_path(path)
     if not os.path.lexists(path):
         return [], ""
-    with locked(path, os.O_RDONLY | os.O_NONBLOCK, fcntl.LOCK_SH) as file:
+    with open_locked(path, os.O_RDONLY | os.O_NONBLOCK, fcntl.LOCK_SH) as file:
         content = whole(path, file)
     check_kind(path, content)
-    right = mended(path, content)
+    right = mend_content(path, content)
     found = [entry_at(path, number, line) for number, line in enumerate(right.split(b"\n")[:-1], 1)]
     if len(right) < len(content):
         excess = f"{len(content) - len(right)} bytes that a killed writer left of a last line"
-        return found, f"{path}: {excess} are left out; the next record moves them to {beside(path).name}"
+        return (
+            found,
+            f"{path}: {excess} are left out; the next record moves them to {rejects_path(path).name}",
+        )
     if len(right) > len(content):
         return found, f"{path}: the last line lacks its end, which the next record adds"
     return found, ""
 
 
-def beside(path: Path) -> Path:
+def rejects_path(path: Path) -> Path:
     """The file for what is cut off another."""
     return path.with_name(f"{path.name}.cut")
 
@@ -148,7 +151,7 @@ def bad_line(path: Path, number: int, reason: object) -> Damaged:
     return Damaged(f"{path}, line {number}: {short}; {remedy}")
 
 
-def mended(path: Path, content: bytes) -> bytes:
+def mend_content(path: Path, content: bytes) -> bytes:
     """Content as it should be: a last line that lacks only its newline has it, the beginning of a line is
     gone.
 
@@ -169,28 +172,28 @@ def mended(path: Path, content: bytes) -> bytes:
 
 
 def mend(path: Path, file: int) -> str:
-    """Make the end of a file, locked for writing, what `mended` says; returns a line of text if anything is
-    cut off and kept beside it."""
+    """Make the end of a file, locked for writing, what `mend_content` says; returns a line of text if
+    anything is cut off and kept beside it."""
     size = os.fstat(file).st_size
     if not size or os.pread(file, 1, size - 1) == b"\n":
         return ""
     content = whole(path, file)
-    right = mended(path, content)
+    right = mend_content(path, content)
     if len(right) > size:
         os.write(file, right[size:])
         os.fsync(file)
         return ""
-    keep(beside(path), content[len(right) :] + b"\n")
+    keep(rejects_path(path), content[len(right) :] + b"\n")
     os.ftruncate(file, len(right))
     os.fsync(file)
     cut = f"{size - len(right)} bytes that a killed writer left of a last line"
-    return f"{path}: {cut} are now in {beside(path)}"
+    return f"{path}: {cut} are now in {rejects_path(path)}"
 
 
 def keep(path: Path, content: bytes) -> None:
     """Add content to a file; it is on the disk when this returns. BadInput when it cannot be."""
     check_path(path)
-    with locked(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:
+    with open_locked(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:
         if os.write(file, content) != len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(file)
@@ -213,7 +216,7 @@ def whole(path: Path, file: int) -> bytes:
 
 
 @contextmanager
-def locked(path: Path, flags: int, lock: int) -> Iterator[int]:
+def open_locked(path: Path, flags: int, lock: int) -> Iterator[int]:
     """The file, open and locked; whoever else wants it waits. BadInput for what the system refuses
     meanwhile."""
     file = None

@@ -91,7 +91,7 @@ def searches_of(records: Iterable[Record], shipped: bool = False) -> list[Search
     return [Search(group[0].rung, tuple(group), shipped) for group in groups.values()]
 
 
-def of_task(records: Iterable[Record], rung: Rung, workload: Workload, arch: str, device: Device) -> Search:
+def search_of(records: Iterable[Record], rung: Rung, workload: Workload, arch: str, device: Device) -> Search:
     """The search of a rung on a workload by a device; without records when there was none."""
     task = Task.of(rung, workload, arch, device_of(device), MEASURED if device.name == "gpu" else PREDICTED)
     return Search(rung.id, tuple(record for record in latest(records) if record.task == task))
@@ -176,11 +176,11 @@ def save_plots(searches: Sequence[Search], path: Path) -> list[Path]:
     several, paths = len(searches) > 1, []
     for search in searches:
         paths.append(path.with_name(f"{path.stem}_{search.stem}{path.suffix}") if several else path)
-        write_bytes(paths[-1], drawn_as(search, path.suffix.lower()[1:]))
+        write_bytes(paths[-1], draw_search(search, path.suffix.lower()[1:]))
     return paths
 
 
-def drawn_as(search: Search, form: str) -> bytes:
+def draw_search(search: Search, form: str) -> bytes:
     """A plot as the content of a file of that form ("png")."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")

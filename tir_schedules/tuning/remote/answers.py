@@ -65,13 +65,13 @@ def about(task: Json, payload: bytes, machine: Machine) -> Json:
 def time(task: Json, payload: bytes, machine: Machine) -> Json:
     """Seconds of each subject of a bench pack on this GPU."""
     from tir_schedules.subjects.packs import load_pack
-    from tir_schedules.tuning.measure.gpu_timing import policy_for, timed_together
+    from tir_schedules.tuning.measure.gpu_timing import policy_for, time_together
 
     with temporary_folder() as folder:
         path = folder / "subject.zip"
         path.write_bytes(payload)
         subjects = load_pack(path).subjects
-    found = timed_together(subjects, machine, policy_for(task["together"]))
+    found = time_together(subjects, machine, policy_for(task["together"]))
     each = [{"error": str(one)} if isinstance(one, CheckFailed) else {"seconds": one} for one in found]
     return {"each": each, "broken": cast("GpuMachine", machine).broken}
 

@@ -89,7 +89,7 @@ class Servers:
         """How many servers with the key the tracker knows."""
         tracker = self.tracker()
         try:
-            return registered(tracker, self.key)
+            return count_servers(tracker, self.key)
         finally:
             tracker.close()
 
@@ -116,11 +116,11 @@ class Servers:
             self.free.acquire()
         try:
             with spent.during(SERVED):
-                return self.answered(request, payload)
+                return self.ask_one(request, payload)
         finally:
             self.free.release()
 
-    def answered(self, request: Json, payload: bytes) -> Json:
+    def ask_one(self, request: Json, payload: bytes) -> Json:
         """The answer of a server; some server is free."""
         for _ in range(ATTEMPTS):
             session = self.young() or self.session()
@@ -166,7 +166,7 @@ def import_rpc() -> ModuleType:
     return rpc
 
 
-def registered(tracker: TrackerSession, key: str) -> int:
+def count_servers(tracker: TrackerSession, key: str) -> int:
     """How many servers with a key a tracker knows."""
     return sum(info.get("key") == f"server:{key}" for info in tracker.summary()["server_info"])
 

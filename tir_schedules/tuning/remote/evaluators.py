@@ -14,7 +14,7 @@ from tir_schedules.subjects.subject import Subject
 from tir_schedules.tuning.building.candidate import Unbuilt
 from tir_schedules.tuning.building.workers import Workers, builders_for
 from tir_schedules.tuning.measure.evaluator import Evaluation, Evaluator, Measurer, Predictor
-from tir_schedules.tuning.measure.gpu_timing import Timed, compiled, seconds_of, subject_of
+from tir_schedules.tuning.measure.gpu_timing import Timed, compile_subject, seconds_of, subject_of
 from tir_schedules.tuning.records.record import device_of
 from tir_schedules.tuning.records.timesheet import Timesheet
 from tir_schedules.tuning.remote.answers import Json
@@ -48,14 +48,14 @@ class RemoteMeasurer(Measurer):
 
     def compare(self, rungs: Sequence[Rung], workload: Workload, arch: str) -> list[Timed]:
         """By one of the servers."""
-        return self.timed([compiled(rung, workload, arch) for rung in rungs], together=True)
+        return self.timed([compile_subject(rung, workload, arch) for rung in rungs], together=True)
 
     def timed(self, subjects: Sequence[Subject], together: bool) -> list[Timed]:
         with temporary_folder() as folder:
             path = folder / "subjects.zip"
             save_pack(subjects, {}, path)
             request = {"what": "time", "together": together}
-            answer = asked(self.servers, request, path.read_bytes(), self.spent)
+            answer = ask_servers(self.servers, request, path.read_bytes(), self.spent)
         found = answer["each"]
         return [CheckFailed(one["error"]) if "error" in one else tuple(one["seconds"]) for one in found]
 
@@ -80,11 +80,11 @@ class RemotePredictor(Predictor):
             "workload": asdict(workload),
             "arch": arch,
         }
-        answer = asked(self.servers, request, b"", self.spent)
+        answer = ask_servers(self.servers, request, b"", self.spent)
         return Evaluation(tuple(answer["seconds"]), answer["source"])
 
 
-def asked(servers: Servers, request: Json, payload: bytes, spent: Timesheet) -> Json:
+def ask_servers(servers: Servers, request: Json, payload: bytes, spent: Timesheet) -> Json:
     """The answer of a server. CheckFailed when it refuses the candidate, Unbuilt when the fault may be its
     own."""
     answer = servers.answer(request, payload, spent)

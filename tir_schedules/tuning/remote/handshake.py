@@ -48,7 +48,7 @@ def client_greeting(data: bytes) -> int:
     name, *options = data[8 : 8 + length].decode("utf-8").split() or [""]
     if not name.startswith("client:"):
         raise ValueError("it is no client's key")
-    limited(options)
+    limit_timeout(options)
     return 0
 
 
@@ -65,7 +65,7 @@ def check_magic(data: bytes, magic: int) -> None:
         raise ValueError("another magic number")
 
 
-def limited(options: list[str], most: float = math.inf) -> dict[str, float]:
+def limit_timeout(options: list[str], most: float = math.inf) -> dict[str, float]:
     """The time-out of a session that a client's key asks for, at most `most`. ValueError for one that is no
     time."""
     asked = [option for option in options if option.startswith("-timeout=")]

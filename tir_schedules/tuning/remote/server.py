@@ -25,7 +25,7 @@ from tir_schedules.tir.tvm import import_tvm
 from tir_schedules.tuning.remote.handshake import (
     HandshakeListener,
     client_greeting,
-    limited,
+    limit_timeout,
     tracker_greeting,
 )
 
@@ -98,7 +98,7 @@ def serve(listening: socket.socket, port: int, key: str, machine: str, tracker: 
     )
     loop = server._serve_loop
     server._serve_loop = lambda *arguments: (activity.watch(), loop(*arguments))
-    server._parse_server_opt = lambda options: limited(options, (1 + KEPT) * SECONDS)
+    server._parse_server_opt = lambda options: limit_timeout(options, (1 + KEPT) * SECONDS)
     os.register_at_fork(after_in_child=end_with_parent)
     prepare()
     folder, clients = os.getcwd(), HandshakeListener(listening, client_greeting)

@@ -113,10 +113,10 @@ def serving(
 
 def await_servers(host: str, port: int, key: str, count: int) -> None:
     """Wait until the tracker knows so many servers. CheckFailed when it does not in time."""
-    from tir_schedules.tuning.remote.client import import_rpc, registered
+    from tir_schedules.tuning.remote.client import count_servers, import_rpc
 
     tracker, deadline = import_rpc().connect_tracker(host, port), time.monotonic() + START_SECONDS
-    while registered(tracker, key) < count:
+    while count_servers(tracker, key) < count:
         if time.monotonic() > deadline:
             seconds = f"within {START_SECONDS} s"
             raise CheckFailed(f"the servers do not reach the tracker at {host}:{port} {seconds}")

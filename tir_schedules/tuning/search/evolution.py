@@ -113,11 +113,11 @@ class Evolution(PySearchStrategy):
         self.used_up = not points
         self.taken |= set(map(key, points))
         for point in points:
-            candidate = self.attempted(point)
+            candidate = self.attempt(point)
             if candidate:
                 self.under_way.begin(candidate, point)
 
-    def attempted(self, point: Point) -> MeasureCandidate | None:
+    def attempt(self, point: Point) -> MeasureCandidate | None:
         """The candidate at a point; None where its schedule is refused, which is recorded."""
         name, found = key(point), self.trials.attempt(point, lambda: self.candidate_at(point))
         if found is None and name in self.trials.records:
@@ -149,7 +149,7 @@ class Evolution(PySearchStrategy):
             return known + self.fresh(count - len(known), set(map(key, known)))
         pool = self.descendants()
         ranked = sorted(pool, key=lambda name: -self.scores[name])[: count - math.ceil(FRESH * count)]
-        fresh = self.scored(self.fresh(count - len(ranked), set(ranked)))
+        fresh = self.score(self.fresh(count - len(ranked), set(ranked)))
         return [pool[name] for name in ranked] + list(fresh.values())
 
     def known_good(self) -> list[Point]:
@@ -168,7 +168,7 @@ class Evolution(PySearchStrategy):
         pool: dict[str, Point] = {}
         for _ in range(GENERATIONS):
             children = {key(child): child for child in (self.child(parents) for _ in range(CHILDREN))}
-            pool |= self.scored(
+            pool |= self.score(
                 [child for name, child in children.items() if name not in self.taken | pool.keys()]
             )
             highest = sorted(pool, key=lambda name: -self.scores[name])[:ELITES]
@@ -195,9 +195,9 @@ class Evolution(PySearchStrategy):
                 found[key(point)] = point
         return list(found.values())
 
-    def scored(self, points: Sequence[Point]) -> dict[str, Point]:
+    def score(self, points: Sequence[Point]) -> dict[str, Point]:
         """Those with a sound schedule, by key; `scores` has what the model says of them."""
-        sound = {key(point): self.attempted(point) for point in points}
+        sound = {key(point): self.attempt(point) for point in points}
         sound = {name: one for name, one in sound.items() if one is not None}
         if sound:
             self.scores |= zip(sound, self.model.predict(self.context, list(sound.values())).tolist())

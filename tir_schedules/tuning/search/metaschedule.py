@@ -90,10 +90,10 @@ def point_in(module: IRModule) -> Point:
     return json.loads(str(module["main"].body.block.annotations[POINT]))
 
 
-def stored(space: Space, point: Point, workload: Workload, context: TuneContext) -> list[Any]:
+def tuning_record(space: Space, point: Point, workload: Workload, context: TuneContext) -> list[Any]:
     """A result as MetaSchedule writes it into its own database, TuningRecord.as_json.
 
-    Its seconds are still to come: see `with_seconds`. It is of the algorithm at the point, which has
+    Its seconds are still to come: see `set_seconds`. It is of the algorithm at the point, which has
     arguments of its own where the rung's algorithm depends on its configuration. Its trace is the annotation
     that names the point: that of the schedule does not survive TVM's JSON, for want of index maps in
     transform_block_layout. Not for several threads.

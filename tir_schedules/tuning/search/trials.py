@@ -86,7 +86,7 @@ class Trials:
     ) -> None:
         """Record a result, or why there is none. source: sha256 of the CUDA emitted for the workload.
 
-        metaschedule: see metaschedule.stored.
+        metaschedule: see metaschedule.tuning_record.
         """
         with self.lock:
             record = Record(
@@ -99,7 +99,7 @@ class Trials:
                 seconds=tuple(seconds),
                 error=error,
                 source=source,
-                metaschedule=with_seconds(metaschedule, seconds),
+                metaschedule=set_seconds(metaschedule, seconds),
             )
             self.database.append(record)
             self.records[key(point)] = record
@@ -116,7 +116,7 @@ class Trials:
             date=now(),
             seconds=seconds,
             error=error,
-            metaschedule=with_seconds(record.metaschedule, seconds),
+            metaschedule=set_seconds(record.metaschedule, seconds),
         )
         self.database.append(again)
         self.records[key(record.point)] = again
@@ -167,7 +167,7 @@ def fastest(records: Iterable[Record], count: int) -> list[Record]:
     return sorted(timed, key=lambda record: record.median)[:count]
 
 
-def with_seconds(metaschedule: list[Any] | None, seconds: Sequence[float]) -> list[Any] | None:
+def set_seconds(metaschedule: list[Any] | None, seconds: Sequence[float]) -> list[Any] | None:
     """A result as MetaSchedule has it, [trace, seconds, target, arguments], with other seconds."""
     return [metaschedule[0], list(seconds), *metaschedule[2:]] if metaschedule and seconds else None
 

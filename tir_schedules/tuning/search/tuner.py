@@ -134,14 +134,16 @@ def search(tried: Trials, seed: int) -> tuple[dict[str, float], float]:
     from tir_schedules.tuning.search.builder_runner import Builder, Runner, UnderWay
     from tir_schedules.tuning.search.evolution import Evolution
     from tir_schedules.tuning.search.features import cost_model
-    from tir_schedules.tuning.search.metaschedule import import_metaschedule, stored, tune_context
+    from tir_schedules.tuning.search.metaschedule import import_metaschedule, tune_context, tuning_record
 
     meta_schedule = import_metaschedule()
     model, evaluator = cost_model(tried), tried.evaluator
     batch, window = together(tried.left, evaluator.places)
     threads = ThreadPoolExecutor(evaluator.builders + BUILT * evaluator.places or 1)
     with temporary_folder() as folder, threads as pool, ending_on_ctrl_c(tried):
-        under_way = UnderWay(tried, pool, lambda point: stored(tried.space, point, tried.workload, context))
+        under_way = UnderWay(
+            tried, pool, lambda point: tuning_record(tried.space, point, tried.workload, context)
+        )
         strategy = Evolution(tried, model, seed, under_way, batch, window)
         searching = cast("SearchStrategy", strategy)  # derived_object hides its base
         context = tune_context(tried.space, tried.workload, tried.arch, searching, seed)

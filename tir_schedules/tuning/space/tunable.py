@@ -47,7 +47,7 @@ DEFAULTS = {
 def space_of(rung_id: str) -> Space:
     """The space of a rung, named without a variant. BadInput for one that has none."""
     if rung_id in RUNGS:
-        return of_own(RUNGS[rung_id])
+        return own_space(RUNGS[rung_id])
     if rung_id not in SPACES:
         raise BadInput(f"{rung_id} cannot be tuned; {', '.join(TUNABLE)} can")
     return SPACES[rung_id]
@@ -74,7 +74,7 @@ def check_fields(rung: Rung, arch: str) -> None:
         raise BadInput(f"{rung.id} cannot be built: {broken[0].reason}")
 
 
-def of_own(rung: Rung) -> Space:
+def own_space(rung: Rung) -> Space:
     """The space of a rung from elsewhere: the values that it names, as far as it does not refuse them."""
     if not rung.values:
         example = 'Rung(..., values={"bm": (32, 64)})'
