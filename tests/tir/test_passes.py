@@ -342,7 +342,8 @@ ASKED = [
     for family in ("sgemm", "hgemm")
     for rung in ladder(family)
     for name in rung.passes
-    if not rung.arch and name != "dependent_launch"  # which is for sm_90, see compiler/test_dependent_launch.py
+    # dependent_launch is for sm_90: see compiler/test_dependent_launch.py
+    if not rung.arch and name != "dependent_launch"
 ]
 FIRST = [*{name: (rung, name) for rung, name in reversed(ASKED)}.values()]
 
