@@ -15,7 +15,8 @@ mov.u32 t, %tid.x; mul.wide.u32 off, t, 4; ld.param.u64 x, [X]; ld.param.u64 y, 
 ld.param.u64 o, [O]; mov.b32 d, 0; mov.b64 e, 0; mov.b16 h, 0; mov.b32 v0, 0; mov.b32 v1, 0; mov.b32 v2, 0;
 mov.b32 v3, 0; mov.u32 s, 0;
 FILL: add.u32 at, s, t; shl.b32 at, at, 2; mov.u32 from, tile; add.u32 from, from, at;
-st.shared.b32 [from], d; add.u32 s, s, 32; setp.lt.u32 p, s, 1024; @p bra FILL; bar.sync 0;
+st.shared.b32 [from], d;
+add.u32 s, s, 32; setp.lt.u32 p, s, 1024; @p bra FILL; bar.sync 0;
 add.s64 m, m, off; add.s64 o, o, off; ld.global.u32 at, [m]; setp.ne.u32 p, at, 0; ld.global.u32 at, [o];
 ld.global.u32 from, [o+128]; cvt.u64.u32 off, at; add.s64 y, y, off; add.s64 x, x, off;
 cvt.u64.u32 off, from; ld.param.u64 g, [X]; add.s64 g, g, off; mov.u32 s, tile; add.u32 s, s, at;

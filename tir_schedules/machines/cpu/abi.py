@@ -262,10 +262,10 @@ BUFFER = structure(
 )
 UNDEFINED = structure(
     "Undefined",
-    "u32 lanes; s32 line; u64 address; u32 bytes extent extent_bytes",
-    """The place of a register that may be undefined. lanes: those in which it is. line: of the read of local
-    memory or the shuffle that the value comes from, 0 for a variable; address, bytes, extent: of that
-    read.""",
+    "u32 lanes; s32 line; u64 address; u32 bytes extent extent_bytes space",
+    """The place of a register that may be undefined. lanes: those in which it is. line: of the read of memory
+    or the shuffle that the value comes from, 0 for a variable; space, address, bytes, extent: of that read,
+    which has bytes; of a followed load the address is the element's number.""",
 )
 TENSOR_MAP = structure(
     "TensorMap",

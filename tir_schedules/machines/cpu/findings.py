@@ -157,11 +157,12 @@ def uninitialized(fault: Fault) -> str:
     line, space = int(fault.record["other_line"]), int(fault.record["space"])
     use, read = fault.sources(line), fault.sources(int(fault.record["line"]))
     used = f"; used at {use}" if line and (use.file, use.line) != (read.file, read.line) else ""
-    if space == Space.GENERIC and fault.record["detail"]:
+    followed = int(fault.record["detail"])
+    if space == Space.GENERIC and followed:
         return f"takes the value of a lane outside its mask, which is undefined{used}"
     if space == Space.GENERIC:
         return "uses a variable that nothing has written"
-    if space == Space.SHARED and line:
+    if space == Space.SHARED and line and not followed:
         return (
             f"{fault.act} {fault.where}, where a value that nothing has written was stored by {fault.other}"
         )

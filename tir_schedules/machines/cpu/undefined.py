@@ -2,8 +2,13 @@
 
 Such a value is in a register that is read before it is written, which is what a variable without an initial
 value becomes; in local memory, where nvcc keeps arrays that it cannot keep in registers; or what a shuffle
-takes from a lane that its mask does not name. Only the registers that may hold one are followed, so that most
-kernels have no such micro-ops. Where lanes meet otherwise, and in the factors of a matrix multiplication,
+takes from a lane that its mask does not name.
+
+A load of global or shared memory that nothing has written is a fault itself, but for one whose value a
+`selp` or a guarded `mov` may drop: nvcc loads ahead of the condition. The value is followed to where it is
+dropped, or used by what no such choice comes after.
+
+Only the registers that may hold one are followed, so that most kernels have no such micro-ops. Where lanes meet otherwise, and in the factors of a matrix multiplication,
 nothing is followed: their results count as defined. So do values that are put together from parts, one of
 which is defined.
 """
@@ -74,13 +79,26 @@ class Beside(MicroOp, names="undefined.load undefined.store"):
     values: Sequence[Optional[Undefineds]]
 
 
+class Follow(MicroOp, name="undefined.follow"):
+    """Before a load of which what is unwritten is followed. width: bytes of an element."""
+
+    width: Constant
+
+
+class Followed(MicroOp, name="undefined.followed"):
+    """Behind it."""
+
+    values: Sequence[Optional[Undefineds]]
+
+
 WINDOWS = {"local": LOCAL_WINDOW, "shared": SHARED_WINDOW}
 
 
 class Undefined:
     """The registers of a kernel that may hold an undefined value, and their places.
 
-    nothing: whether no value can be undefined, so that nothing has to be followed.
+    nothing: whether no value can be undefined, so that nothing has to be followed. ahead: loads whose value
+    may be dropped; loaded: registers that only these can leave undefined.
     """
 
     def __init__(self, low: Lowering, extents: Extents):
@@ -90,6 +108,8 @@ class Undefined:
         blocks = low.kernel.blocks
         first = frozenset[Register]().union(*(blocks[k].live_in for k in low.kernel.first_blocks))
         self.followed = self._closure(set(first))
+        self.ahead, self.loaded = self._loaded_ahead()
+        self.followed |= self.loaded
         self.nothing = not self.followed and not self.has_local
         self.places: dict[Register, int] = {}
         for register in sorted(self.followed, key=lambda r: r.name):
@@ -104,6 +124,28 @@ class Undefined:
                 registers.update(instruction.results)
             registers.update(self._shuffled(instruction))
         return reached(registers, ((sources(i), i.results) for i in self.low.kernel.instructions))
+
+    def _loaded_ahead(self) -> tuple[set[int], set[Register]]:
+        """PTX lines of loads whose value may be dropped, and the registers that these may leave undefined: as
+        far as a choice comes after, and the results of choices."""
+        code = [*self.low.kernel.instructions]
+        chosen = {register for i in code if is_choice(i) for register in i.results}
+        if not chosen:
+            return set(), set()
+        choices = {r for i in code if is_choice(i) for r in (*sources(i), *(i.results if i.guard else ()))}
+        dropped = reached(choices, ((i.results, sources(i)) for i in code if not is_choice(i)))
+        ahead = [
+            i
+            for i in code
+            if spread(i) is Spread.LOAD
+            and i.space in ("global", "shared", "generic")
+            and not dropped.isdisjoint(i.results)
+            and self.followed.isdisjoint(i.results)
+        ]
+        kept = dropped | chosen
+        steps = ((sources(i), kept.intersection(i.results)) for i in code)
+        found = reached({register for i in ahead for register in i.results}, steps)
+        return {i.line for i in ahead}, found - self.followed
 
     def _shuffled(self, i: Instruction) -> tuple[Register, ...]:
         """The result of a shuffle whose mask may leave lanes out."""
@@ -126,7 +168,9 @@ class Undefined:
         if spread(i) is Spread.USE:
             operands = i.operands[1:] if i.results else i.operands
             used.update(registers_of(operands))
-        ops = self._use(used & self.followed, i)
+        ops = self._use(used & self.followed | self._used_up(i), i)
+        if self._is_ahead(i):
+            return [*ops, Follow(i, width=BITS[i.type] // 8)]
         if spread(i) is Spread.LOAD and self.followed.intersection(i.results):
             return ops + [self._load(i)]
         if spread(i) is Spread.STORE:
@@ -135,6 +179,8 @@ class Undefined:
 
     def after(self, i: Instruction) -> list[MicroOp]:
         """Those that go after an instruction, under its guard."""
+        if self._is_ahead(i):
+            return [Followed(i, values=self._places(i.operands[0]))]
         if spread(i) is not Spread.STORE:
             return []
         values = self._places(i.operands[1])
@@ -142,6 +188,18 @@ class Undefined:
         if not local and set(values) == {NONE}:
             return []
         return [self._beside("store", i, i.address(0), values)]
+
+    def _is_ahead(self, i: Instruction) -> bool:
+        return i.line in self.ahead and spread(i) is Spread.LOAD
+
+    def _used_up(self, i: Instruction) -> set[Register]:
+        """What was loaded ahead and goes no further: the instruction uses it."""
+        if not self.loaded or spread(i) is Spread.STORE:
+            return set()
+        passed = sources(i) if self.followed.intersection(i.results) else ()
+        return self.loaded.intersection(registers_of(i.operands[1:] if i.results else i.operands)).difference(
+            passed
+        )
 
     def guards(self, i: Instruction | None) -> list[MicroOp]:
         """A check of the predicate that guards an instruction."""
@@ -185,7 +243,7 @@ class Undefined:
             return [Pass(i, how=Flow.CHOSEN, predicate=held, results=results, sources=chosen)]
         found = [self.places[register] for register in sources(i) if register in self.followed]
         parts = [part for operand in i.operands[1:3] for part in items(operand)]
-        if how is Spread.PARTS and len(parts) > 1:
+        if how is Spread.PARTS and len(parts) > 1 and self.loaded.isdisjoint(sources(i)):
             every = all(part in self.followed for part in parts)
             how, found = (Flow.ALL_OF, found) if every else (Flow.ANY_OF, [])
             return [Pass(i, how=how, predicate=None, results=results, sources=found)]
@@ -213,6 +271,10 @@ def whole_masks(instructions: Sequence[Instruction]) -> set[Operand]:
 
 def spread(i: Instruction) -> Spread:
     return form_of(i).spread
+
+
+def is_choice(i: Instruction) -> bool:
+    return spread(i) is Spread.CHOSEN or i.name == "mov" and i.guard is not None
 
 
 def initial(lanes: int) -> np.ndarray:

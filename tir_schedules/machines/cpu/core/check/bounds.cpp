@@ -51,7 +51,7 @@ u8* at_global(Machine& M, u64 address, u32 bytes, const MicroOp& op, int lane, A
   for (u64 e = offset >> buffer.element; e <= (offset + bytes - 1) >> buffer.element; ++e) {
     Cell& cell = buffer.cells[e];
     if (act != WRITE && !cell.line && !buffer.initialized)
-      report_access(M, UNINITIALIZED, op.line, lane, act, GLOBAL, address, bytes);
+      report_unwritten(M, op.line, lane, act, GLOBAL, address, bytes, address - offset + (e << buffer.element));
     if (M.alone && act == WRITE && !(cell.block | cell.others)) {
       cell = {op.line, M.epoch, M.block_number(), 0, (u16)M.thread_of(lane), (u16)(how | STORES), op.line};
       continue;
@@ -87,7 +87,8 @@ static u8* at_cluster(Machine& M, u32 address, u32 bytes, const MicroOp& op, int
   GRANULES(M, place.address, bytes, {
     SharedShadow& s = place.cta->shadow[g];
     if (act != WRITE && s.write_epoch < place.cta->began)
-      report_access(M, UNINITIALIZED, op.line, lane, act, SHARED, address, bytes);
+      report_unwritten(M, op.line, lane, act, SHARED, address, bytes,
+                       address - place.address + (g << M.launch.granule_shift));
     if (act != READ) s.write_epoch = M.epoch, s.write_line = op.line, s.undefined = false;
     check_cell(M, place.cta->cells[g], access);
   })

@@ -11,6 +11,10 @@
 Finding* report(Machine&, Kind, s32 line, int lane, s32 other = 0, u64 address = 0, u32 other_block = 0);
 Finding* report_access(Machine&, Kind, s32 line, int lane, Act, Space, u64 address, u32 bytes, s32 other = 0,
                        int other_thread = -1, u32 other_block = 0);
+// A read of what nothing has written, which begins `at` an address in the access: a fault, or noted where the load is
+// followed.
+void report_unwritten(Machine&, s32 line, int lane, Act, Space, u64 address, u32 bytes, u64 at, s32 other = 0,
+                      int other_thread = -1);
 // Which way an mbarrier or a cluster's barrier is misused: `detail` of a BARRIER_MISUSE.
 enum Misuse : u32 {
   NOT_INITIALISED, MISPLACED, BAD_COUNT, IN_USE, TOO_MANY_ARRIVALS, BYTES_OUT_OF_RANGE, OVERWRITTEN,

@@ -1,5 +1,5 @@
-// Values that nothing has written: of variables that have none yet, of local memory, and what a shuffle takes
-// from lanes that its mask does not name. Each register that may hold one has a place that says for which
+// Values that nothing has written: of variables that have none yet, of local memory, what a shuffle takes from lanes
+// that its mask does not name, and what loads give that nvcc has made ahead of their condition. Each register that may hold one has a place that says for which
 // lanes it does. Moving such a value about is no fault; a fault is to compute an address with it, to decide a
 // branch by it, or to store it where other threads see it.
 #include "check/check.h"
@@ -7,10 +7,13 @@
 
 static void report_use(Machine& M, const MicroOp& op, const Undefined& u, u32 lanes) {
   if (!lanes) return;
-  const Space space = u.bytes ? LOCAL : GENERIC;
-  Finding* f = report_access(M, UNINITIALIZED, u.line ? u.line : op.line, __builtin_ctz(lanes), READ, space,
-                               u.address, u.bytes, op.line);
-  if (f) f->extent = u.extent, f->extent_bytes = u.extent_bytes, f->detail = space == GENERIC && u.line;
+  const Space space = u.bytes ? (Space)u.space : GENERIC;
+  const int lane = __builtin_ctz(lanes);
+  u64 address = u.address;
+  if (u.bytes && space != LOCAL) address = M.cta->warps[M.warp].unwritten[(u64)u.line << 2 | u.address][lane];
+  Finding* f = report_access(M, UNINITIALIZED, u.line ? u.line : op.line, lane, READ, space, address, u.bytes,
+                             op.line);
+  if (f) f->extent = u.extent, f->extent_bytes = u.extent_bytes, f->detail = space != LOCAL && u.line;
 }
 static void add(Undefined& to, const Undefined& from, u32 lanes) {
   if (!lanes) return;
@@ -70,6 +73,15 @@ static void execute(Machine&, Warp& W, const ops::Shuffled& op) {
   assign(*op.undefined(), found, W.active);
 }
 
+// What the load between the two finds unwritten is no fault yet.
+static void execute(Machine& M, Warp&, const ops::Follow& op) { M.followed = {op.width(), {}}; }
+static void execute(Machine& M, Warp& W, const ops::Followed& op) {
+  const Registers<Undefined> values = op.values();
+  for (u32 k = 0; k < values.count; ++k)
+    if (values[k]) assign(*values[k], M.followed.found[k], W.active);
+  M.followed.width = 0;
+}
+
 // Flags of bytes of local memory; nullptr for another space.
 static u8* written(Machine& M, u64 address, u32 bytes, int lane) {
   const u64 offset = address - LOCAL_WINDOW;
@@ -94,7 +106,7 @@ static void execute(Machine& M, Warp& W, const ops::UndefinedLoad& op) {
       for (u32 byte = 0; byte < width; ++byte) any |= flags[k * width + byte];
       if (any) continue;
       if (!found[k].lanes) {
-        found[k] = {0, op.line(), address - LOCAL_WINDOW + k * width, width, 0, 0};
+        found[k] = {0, op.line(), address - LOCAL_WINDOW + k * width, width, 0, 0, LOCAL};
         if (e.space == LOCAL)
           found[k].extent = e.number, found[k].extent_bytes = least(e.high, M.launch.local_bytes) - e.low;
       }
@@ -117,14 +129,15 @@ static void execute(Machine& M, Warp& W, const ops::UndefinedStore& op) {
     const bool local = address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW_BYTES;
     const bool shared = address >= SHARED_WINDOW && address - SHARED_WINDOW + width * count <= M.launch.shared_bytes;
     u32 undefined = 0;
+    bool loaded = false;  // ahead, which is no padding
     for (u32 k = 0; k < count; ++k) {
       const bool holds = values[k] && values[k]->lanes >> l & 1;
       undefined += holds;
       if (flags) memset(flags + k * width, !holds, width);
       if (shared && holds)
         GRANULES(M, u32(address - SHARED_WINDOW) + k * width, width, M.cta->shadow[g].undefined = true)
-      if (holds) worst = values[k];
+      if (holds) worst = values[k], loaded |= worst->bytes && worst->space != LOCAL;
     }
-    if (!local && !shared && undefined == count) report_use(M, op, *worst, 1u << l);
+    if (!local && !shared && undefined && (undefined == count || loaded)) report_use(M, op, *worst, 1u << l);
   })
 }

@@ -39,6 +39,19 @@ Finding* report_access(Machine& M, Kind kind, s32 line, int lane, Act act, Space
   f->other_lane = other_thread < 0 ? -1 : other_thread % 32;
   return f;
 }
+void report_unwritten(Machine& M, s32 line, int lane, Act act, Space space, u64 address, u32 bytes, u64 at, s32 other,
+                      int other_thread) {
+  FollowedLoad& load = M.followed;
+  if (!load.width) {
+    report_access(M, UNINITIALIZED, line, lane, act, space, address, bytes, other, other_thread);
+    return;
+  }
+  const u32 k = at > address ? (at - address) / load.width : 0;
+  Undefined& found = load.found[k];
+  if (!found.lanes) found = {0, line, k, load.width, 0, 0, space};
+  found.lanes |= 1u << lane;
+  M.cta->warps[M.warp].unwritten[(u64)line << 2 | k][lane] = address + k * load.width;
+}
 void report_misuse(Machine& M, Misuse misuse, s32 line, int lane, u32 address, u32 value) {
   if (Finding* f = report(M, BARRIER_MISUSE, line, lane, 0, address))
     f->space = SHARED, f->detail = misuse, f->extent_bytes = value;

@@ -92,15 +92,20 @@ void check_shared(Machine& M, u32 address, u32 bytes, Act act, int lane, s32 lin
     report_access(M, kind, line, lane, act, SHARED, address, bytes, other, other_thread);
     reported = kind != SAME_VALUE;
   };
+  auto unwritten = [&](u32 g, s32 other = 0, int other_thread = -1) {
+    if (!reported || M.followed.width)
+      report_unwritten(M, line, lane, act, SHARED, address, bytes, g << shift, other, other_thread);
+    reported |= !M.followed.width;
+  };
   for (u32 g = address >> shift, last = (address + bytes - 1) >> shift; g <= last; ++g) {
     SharedShadow& s = cta.shadow[g];
     if (__builtin_expect(s.in_flight, 0)) clash(IN_FLIGHT, s.write_line, -1);
     if (__builtin_expect(s.undefined, 0) && s.write_epoch >= cta.began) {
-      if (act != WRITE) clash(UNINITIALIZED, s.write_line, s.write_thread);
+      if (act != WRITE) unwritten(g, s.write_line, s.write_thread);
       else s.undefined = false;
     }
     if (clocks) {
-      if (act != WRITE && s.write_epoch < cta.began) clash(UNINITIALIZED, 0, -1);
+      if (act != WRITE && s.write_epoch < cta.began) unwritten(g);
       if (act != READ) s.write_epoch = epoch, s.write_line = line, s.write_thread = self;
       const u64 generic = SHARED_WINDOW + address;
       check_cell(M, cta.cells[g], {generic, cta.shared + address, bytes, how | how_of(act), SHARED, line, lane});
@@ -114,7 +119,7 @@ void check_shared(Machine& M, u32 address, u32 bytes, Act act, int lane, s32 lin
           clash(LOCKSTEP, s.write_line, s.write_thread, stores, s.write_line == line && s.write_epoch == epoch);
       }
     } else if (act != WRITE && s.write_epoch < cta.began) {
-      clash(UNINITIALIZED, 0, -1);
+      unwritten(g);
     }
     if (act == READ) {
       reading.note(s, lane);

@@ -69,6 +69,8 @@ struct Warp : WarpLanes {
   // At the barrier of the cluster: lanes that have arrived in this phase; that have yet to wait.
   u32 at_cluster = 0, to_wait = 0;
   WaitsFor waits_for = CLUSTER;      // of those that are stalled
+  // Where a lane's load last found nothing written, by the PTX line of the load and the element; of followed loads.
+  std::unordered_map<u64, std::array<u64, 32>> unwritten;
   std::unique_ptr<CallState> calls;  // nullptr: it calls no function
 
   // Up to which epoch the accesses of another lane come before those of this one.
@@ -148,6 +150,11 @@ struct Incoming {
   u32 width = 0;
   bool wide = false;  // whether addresses have 64 bits
 };
+// The load that runs, where what it finds unwritten is followed. width: of an element, 0: none is.
+struct FollowedLoad {
+  u32 width = 0;
+  Undefined found[4] = {};
+};
 
 struct Machine {
   const LaunchArguments& launch;
@@ -170,6 +177,7 @@ struct Machine {
   std::vector<PriorAccess> prior{1};     // number 0: the end of a list
   u32 free_prior = 0;
   Incoming incoming;
+  FollowedLoad followed;
   Verdicts verdicts;
   Swizzles swizzles;
   // What listens to what execution does: see observe/observer.h. Empty: nothing does.
