@@ -8,9 +8,9 @@ A load of global or shared memory that nothing has written is a fault itself, bu
 `selp` or a guarded `mov` may drop: nvcc loads ahead of the condition. The value is followed to where it is
 dropped, or used by what no such choice comes after.
 
-Only the registers that may hold one are followed, so that most kernels have no such micro-ops. Where lanes meet otherwise, and in the factors of a matrix multiplication,
-nothing is followed: their results count as defined. So do values that are put together from parts, one of
-which is defined.
+Only the registers that may hold one are followed, so that most kernels have no such micro-ops. Where lanes
+meet otherwise, and in the factors of a matrix multiplication, nothing is followed: their results count as
+defined. So do values that are put together from parts, one of which is defined.
 """
 
 from __future__ import annotations
