@@ -106,8 +106,7 @@ def test_a_kernel_that_is_wrong_is_not_validated(sound, monkeypatch):
         kernel = lower(rung, workload, arch)
         return replace(kernel, source=kernel.source.replace("__syncthreads();", ""))
 
-    for module in (validation,):
-        monkeypatch.setattr(module, "lower", without_barriers)
+    monkeypatch.setattr(validation, "lower", without_barriers)
     source = without_barriers(space.rung_at(sound.point), SHAPE, "sm_90").source
     with pytest.raises(CheckFailed, match="is wrong on 128x128x32: .*race: .*no __syncthreads"):
         validated(replace(sound, source=source_hash(source)))
@@ -168,7 +167,7 @@ def test_a_reduction_is_valid_with_all_its_launches(reduction_record, monkeypatc
     gpu = SimpleNamespace(name="gpu", device_name="NVIDIA H200")
     timed = []
     monkeypatch.setattr(
-        validation, "timed", lambda subject, *_: timed.append(subject) or reduction_record.seconds
+        validation, "time_subject", lambda subject, *_: timed.append(subject) or reduction_record.seconds
     )
     assert validated(reduction_record, gpu).seconds == reduction_record.seconds
     assert [binary.kernel.grid[0] for binary in timed[0].binaries] == [64, 1]
