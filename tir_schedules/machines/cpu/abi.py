@@ -24,6 +24,9 @@ another buffer. Generic addresses of shared and local memory lie in windows belo
 RANK_SHIFT = 24
 """An address of shared memory of a cluster: (rank of the block + 1) << RANK_SHIFT plus that in the block."""
 
+NO_MEMORY = NONE - 1
+"""What the core returns of a launch that the host has too little memory for."""
+
 SHARED_WINDOW, LOCAL_WINDOW, WINDOW_BYTES = 1 << 36, 1 << 37, 1 << 32
 """Where shared and local memory lie among generic addresses."""
 

@@ -225,6 +225,8 @@ class Invocation:
         )
         count = library.core.launch(ctypes.byref(arguments)) & abi.NONE
         interrupts.check()
+        if count == abi.NO_MEMORY:
+            raise MemoryError(f"blocks of {kernel.label} need more")
         if count == AGAIN:
             return False
         self.records = self.records[:count]

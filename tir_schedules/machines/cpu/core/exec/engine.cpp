@@ -198,9 +198,16 @@ static bool run_in_threads(Machine& M, const LaunchArguments& a, const Order& or
       if (!blocks.run(order[number]) || T.interacts || T.finding_count || !blocks.stuck.empty())
         failed = true;
   };
+  auto work_if_it_can = [&](u32 k) {
+    try {
+      work(k);
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    }
+  };
   std::vector<std::thread> threads;
-  for (u32 k = 1; k < a.cores; ++k) threads.emplace_back(work, k);
-  work(0);
+  for (u32 k = 1; k < a.cores; ++k) threads.emplace_back(work_if_it_can, k);
+  work_if_it_can(0);
   for (std::thread& thread : threads) thread.join();
   for (const Own& each : own) {
     for (u32 k = 0; k < each.counters.size(); ++k) {
@@ -228,8 +235,7 @@ static u32 run_watched(Machine& M, Watch& watch) {
   return M.finding_count;
 }
 
-// Returns the number of findings, or NONE when it has to be done again on one core.
-extern "C" u32 launch(const LaunchArguments* a) {
+static u32 run(const LaunchArguments* a) {
   Machine M(*a);
   CountAccesses counting(a->counters, a->merges);
   if (a->flags & COUNT) M.observers.push_back(&counting);
@@ -251,4 +257,11 @@ extern "C" u32 launch(const LaunchArguments* a) {
   }
   run_in_order(M, order, 0, resident);
   return M.finding_count;
+}
+// Returns the number of findings; or NONE when it has to be done again on one core, NO_MEMORY when the host has too
+// little.
+extern "C" u32 launch(const LaunchArguments* a) try {
+  return run(a);
+} catch (const std::bad_alloc&) {
+  return NO_MEMORY;
 }

@@ -16,8 +16,9 @@ static void execute(Machine& M, Warp& W, const ops::CallMalloc& op) {
   ACTIVE(W.active, {
     const u64 bytes = argument(M, l, op.arguments(), 8), limit = 1u << 22;
     u64 address = 0;
-    if (bytes <= M.launch.heap_bytes && heap.used + bytes <= M.launch.heap_bytes && heap.owned.size() < limit) {
-      u8* data = (u8*)malloc(bytes + 16);
+    const bool fits =
+        bytes <= M.launch.heap_bytes && heap.used + bytes <= M.launch.heap_bytes && heap.owned.size() < limit;
+    if (u8* data = fits ? (u8*)malloc(bytes + 16) : nullptr) {
       memset(data, 0xff, bytes + 16);  // what no thread wrote reads as NaN
       heap.owned.push_back({data, bytes, nullptr, 0, 0, 1, 0}), heap.made.push_back({bytes, false});
       heap.used += bytes;
