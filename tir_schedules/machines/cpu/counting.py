@@ -7,8 +7,8 @@ from itertools import islice
 
 import numpy as np
 
-from tir_schedules.machines.cpu.faults import Sources
 from tir_schedules.machines.cpu.lowering import LoweredKernel
+from tir_schedules.machines.cpu.sources import Sources
 from tir_schedules.model.counters import Access, Counters, LineCounters
 
 

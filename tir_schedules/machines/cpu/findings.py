@@ -1,120 +1,164 @@
-"""What the engine recorded of a fault, told as a Finding."""
+"""What the core recorded of a fault, told as a Finding.
+
+A Fault has the phrases that messages are made of. Each kind of finding has its message in MESSAGES.
+"""
 
 from __future__ import annotations
 
-from typing import Sequence
+from dataclasses import dataclass
+from typing import Callable, Sequence
 
 import numpy as np
 
-from tir_schedules.machines.cpu import unit_findings
-from tir_schedules.machines.cpu.abi import FINDING_KINDS, NONE, Space
-from tir_schedules.machines.cpu.extents import Extent
-from tir_schedules.machines.cpu.faults import Fault, NamedBuffer, Sources
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, NONE, RANK_SHIFT, Act, Space
+from tir_schedules.machines.cpu.extents import Extent, variable_at
 from tir_schedules.machines.cpu.functions import ARGUMENTS, RESULTS
-from tir_schedules.machines.cpu.warpgroup_findings import (
-    bad_descriptor,
-    bad_tensor_map,
-    divergent_aligned,
-    too_many_registers,
-    touched_registers,
-    unfenced_registers,
-)
+from tir_schedules.machines.cpu.sources import NamedBuffer, Sources
+from tir_schedules.machines.tensor_map import PIECE
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.launch import Dim3
 
-PLAIN = ("line", "other_line", "warp", "lane", "other_warp", "count")
+ACTS = ("reads", "writes", "updates")
+"""In the order of Act."""
+
+SPACE_NAMES = ("shared memory", "global memory", "local memory", "memory")
 
 
-def findings(
-    records: np.ndarray,
-    kernel: Kernel,
-    sources: Sources,
-    buffers: Sequence[NamedBuffer],
-    extents: Sequence[Extent],
-    assertion: str = "",
-) -> tuple[Finding, ...]:
-    """Findings of the engine's records (dtype FINDING), most serious first. assertion: what the one that
-    failed says."""
-    found = []
-    for record in records:
-        kind, (x, y, z) = FINDING_KINDS[record["kind"]], (int(index) for index in record["block"])
-        line, other, warp, lane, other_warp, count = (int(record[name]) for name in PLAIN)
-        message, brief = (
-            MESSAGES[kind](Fault(record, sources, buffers, extents, kernel.grid, short, assertion))
-            for short in (False, True)
+def rank_and_byte(address: int) -> tuple[int, int]:
+    """Of an address of shared memory of the cluster: the rank of the block, -1 for the own one; the rest."""
+    rank, byte = divmod(address, 1 << RANK_SHIFT)
+    return (rank - 1, byte) if 1 <= rank <= 16 else (-1, address)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One record in phrases. short: without addresses in shared memory, threads and source text."""
+
+    record: np.void
+    sources: Sources
+    buffers: Sequence[NamedBuffer]
+    extents: Sequence[Extent]
+    grid: Dim3
+    short: bool = False
+    assertion: str = ""
+
+    @property
+    def act(self) -> str:
+        return ACTS[self.record["act"]]
+
+    @property
+    def where(self) -> str:
+        """What the address is: an element of a buffer, or a byte of a variable or of a space."""
+        address, space = int(self.record["address"]), int(self.record["space"])
+        number, offset = (address >> BUFFER_SHIFT) - 1, address & ((1 << BUFFER_SHIFT) - 1)
+        if space != Space.GLOBAL:
+            address -= (address >> 31 & 1) << 32
+            extent, what = self.extent, SPACE_NAMES[space]
+            if space == Space.SHARED:
+                rank, address = rank_and_byte(address)
+                what += f" of block {rank} of the cluster" if rank >= 0 else ""
+            if extent:
+                what = f"{extent.name or 'an array'} in {what}"
+            return what if self.short else f"{what} at byte {address - (extent.low if extent else 0)}"
+        if offset >= 1 << (BUFFER_SHIFT - 1):  # before the start of the next buffer
+            number, offset = number + 1, offset - (1 << BUFFER_SHIFT)
+        if self.of_heap:
+            return f"memory of malloc at byte {offset}"
+        if not 0 <= number < len(self.buffers):
+            return f"global memory at {address:#x}, where no buffer is"
+        buffer = self.buffers[number]
+        element, rest = divmod(offset, buffer.element)
+        return f"{buffer.name}[{element}]" + (f" and {rest} bytes" if rest else "")
+
+    @property
+    def extent(self) -> Extent | None:
+        """The variable that an access to shared or local memory goes to, or comes from where it misses it."""
+        number, space = int(self.record["extent"]), int(self.record["space"])
+        address = int(self.record["address"])
+        if space == Space.SHARED:
+            _, address = rank_and_byte(address)
+        return self.extents[number] if number else variable_at(self.extents, space, address)
+
+    @property
+    def variable_name(self) -> str:
+        """Of the variable; empty for an array on the stack."""
+        return self.extent.name if self.extent else ""
+
+    @property
+    def of_heap(self) -> int:
+        """1 in what malloc gave, 2 where that has been freed."""
+        plain = FINDING_KINDS[self.record["kind"]] in ("out_of_bounds", "bad_free")
+        return int(self.record["detail"]) if plain else 0
+
+    @property
+    def limits(self) -> str:
+        address = int(self.record["address"])
+        if self.of_heap:
+            has = f"it has {self.record['extent_bytes']} bytes"
+            return f"; {has}" if self.of_heap == 1 else "; it has been freed"
+        if int(self.record["space"]) != Space.GLOBAL:
+            has = f"; {self.variable_name or 'it'} has {self.record['extent_bytes']} bytes"
+            return has if self.record["extent"] else ""
+        number = (address >> BUFFER_SHIFT) - 1
+        number += address & ((1 << BUFFER_SHIFT) - 1) >= 1 << (BUFFER_SHIFT - 1)
+        if not 0 <= number < len(self.buffers):
+            return ""
+        return f"; {self.buffers[number].name} has {self.buffers[number].elements} elements"
+
+    @property
+    def bytes(self) -> str:
+        return f"{self.record['bytes']} bytes"
+
+    @property
+    def other(self) -> str:
+        """The other access of a conflict, where it is known."""
+        warp, lane, line = (int(self.record[name]) for name in ("other_warp", "other_lane", "other_line"))
+        if self.short and self.sources(line).place == self.sources(int(self.record["line"])).place != "":
+            return "the same line"
+        if self.short:
+            return self.sources(line).place or (f"PTX line {line}" if line else "another warp")
+        who = f"{self.other_block}warp {warp} lane {lane}" if warp >= 0 else "another warp"
+        return f"{who} at {self.sources(line)}" if line else who
+
+    @property
+    def other_place(self) -> str:
+        """The line of the other instruction."""
+        line = int(self.record["other_line"])
+        return self.sources(line).place or f"PTX line {line}"
+
+    @property
+    def other_block(self) -> str:
+        """The block of the other access, when it is another: "block 1,0,0 "."""
+        number = int(self.record["other_block"]) - 1
+        if number < 0:
+            return ""
+        rest, x = divmod(number, self.grid[0])
+        z, y = divmod(rest, self.grid[1])
+        return f"block {x},{y},{z} "
+
+    @property
+    def clash(self) -> str:
+        """What a race or reliance on lockstep is between."""
+        if not self.short:
+            return f"{self.act} {self.where}, which is also accessed by {self.other},"
+        return (
+            f"{self.act} {self.where} that {self.other} {self.sources.act(int(self.record['other_line']))},"
         )
-        location, against = sources(line), sources(other) if other else None
-        found.append(
-            Finding(
-                kind,
-                message,
-                kernel.label,
-                location,
-                (x, y, z),
-                warp,
-                lane,
-                count,
-                against,
-                other_warp,
-                brief,
-            )
-        )
-    return tuple(sorted(found, key=lambda finding: FINDING_KINDS.index(finding.kind)))
 
 
-MESSAGES = {
-    "bad_tensor_map": lambda f: bad_tensor_map(f.record),
-    "bad_descriptor": lambda f: bad_descriptor(f.record, f.other_place),
-    "wgmma_registers": lambda f: touched_registers(f.record, f.act, f.other_place),
-    "unfenced_wgmma": lambda f: unfenced_registers(f.record, f.other_place),
-    "barrier_misuse": lambda f: unit_findings.barrier_misuse(f),
-    "slot_in_use": lambda f: unit_findings.slot_in_use(f),
-    "unfenced_proxy": lambda f: unit_findings.unfenced_proxy(f),
-    "cluster_exit": lambda f: unit_findings.cluster_exit(f),
-    "left_in_flight": lambda f: unit_findings.left_in_flight(f),
-    "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
-    "misaligned": lambda f: misaligned(f),
-    "uninitialized": lambda f: uninitialized(f),
-    "race": lambda f: f"{f.clash} {missing(f)}",
-    "lockstep": lambda f: f"{f.clash} {'' if f.short else 'with '}no __syncwarp between",
-    "overlapping_writes": lambda f: (
-        f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}"
-    ),
-    "write_to_input": lambda f: f"{f.act} {f.where}, which is an input",
-    "in_flight": lambda f: unit_findings.in_flight(f),
-    "divergent_aligned": lambda f: divergent_aligned(f.record, f.other_place),
-    "too_many_registers": lambda f: too_many_registers(f.record),
-    "divergent_barrier": lambda f: divergent_barrier(f),
-    "bad_free": lambda f: bad_free(f),
-    "stack_overflow": lambda f: (
-        f"the stack has {f.record['detail']} bytes, and {f.record['bytes']} more are needed; the launch was"
-        " stopped (on a GPU, cudaDeviceSetLimit with cudaLimitStackSize gives it more)"
-    ),
-    "assertion": lambda f: f.assertion,
-    "trap": lambda f: trap(f),
-    "deadlock": lambda f: deadlock(f),
-    "endless_loop": lambda f: (
-        "this loop never ends: it comes back to where it was"
-        if int(f.record["detail"])
-        else "the instruction budget of a warp is used up; the launch was stopped"
-    ),
-    "same_value": lambda f: (
-        f"{f.act} {f.where}, where {f.other} has stored the same value, and nothing orders the two"
-    ),
-}
-
-
+# ---- threads, blocks and memory ---
 def missing(fault: Fault) -> str:
     """What would order the two accesses of a race."""
     if fault.record["other_block"]:
         return "nothing orders the two blocks" if fault.short else "and nothing orders the two blocks"
-    barrier = unit_findings.missing_barrier(fault) or "no __syncthreads between"
+    barrier = missing_barrier(fault) or "no __syncthreads between"
     return barrier if fault.short else f"with {barrier}"
 
 
 def deadlock(fault: Fault) -> str:
     if int(fault.record["act"]):
-        return unit_findings.deadlock(fault)
+        return unit_deadlock(fault)
     number, arrived, expected, resident = (
         int(fault.record[name]) for name in ("detail", "extent", "extent_bytes", "bytes")
     )
@@ -191,3 +235,339 @@ def divergent_barrier(fault: Fault) -> str:
         f"warp {warp} lane {lane} waits at another barrier,"
         f" {there.place if fault.short and there.place else there}"
     )
+
+
+# ---- asynchronous units, mbarriers and clusters ---
+COPY, PRODUCT, BARRIER = "tma", "wgmma", "mbarrier"
+"""Classes of instructions in the counters' mix."""
+
+NO_WAIT = {
+    COPY: "wait for it with cp.async.bulk.wait_group.read, and let the writer know",
+    PRODUCT: "wait for it with wgmma.wait_group, and let the writer know",
+}
+
+
+def operation(fault: Fault, line: int) -> str:
+    """What the unit does: "the wgmma of main.cu:7"."""
+    name = {COPY: "bulk copy", PRODUCT: "wgmma"}.get(fault.sources.mix(line), "asynchronous operation")
+    place = fault.sources(line)
+    return f"the {name} of {place.place if fault.short and place.place else place}"
+
+
+def slot_in_use(fault: Fault) -> str:
+    line = int(fault.record["other_line"])
+    message = f"{fault.act} {fault.where}, which {operation(fault, line)} may still be reading"
+    remedy = NO_WAIT.get(fault.sources.mix(line), "")
+    return message if fault.short or not remedy else f"{message}: {remedy}"
+
+
+def in_flight(fault: Fault) -> str:
+    line = int(fault.record["other_line"])
+    if fault.sources.mix(line) not in (COPY, PRODUCT):
+        return f"{fault.act} {fault.where}, where a cp.async is still under way"
+    message = f"{fault.act} {fault.where}, where {operation(fault, line)} may still be under way"
+    if fault.short:
+        return message
+    waits = (
+        "with cp.async.bulk.wait_group" if int(fault.record["space"]) == Space.GLOBAL else "at its mbarrier"
+    )
+    return f"{message}: wait for it {waits} first"
+
+
+def unfenced_proxy(fault: Fault) -> str:
+    if int(fault.record["act"]) == Act.ATOMIC:
+        return (
+            f"tells the mbarrier {fault.where} of its bytes, which {fault.other} has initialised,"
+            " with no fence.mbarrier_init or fence.proxy.async between"
+        )
+    return f"{fault.act} {fault.where}, which {fault.other} has written, with no fence.proxy.async between"
+
+
+def missing_barrier(fault: Fault) -> str:
+    """Of a race between a unit and a thread, or about an mbarrier itself; empty for others."""
+    mixes = {fault.sources.mix(int(fault.record[name])) for name in ("line", "other_line")}
+    if fault.record["other_block"] or mixes.isdisjoint((COPY, PRODUCT, BARRIER)):
+        return ""
+    return "no barrier or mbarrier between"
+
+
+def unit_deadlock(fault: Fault) -> str:
+    """Of lanes that wait for an mbarrier, other blocks of the cluster, or warps of their warpgroup."""
+    if int(fault.record["act"]) == Act.WRITE:
+        return (
+            "waits at the barrier of the cluster, which not all threads of its blocks reach",
+            "waits for products that not all four warps of the warpgroup have committed",
+        )[int(fault.record["detail"])]
+    arrivals, missing = int(fault.record["extent_bytes"]), signed(fault.record["bytes"])
+    lacks = [f"{arrivals} arrival{'s' * (arrivals != 1)}"] if arrivals else []
+    lacks += [f"{missing} bytes"] if missing > 0 else []
+    needs = (
+        f"{' and '.join(lacks)} {'are' if arrivals != 1 or missing > 0 else 'is'} missing" if lacks else ""
+    )
+    if missing < 0:
+        more = f"{-missing} bytes came that nobody has told it to expect"
+        needs = f"{needs}, and {more}" if needs else more
+    missed = int(fault.record["other_lane"])
+    also = f"; phase {missed} is over, and this thread has not waited for it" if missed else ""
+    role = int(fault.record["role"])
+    named = f"{('empty', 'full')[(role - 1) % 2]} {(role - 1) // 2}, " if role else ""
+    return (
+        f"waits for phase {int(fault.record['detail'])} of {named}the mbarrier {fault.where}: {needs}{also}"
+    )
+
+
+def signed(number: int) -> int:
+    return int(number) - (int(number) >> 31 << 32)
+
+
+def barrier_misuse(fault: Fault) -> str:
+    value, what = int(fault.record["extent_bytes"]), f"the mbarrier {fault.where}"
+    most = (1 << 20) - 1
+    return (
+        f"uses {what}, which is not initialised",
+        f"uses {what}, which has to be at a multiple of 8 bytes in the block's own shared memory",
+        f"{what} is given a count of {value}; it can be 1 to {most}",
+        f"initialises {what}, which is in use: threads have arrived, or bytes are expected",
+        f"arrives at {what} more often than the {value} times that a phase takes",
+        f"{what} is told of {value} bytes: more than the {most} that it can count",
+        f"{fault.act} {fault.bytes} of {fault.where}, where an mbarrier is: mbarrier.inval first",
+        f"waits for a phase of {what} by a state that is older than the phase before this one",
+        f"{what}: .noComplete, and this arrival completes the phase",
+        "arrives at the barrier of the cluster again, without a barrier.cluster.wait between",
+        "waits at the barrier of the cluster, where it has not arrived",
+        f"{what} is in another block than what is copied to",
+    )[int(fault.record["detail"])]
+
+
+def cluster_exit(fault: Fault) -> str:
+    return (
+        f"{fault.act} {fault.where}, which may have left: let it wait for this, with barrier.cluster or at an"
+        " mbarrier"
+    )
+
+
+def left_in_flight(fault: Fault) -> str:
+    return (
+        "the thread leaves while this copy may still read shared memory: wait for it with"
+        " cp.async.bulk.wait_group.read 0",
+        "the warp leaves while this product is under way: wait for it with wgmma.wait_group 0",
+        "the block leaves while this copy may be under way: nobody has waited for the mbarrier"
+        f" {fault.where}",
+        f"the block leaves while the mbarrier {fault.where} expects {signed(fault.record['bytes'])} more"
+        " bytes",
+    )[int(fault.record["detail"])]
+
+
+# ---- warpgroups and tensor maps ---
+LANES, DIFFERENT_WARPS, INCOMPLETE_GROUP, LEFT_OUT = range(4)
+"""What is not together, as core/warpgroup.cpp has it."""
+
+
+def divergent_aligned(record: np.void, other: str) -> str:
+    if record["extent"] == INCOMPLETE_GROUP:
+        return f"the block has {record['bytes']} warps, and a warpgroup four: take a multiple of 128 threads"
+    if record["extent"] == LEFT_OUT:
+        return f"warp {record['warp']} has left, and the others of its warpgroup have executed this"
+    if record["extent"] == DIFFERENT_WARPS:
+        return f"the warps of a warpgroup execute different instructions: {other} is there in its place"
+    return f"not every lane it concerns executes it (active lanes {int(record['detail']):#010x})"
+
+
+# ---- descriptors ---
+def beyond(record: np.void) -> str:
+    return f"it ends at byte {record['bytes']}, behind the end of shared memory: check start and strides"
+
+
+def across_rows(record: np.void) -> str:
+    span = int(record["extent_bytes"])
+    into = int(record["address"]) % span
+    return f"it begins {into} bytes into a row of {span}, and takes 32: begin {span - 32} into it at most"
+
+
+def between_patterns(record: np.void) -> str:
+    pattern = 8 * int(record["extent_bytes"])
+    into = int(record["address"]) % pattern
+    return (
+        f"it begins {into} bytes into the pattern of its swizzle: align the array to {pattern} bytes, or say"
+        f" base offset {into >> 7}"
+    )
+
+
+def wrong_base(record: np.void) -> str:
+    pattern = 8 * int(record["extent_bytes"])
+    right = int(record["address"]) % pattern >> 7
+    return f"base offset {record['extent']} does not fit its start: {right} would"
+
+
+def overlapping(record: np.void, which: str) -> str:
+    pattern = 8 * int(record["extent_bytes"])
+    return (
+        f"its parts overlap: one takes {pattern} bytes, and by its {which} byte offset of {record['bytes']}"
+        " the next begins within it"
+    )
+
+
+DESCRIPTOR_FAULTS: dict[int, Callable[[np.void], str]] = {
+    1: lambda record: "bits are set that have no meaning: mask what is put into its fields with 0x3FFF",
+    2: beyond,
+    3: lambda record: f"base offset {record['extent']} without a swizzle: it has to be 0",
+    4: across_rows,
+    5: between_patterns,
+    6: wrong_base,
+    7: lambda record: "lanes or warps of the warpgroup have different ones: all have to have the same",
+    8: lambda record: (
+        f"its swizzle is of {int(record['extent_bytes']) or 'no'} bytes, the tensor map's of"
+        f" {int(record['extent']) or 'none'}: take the same for both"
+    ),
+    9: lambda record: overlapping(record, "stride"),
+    10: lambda record: overlapping(record, "leading"),
+}
+"""In the order of DescriptorFault in core/warpgroup.cpp."""
+
+OTHER_SWIZZLE = 8
+
+
+def bad_descriptor(record: np.void, other: str) -> str:
+    fault, of_right = int(record["detail"]) & 0xFF, int(record["detail"]) >> 8
+    what = f"the descriptor of {'AB'[of_right]} (start at byte {int(record['address'])} of shared memory)"
+    copied = f" it reads what {other} has copied, and" if fault == OTHER_SWIZZLE else ""
+    return f"{what}:{copied} {DESCRIPTOR_FAULTS[fault](record)}"
+
+
+# ---- registers ---
+def touched_registers(record: np.void, act: str, other: str) -> str:
+    what = "a factor" if record["detail"] else "a sum"
+    return f"{act} {what} of the wgmma of {other} before wgmma.wait_group has waited for its group"
+
+
+def unfenced_registers(record: np.void, other: str) -> str:
+    what = "a factor" if record["detail"] else "a sum"
+    if not record["other_line"]:
+        return f"{what} of it is in a register, and no wgmma.fence has been executed"
+    return f"{what} of it was written by {other}, with no wgmma.fence between"
+
+
+def too_many_registers(record: np.void) -> str:
+    launched = int(record["extent_bytes"])
+    there = f"it was launched with {launched}" if launched else "a multiprocessor has 65536"
+    return (
+        f"asks for {record['detail']} registers of each thread, and the block for {record['bytes']}: {there},"
+        " and this waits forever"
+    )
+
+
+# ---- tensor maps ---
+def within_a_piece(coordinate: int, element: int) -> str:
+    """element: its bytes."""
+    return (
+        f"the innermost coordinate is {coordinate}, of elements of {element} bytes, so {coordinate * element}"
+        f" bytes: it has to be a multiple of {PIECE} bytes, of {PIECE // element} elements, or a GPU ends the"
+        " kernel (illegal instruction)"
+    )
+
+
+MAP_FAULTS: dict[int, Callable[[np.void], str]] = {
+    1: lambda record: (
+        "there is no tensor map at the address: pass one as const __grid_constant__ CUtensorMap, and name it"
+        " in the launch"
+    ),
+    2: lambda record: (
+        f"the copy has {record['bytes']} coordinates, and the tensor {record['extent_bytes']} dimensions"
+    ),
+    3: lambda record: (
+        f"byte {int(record['address'])} of shared memory is no multiple of 128: align the array"
+    ),
+    4: lambda record: "the tensor map lies in memory that the kernel may write: pass it as a parameter",
+    5: lambda record: within_a_piece(signed(record["bytes"]), int(record["extent_bytes"])),
+    6: lambda record: (
+        f"a store begins at coordinate {signed(record['bytes'])}: it may reach beyond the end of the tensor,"
+        " but not begin before it, or a GPU ends the kernel (illegal instruction)"
+    ),
+}
+"""In the order of MapFault in core/tensor_map.cpp."""
+
+
+def bad_tensor_map(record: np.void) -> str:
+    return MAP_FAULTS[int(record["detail"])](record)
+
+
+# ---- all ---
+MESSAGES = {
+    "bad_tensor_map": lambda f: bad_tensor_map(f.record),
+    "bad_descriptor": lambda f: bad_descriptor(f.record, f.other_place),
+    "wgmma_registers": lambda f: touched_registers(f.record, f.act, f.other_place),
+    "unfenced_wgmma": lambda f: unfenced_registers(f.record, f.other_place),
+    "barrier_misuse": barrier_misuse,
+    "slot_in_use": slot_in_use,
+    "unfenced_proxy": unfenced_proxy,
+    "cluster_exit": cluster_exit,
+    "left_in_flight": left_in_flight,
+    "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
+    "misaligned": misaligned,
+    "uninitialized": uninitialized,
+    "race": lambda f: f"{f.clash} {missing(f)}",
+    "lockstep": lambda f: f"{f.clash} {'' if f.short else 'with '}no __syncwarp between",
+    "overlapping_writes": lambda f: (
+        f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}"
+    ),
+    "write_to_input": lambda f: f"{f.act} {f.where}, which is an input",
+    "in_flight": in_flight,
+    "divergent_aligned": lambda f: divergent_aligned(f.record, f.other_place),
+    "too_many_registers": lambda f: too_many_registers(f.record),
+    "divergent_barrier": divergent_barrier,
+    "bad_free": bad_free,
+    "stack_overflow": lambda f: (
+        f"the stack has {f.record['detail']} bytes, and {f.record['bytes']} more are needed; the launch was"
+        " stopped (on a GPU, cudaDeviceSetLimit with cudaLimitStackSize gives it more)"
+    ),
+    "assertion": lambda f: f.assertion,
+    "trap": trap,
+    "deadlock": deadlock,
+    "endless_loop": lambda f: (
+        "this loop never ends: it comes back to where it was"
+        if int(f.record["detail"])
+        else "the instruction budget of a warp is used up; the launch was stopped"
+    ),
+    "same_value": lambda f: (
+        f"{f.act} {f.where}, where {f.other} has stored the same value, and nothing orders the two"
+    ),
+}
+
+PLAIN = ("line", "other_line", "warp", "lane", "other_warp", "count")
+
+
+def findings(
+    records: np.ndarray,
+    kernel: Kernel,
+    sources: Sources,
+    buffers: Sequence[NamedBuffer],
+    extents: Sequence[Extent],
+    assertion: str = "",
+) -> tuple[Finding, ...]:
+    """Findings of the engine's records (dtype FINDING), most serious first. assertion: what the one that
+    failed says."""
+    found = []
+    for record in records:
+        kind, (x, y, z) = FINDING_KINDS[record["kind"]], (int(index) for index in record["block"])
+        line, other, warp, lane, other_warp, count = (int(record[name]) for name in PLAIN)
+        message, brief = (
+            MESSAGES[kind](Fault(record, sources, buffers, extents, kernel.grid, short, assertion))
+            for short in (False, True)
+        )
+        location, against = sources(line), sources(other) if other else None
+        found.append(
+            Finding(
+                kind,
+                message,
+                kernel.label,
+                location,
+                (x, y, z),
+                warp,
+                lane,
+                count,
+                against,
+                other_warp,
+                brief,
+            )
+        )
+    return tuple(sorted(found, key=lambda finding: FINDING_KINDS.index(finding.kind)))

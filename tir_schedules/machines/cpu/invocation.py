@@ -17,12 +17,12 @@ from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS
 from tir_schedules.machines.cpu.context import PARAMETERS
 from tir_schedules.machines.cpu.counting import counters_of
 from tir_schedules.machines.cpu.extents import source_name
-from tir_schedules.machines.cpu.faults import NamedBuffer, Sources
 from tir_schedules.machines.cpu.findings import findings
 from tir_schedules.machines.cpu.functions import FRAME_ALIGN
 from tir_schedules.machines.cpu.library import Library
 from tir_schedules.machines.cpu.linking import LinkedKernel
 from tir_schedules.machines.cpu.ptx import BITS, Parameter, Variable
+from tir_schedules.machines.cpu.sources import NamedBuffer, Sources
 from tir_schedules.machines.cpu.tensor_maps import encoded
 from tir_schedules.machines.cpu.watching import Watched
 from tir_schedules.model.attributes import Attributes, attributes_of

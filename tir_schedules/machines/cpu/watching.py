@@ -9,9 +9,9 @@ import numpy as np
 
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu import abi
-from tir_schedules.machines.cpu.faults import NamedBuffer, Sources
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.lowering import CountedAccess
+from tir_schedules.machines.cpu.sources import NamedBuffer, Sources
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.machine import Events, Records, Request, Watch
 

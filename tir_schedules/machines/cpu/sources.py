@@ -1,0 +1,65 @@
+"""What messages call things: buffers by their names, PTX lines by the CUDA lines that they come from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tir_schedules.compiler.source_text import SourceText, shown_name
+from tir_schedules.machines.cpu.lowering import LoweredKernel
+from tir_schedules.model.findings import Location
+from tir_schedules.model.kernel import Binary
+
+
+@dataclass(frozen=True)
+class NamedBuffer:
+    """A buffer as messages name it. element: bytes of one element; elements: how many it has."""
+
+    name: str
+    element: int
+    elements: int
+
+
+class Sources:
+    """PTX line -> Location of a compiled kernel.
+
+    Inlined code is where it was inlined, but that of a header which the kernel's file includes is in the
+    header. PTX that a user wrote, without lines of another file, is its own source. origins: array, PTX line
+    -> a number for its source line.
+    """
+
+    def __init__(self, binary: Binary, lowered: LoweredKernel):
+        self.text = SourceText(binary.kernel)
+        self.files = {number: self.text.shown(name) for number, name in lowered.module.files.items()}
+        headers = {number for number, name in self.files.items() if self.text.includes(name)}
+        entry = re.escape(binary.kernel.entry)
+        self.in_ptx = bool(re.search(rf"\.entry\s+{entry}\b", binary.kernel.source))
+        listing = lowered.listing
+        self.acts = dict(zip(listing.lines, listing.accesses))
+        self.mixes = dict(zip(listing.lines, listing.mixes))
+        self.lines = {
+            line: within if within[0] in headers else source
+            for line, source, within in zip(listing.lines, listing.sources, listing.within)
+        }
+        numbers: dict[tuple[int, int], int] = {}
+        self.origins = np.zeros(max(self.lines, default=0) + 1, np.int32)
+        for ptx_line, place in self.lines.items():
+            self.origins[ptx_line] = numbers.setdefault(place, len(numbers) + 1) if place[1] else -ptx_line
+
+    def __call__(self, ptx_line: int) -> Location:
+        file, line = self.lines.get(ptx_line, (0, 0))
+        if not line and self.in_ptx:
+            name = shown_name(self.text.kernel)
+            return Location(ptx_line, name, ptx_line, self.text.line(name, ptx_line))
+        name = self.files.get(file, "")
+        return Location(ptx_line, name, line, self.text.line(name, line))
+
+    def mix(self, ptx_line: int) -> str:
+        """The class of the instruction in the counters' mix."""
+        return self.mixes.get(ptx_line, "")
+
+    def act(self, ptx_line: int) -> str:
+        """What the instruction does to memory."""
+        return self.acts.get(ptx_line, "writes")
