@@ -12,7 +12,7 @@ from tir_schedules.insight.inspection.listing import opcodes, ptx_lines, sass_li
 from tir_schedules.insight.inspection.views import heading, print_aligned, side_by_side
 from tir_schedules.insight.metrics import formats, rungs
 from tir_schedules.ladders.registry import find, ladder
-from tir_schedules.machines.cpu.mix import MIX
+from tir_schedules.machines.cpu.catalogue import MIX
 from tir_schedules.workloads.gemm import Gemm
 
 

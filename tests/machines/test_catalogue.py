@@ -10,12 +10,12 @@ from reference import meaning
 from softfloat import FORMATS, NAN, decode
 
 from tir_schedules.machines.cpu.catalogue import entries, expanded
-from tir_schedules.machines.cpu.forms import UNKNOWN
-from tir_schedules.machines.cpu.instructions import FORMS, form_of_opcode
+from tir_schedules.machines.cpu.instructions import ROWS, row_of_opcode
 from tir_schedules.machines.cpu.lowering import lower
 from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.machines.cpu.ptx import BITS, UnsupportedInstruction
 from tir_schedules.machines.cpu.signatures import Signature
+from tir_schedules.machines.cpu.table import UNKNOWN
 
 LANES = 64
 LANE_FAMILIES = ("arithmetic", "integers", "bits", "selection", "conversion")
@@ -259,31 +259,34 @@ def test_every_opcode_of_the_isa_is_in_the_table():
     assert not [name for name in ISA.split() if not any(f"{o}.".startswith(f"{name}.") for o in listed)]
 
 
+BY_FORM = {"[": "[a]", "#": "7"}
+
+
 def test_opcodes_without_lines_have_tests_of_their_own():
     """But for those that nothing is executed of."""
     others = [path for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__)]
     tests = "".join(path.read_text() for path in others)
-    for name, form in FORMS.items():
-        if form.ours:
+    for name, row in ROWS.items():
+        if row.ours:
             continue
-        if form.lower is None:
-            lowered(name, *(["END; END:"] if name == "bra" else []))
-        elif not form.lines:
+        if row.lower is None:
+            lowered(name, *(BY_FORM.get(slot.form, "END; END:") for slot in row.slots if not slot.optional))
+        elif not row.lines:
             assert re.search(rf"\b{re.escape(name)}\b", tests), name
 
 
 def test_an_opcode_of_no_list_is_refused():
-    assert form_of_opcode("vfoo.u32") is UNKNOWN
+    assert row_of_opcode("vfoo.u32") is UNKNOWN
     with pytest.raises(UnsupportedInstruction, match="^PTX line 7: the CPU machine does not know vfoo.u32$"):
         lowered("vfoo.u32", "a", "a")
 
 
-def test_lines_stand_for_opcodes_of_their_form():
-    for name, form in FORMS.items():
-        for line in form.lines:
+def test_lines_stand_for_opcodes_of_their_row():
+    for name, row in ROWS.items():
+        for line in row.lines:
             strays = [
                 o
                 for o in expanded(line.opcodes)
-                if not f"{o}.".startswith(f"{name}.") or form_of_opcode(o) is not form
+                if not f"{o}.".startswith(f"{name}.") or row_of_opcode(o) is not row
             ]
             assert not strays, (name, strays)

@@ -64,6 +64,7 @@ def counted(kind, width, lanes, to, source):
     line = text[: text.index(marked) + 1].count("\n") + 1
     kernel = Kernel("test", text, "test", tuple(arguments), (1, 1, 1), (32, 1, 1), "sm_80")
     done = CpuMachine().run(Binary(kernel, text, b"", Resources(0, 0)), arguments, ("Y",), count=True)
+    assert done.counters is not None
     (found,) = (one.accesses for one in done.counters.lines if one.line == line)
     return found
 

@@ -5,7 +5,7 @@ import pkgutil
 import pytest
 
 from tir_schedules.machines.cpu import instructions
-from tir_schedules.machines.cpu.instructions import FAMILIES, FORMS, form_of_opcode
+from tir_schedules.machines.cpu.instructions import FAMILIES, ROWS, row_of_opcode
 from tir_schedules.machines.cpu.library import the_library
 
 NAMES = [family.__name__.rpartition(".")[2] for family in FAMILIES]
@@ -16,7 +16,7 @@ def test_every_family_is_in_the_table():
 
 
 def test_no_two_families_have_one_instruction():
-    assert len(FORMS) == sum(len(family.FORMS) for family in FAMILIES)
+    assert len(ROWS) == sum(len(family.ROWS) for family in FAMILIES)
 
 
 def test_functions_of_the_core_are_found_by_name():
@@ -28,7 +28,7 @@ def test_functions_of_the_core_are_found_by_name():
 
 
 def test_a_longer_name_goes_before_a_shorter_one():
-    assert form_of_opcode("bar.warp.sync") is FORMS["bar.warp"] is not FORMS["bar"]
-    assert form_of_opcode("bar.sync") is FORMS["bar"]
-    assert form_of_opcode("cp.nonsense.x") is form_of_opcode("nonsense")
-    assert form_of_opcode("cp.async.bulk.tensor.1d") is FORMS["cp.async.bulk.tensor"] is not FORMS["cp.async"]
+    assert row_of_opcode("bar.warp.sync") is ROWS["bar.warp"] is not ROWS["bar"]
+    assert row_of_opcode("bar.sync") is ROWS["bar"]
+    assert row_of_opcode("cp.nonsense.x") is row_of_opcode("nonsense")
+    assert row_of_opcode("cp.async.bulk.tensor.1d") is ROWS["cp.async.bulk.tensor"] is not ROWS["cp.async"]

@@ -8,7 +8,7 @@ from unit_kernels import DONE, FILL, INIT, LOAD, MEET, MODES, NUMBERS, OUT, STOR
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.catalogue import entries, expanded
-from tir_schedules.machines.cpu.instructions import FORMS
+from tir_schedules.machines.cpu.instructions import ROWS
 from tir_schedules.machines.cpu.lowering import lower
 from tir_schedules.machines.cpu.parser import parse
 
@@ -219,7 +219,7 @@ LISTED = [
     if entry.family in ("mbarrier", "bulk", "cluster") and entry.precision != "refused"
     for opcode in expanded(entry.opcodes)
     for name in [
-        next(name for name in sorted(FORMS, key=len, reverse=True) if f"{opcode}.".startswith(f"{name}."))
+        next(name for name in sorted(ROWS, key=len, reverse=True) if f"{opcode}.".startswith(f"{name}."))
     ]
 ]
 

@@ -16,7 +16,7 @@ MIX = {
     "branches, barriers": ("control", "barrier"),
     "mbarriers": ("mbarrier",),
 }
-"""What is shown of the instruction mix -> classes of instruction (`mix` of a Form, machines/cpu/forms.py)."""
+"""What is shown of the instruction mix -> classes of instruction (`mix` of a Row, machines/cpu/table.py)."""
 
 
 def number(value: int) -> str:

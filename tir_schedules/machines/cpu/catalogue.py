@@ -1,6 +1,6 @@
 """The table of instructions: what the machine knows of PTX ISA 9.0, and what it refuses by name.
 
-Each line comes from a Form, and tests/machines/test_catalogue.py runs or refuses each opcode of each line.
+Each line comes from a Row, and tests/machines/test_catalogue.py runs or refuses each opcode of each line.
 """
 
 from __future__ import annotations
@@ -9,35 +9,48 @@ import re
 from itertools import product
 from typing import Iterator, NamedTuple
 
-from tir_schedules.machines.cpu.forms import Form, Line, exact, modelled, refusal, refuse
-from tir_schedules.machines.cpu.instructions import FAMILIES
+from tir_schedules.machines.cpu.instructions import FAMILIES, ROWS
+from tir_schedules.machines.cpu.ptx import read_opcode
+from tir_schedules.machines.cpu.table import MIX_BY_TYPE, Line, Row, exact, modelled
 
 
 class Entry(NamedTuple):
-    """A line of the table: see Line in forms.py. family: of instructions, a file in `instructions`."""
+    """A line of the table: see Line in table.py. operands: see Slot there. family: of instructions, a file in
+    `instructions`. mix, pipe: of the first of its opcodes: class in the counters, and pipe of an SM."""
 
     opcodes: str
     family: str
     since: str
     precision: str
     note: str
+    operands: str
+    mix: str
+    pipe: str
+
+
+MIX = tuple(dict.fromkeys([row.mix for row in ROWS.values() if row.mix] + list(MIX_BY_TYPE)))
+"""Classes of instructions in the counters' mix."""
 
 
 def entries() -> list[Entry]:
     return [
-        Entry(opcodes, family.__name__.rpartition(".")[2], f"sm_{since or 75}", precision, note)
+        entry(family.__name__.rpartition(".")[2], row, line)
         for family in FAMILIES
-        for name, form in family.FORMS.items()
-        if not form.ours
-        for opcodes, precision, note, since in form.lines or [line_of(name, form)]
+        for name, row in family.ROWS.items()
+        if not row.ours
+        for line in row.lines or [line_of(name, row)]
     ]
 
 
-def line_of(name: str, form: Form) -> Line:
-    """Of a Form that has no lines."""
-    if form.lower is refuse:
-        return refusal(name, "known by name alone")
-    if form.lower is None and form.ends is None:
+def entry(family: str, row: Row, line: Line) -> Entry:
+    opcode = read_opcode(next(expanded(line.opcodes)))
+    told = (row.operands, row.mix_of(opcode), row.pipe_of(opcode)) if row.known else ("", "", "")
+    return Entry(line.opcodes, family, f"sm_{line.since or 75}", line.precision, line.note, *told)
+
+
+def line_of(name: str, row: Row) -> Line:
+    """Of a Row that has no lines."""
+    if row.lower is None and row.ends is None:
         return modelled(name, "nothing is executed")
     return exact(name, "cases written by hand")
 

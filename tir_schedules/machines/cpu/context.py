@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Container, Hashable
+from typing import Hashable, NamedTuple
 
 import numpy as np
 
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, SPECIAL, function_address
 from tir_schedules.machines.cpu.lane_code import STORAGE
-from tir_schedules.machines.cpu.micro_ops import Reach
 from tir_schedules.machines.cpu.ptx import (
-    BITS,
-    SINK,
     Address,
     Immediate,
     Instruction,
@@ -60,6 +57,16 @@ WORKSPACE_WORDS = {"envreg1": 32, "envreg2": 0}
 def size_of(kind: str) -> int:
     """Bytes of one lane's register of a type."""
     return BYTES[kind]
+
+
+class Reach(NamedTuple):
+    """An address: place of the register, whether that has 64 bits, and what is added to it. within: the
+    operand whose variable it must stay in, if any."""
+
+    base: int
+    wide: bool
+    offset: int
+    within: Address | None = None
 
 
 class RegisterFile:
@@ -163,10 +170,6 @@ class Lowering:
             self._constants[operand, kind] = place
         return place
 
-    def wanted(self, result: Operand, kind: str, instruction: Instruction) -> int | None:
-        """Place of a result; None where nobody wants it."""
-        return None if result == SINK else self.place(result, kind, instruction)
-
     def address_of(self, symbol: Symbol, instruction: Instruction) -> int:
         """Address of a variable in its own space; of a global or const variable, in global memory."""
         if symbol.name in self.kernel.variables:
@@ -210,13 +213,6 @@ class Lowering:
             self.narrowest_shared = min(self.narrowest_shared, element_bytes)
         if instruction.space in ("global", "generic") and instruction.name != "ld":
             self.narrowest_store = min(self.narrowest_store, element_bytes)
-
-
-def only(i: Instruction, *allowed: Container[str]) -> None:
-    """UnsupportedInstruction when the opcode has a modifier that is neither a type nor allowed."""
-    for part in i.parts[1:]:
-        if part not in BITS and not any(part in group for group in allowed):
-            raise i.unsupported(f"modifier .{part}")
 
 
 def constant(immediate: Immediate, kind: str) -> np.ndarray:

@@ -22,7 +22,7 @@ from typing import Sequence
 import numpy as np
 
 from tir_schedules.machines.cpu.abi import EXTENT, NONE, SPACES, Space
-from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.instructions import row_of
 from tir_schedules.machines.cpu.ptx import (
     Address,
     Immediate,
@@ -152,7 +152,7 @@ def computes_address(instruction: Instruction) -> bool:
     for operand in instruction.operands:
         if isinstance(operand, Address):
             return False
-    return form_of(instruction).makes_addresses
+    return row_of(instruction).makes_addresses
 
 
 def mentioned(variables: dict[str, Extent], instruction: Instruction) -> list[Extent]:

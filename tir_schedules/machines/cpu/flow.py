@@ -6,10 +6,10 @@ from collections import defaultdict, deque
 from typing import Iterable, Sequence, Union
 
 from tir_schedules.machines.cpu.abi import Exit
-from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.instructions import row_of
 from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, Register, Symbol
 
-RETURN = Instruction("ret", (), has_result=False)
+RETURN = Instruction("ret", (), access="")
 
 
 def basic_blocks(items: Sequence[Union[Instruction, str]], first: int = 0) -> list[BasicBlock]:
@@ -26,7 +26,7 @@ def basic_blocks(items: Sequence[Union[Instruction, str]], first: int = 0) -> li
             blocks.append(current)
         if isinstance(item, str):
             labels[item] = current.index
-        elif form_of(item).ends is not None:
+        elif row_of(item).ends is not None:
             current.end = item
         else:
             current.instructions.append(item)
@@ -40,7 +40,7 @@ def basic_blocks(items: Sequence[Union[Instruction, str]], first: int = 0) -> li
 
 def successors(block: BasicBlock, labels: dict[str, int]) -> tuple[int, ...]:
     end, following = block.end, block.index + 1
-    how = form_of(end).ends if end else None
+    how = row_of(end).ends if end else None
     if end is None or how in (Exit.BARRIER, Exit.WAIT, Exit.CALL):
         return (following,)
     onward = (following,) if end.guard else ()

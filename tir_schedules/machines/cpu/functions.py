@@ -256,7 +256,7 @@ class Rewriter:
         frame, passed = self.linker.frames[self.function.name], end_of(self.function.prototype.parameters)
         given = (Immediate(passed), Immediate(self.linker.area(ARGUMENTS)))
         if self.recursive:
-            return [like(first, PUSH, (self.frame, Immediate(frame[END]), *given), has_result=True)]
+            return [like(first, PUSH, (self.frame, Immediate(frame[END]), *given), access="=")]
         return [like(first, ENTER, (Immediate(frame[START]), *given))] if passed else []
 
     def _rewritten(self, i: Instruction) -> list[Union[Instruction, str]]:
@@ -279,7 +279,7 @@ class Rewriter:
             i = self._handed(i)
         elif i.opcode.startswith(("cvta.param", "cvta.to.param")):
             opcode = "mov.u64" if self.function.is_entry else i.opcode.replace("param", "local")
-            i = like(i, opcode, i.operands, guard=i.guard, has_result=True)
+            i = like(i, opcode, i.operands, guard=i.guard, access="=")
         if self.function.is_entry:
             names = {p.name for p in self.function.prototype.parameters}
             if any(isinstance(operand, Symbol) and operand.name in names for operand in i.operands):
@@ -300,13 +300,11 @@ class Rewriter:
             raise i.unsupported(f"{self.function.passed[name].name}, which no call takes or returns")
         elif self.function.is_entry:
             if not store and name and QUICK_PARAMETER.match(i.opcode):
-                return like(
-                    i, PARAM_SPACE.sub(".param", i.opcode), i.operands, guard=i.guard, has_result=True
-                )
+                return like(i, PARAM_SPACE.sub(".param", i.opcode), i.operands, guard=i.guard, access="=")
             self.linker.addresses_parameters, space = True, "const"
         operands = (where, *i.operands[1:]) if store else (i.operands[0], where)
         opcode = PARAM_SPACE.sub(f".{space}", i.opcode)
-        return like(i, opcode, operands, guard=i.guard, has_result=i.has_result)
+        return like(i, opcode, operands, guard=i.guard, access=i.access)
 
     def _in_order(self, i: Instruction, name: str, store: bool) -> None:
         """Calls share the areas: nothing may call between a store and the call or return that it is for."""
@@ -341,7 +339,7 @@ class Rewriter:
         frame = self.linker.frames[self.function.name]
         if i.name == "mov" and isinstance(i.operands[1], Symbol) and i.operands[1].name in frame:
             operands = (i.operands[0], self.frame, Immediate(frame[i.operands[1].name]))
-            return like(i, "add.u64", operands, guard=i.guard, has_result=True)
+            return like(i, "add.u64", operands, guard=i.guard, access="=")
         operands = []
         for operand in i.operands:
             if (
@@ -376,11 +374,11 @@ def like(
     opcode: str,
     operands: tuple[Operand, ...],
     guard: tuple[Register, bool] | None = None,
-    has_result: bool = False,
+    access: str = "",
 ) -> Instruction:
     """An instruction in the place of another."""
-    return Instruction(opcode, operands, guard, i.line, i.source, i.within, has_result)
+    return Instruction(opcode, operands, guard, i.line, i.source, i.within, access)
 
 
 def replace_operands(i: Instruction, operands: tuple[Operand, ...]) -> Instruction:
-    return like(i, i.opcode, operands, i.guard, i.has_result)
+    return like(i, i.opcode, operands, i.guard, i.access)

@@ -17,11 +17,10 @@ from tir_schedules.machines.cpu.context import (
     size_of,
 )
 from tir_schedules.machines.cpu.extents import Extent, Extents
-from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.instructions import check, mix_of, row_of
 from tir_schedules.machines.cpu.instructions.control import is_of_the_block
 from tir_schedules.machines.cpu.merging import Merged, address_of, merged_accesses
 from tir_schedules.machines.cpu.micro_ops import MicroOp
-from tir_schedules.machines.cpu.mix import mix_of
 from tir_schedules.machines.cpu.polling import polling_blocks
 from tir_schedules.machines.cpu.product_registers import ProductRegisters
 from tir_schedules.machines.cpu.ptx import (
@@ -76,7 +75,7 @@ class Placed(NamedTuple):
 class Listing(NamedTuple):
     """The instructions of all blocks in their order: what is known of each, a list for each thing.
 
-    lines: of PTX. sources, within: see Instruction. mixes: classes in the counters' mix. accesses: see Form.
+    lines: of PTX. sources, within: see Instruction. mixes: classes in the counters' mix. accesses: see Row.
     """
 
     lines: list[int]
@@ -201,12 +200,12 @@ def relocated(op: Placed, starts: Sequence[int]) -> Placed:
 def traits_of(kernel: PtxKernel, polls: bool) -> Trait:
     traits = Trait.POLLS | Trait.CLOCKS if polls else Trait(0)
     for i in kernel.instructions:
-        form = form_of(i)
-        if form.units:
+        row = row_of(i)
+        if row.units:
             traits |= Trait.UNITS | Trait.CLOCKS
-        if form.ends is Exit.BARRIER and not is_of_the_block(i):
+        if row.ends is Exit.BARRIER and not is_of_the_block(i):
             traits |= Trait.NAMED | Trait.CLOCKS
-        elif form.orders or {"acquire", "release", "acq_rel"}.intersection(i.parts):
+        elif row.orders or {"acquire", "release", "acq_rel"}.intersection(i.parts):
             traits |= Trait.CLOCKS
     return traits
 
@@ -214,7 +213,7 @@ def traits_of(kernel: PtxKernel, polls: bool) -> Trait:
 def watched_by_lines(kernel: PtxKernel) -> bool:
     """Whether shared memory may be watched in pieces as wide as the narrowest access, up to 16 bytes: where
     asynchronous units copy a lot of it."""
-    units = any(form_of(i).units for i in kernel.instructions)
+    units = any(row_of(i).units for i in kernel.instructions)
     return units and not any(i.name == "wmma" or i.opcode.startswith("call.") for i in kernel.instructions)
 
 
@@ -251,7 +250,7 @@ def listing(kernel: PtxKernel) -> Listing:
         [i.source for i in instructions],
         [i.within for i in instructions],
         [mix_of(i.opcode) for i in instructions],
-        [form_of(i).access for i in instructions],
+        [row_of(i).access for i in instructions],
     )
 
 
@@ -313,21 +312,22 @@ class Blocks:
         end, line = block.end, block.instructions[-1].line if block.instructions else 0
         how, guard, waits = Exit.BRANCH, ALWAYS, NONE
         if end:
-            form, line = form_of(end), end.line
-            assert form.ends is not None
-            how, guard = form.ends, self.guard(end)
-            if form.lower and how not in READ_BY_ENGINE:
+            row, line = row_of(end), end.line
+            check(end)
+            assert row.ends is not None
+            how, guard = row.ends, self.guard(end)
+            if row.lower and how not in READ_BY_ENGINE:
                 low.successors = block.successors
                 self.place(self.undefined.before(end), guard)
-                self.ops += [self.placed(op, guard) for op in form.lower(low, end)]
+                self.ops += [self.placed(op, guard) for op in row.lower(low, end)]
         count = len(self.ops) - first
         if how is Exit.WAIT:  # a row of its own, to which lanes come back that have to wait
             if cost or count:
                 self.pending.append((first, count, cost, Exit.BRANCH, *ALWAYS, line, NONE, members))
                 self.targets.append(None)
             first, count, cost, members = len(self.ops), 0, 0, (NONE, 0)
-        if end and form.lower and how in READ_BY_ENGINE:
-            lowered = [self.placed(op, ALWAYS) for op in form.lower(low, end)]
+        if end and row.lower and how in READ_BY_ENGINE:
+            lowered = [self.placed(op, ALWAYS) for op in row.lower(low, end)]
             waits = len(self.ops) if lowered else NONE
             self.ops += lowered
         self.pending.append((first, count, cost + bool(end), how, *guard, line, waits, members))
@@ -336,12 +336,12 @@ class Blocks:
     def members(self, i: Instruction) -> tuple[int, int] | None:
         """Place of the lanes that execute it together, and whether they may be at several instructions. Of a
         fence, that others may get a turn before it."""
-        form = form_of(i)
-        if form.orders:
+        row = row_of(i)
+        if row.orders:
             return NONE, 0
-        if form.members is None or i.guard:
+        if row.members is None or i.guard:
             return None
-        return self.low.place(i.operands[form.members], "b32", i), int(form.gathers)
+        return self.low.place(i.operands[row.members], "b32", i), int(row.gathers)
 
     def rows(self) -> np.ndarray:
         """Rows of BASIC_BLOCK. Micro-ops that name blocks are told the rows where these begin."""
@@ -367,7 +367,8 @@ class Blocks:
         return taken, otherwise
 
     def instruction(self, i: Instruction) -> None:
-        lower_it = form_of(i).lower
+        check(i)
+        lower_it = row_of(i).lower
         if lower_it is None:
             return
         guard = self.guard(i)

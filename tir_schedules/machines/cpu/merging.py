@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Iterable
 
 from tir_schedules.machines.cpu.flow import reached
-from tir_schedules.machines.cpu.forms import Spread, Zeros
-from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.instructions import row_of
 from tir_schedules.machines.cpu.ptx import (
     BITS,
     Address,
@@ -25,6 +24,7 @@ from tir_schedules.machines.cpu.ptx import (
     Register,
     Symbol,
 )
+from tir_schedules.machines.cpu.table import Spread, Zeros
 
 ANY = 64
 """Trailing zeros of the number zero: aligned to anything."""
@@ -66,15 +66,15 @@ def contiguous_candidates(block: BasicBlock) -> Iterable[list[Instruction]]:
     fences: Counter[str] = Counter()
     versions: Counter[Operand | None] = Counter()
     for instruction in block.instructions:
-        form = form_of(instruction)
-        if instruction.space == "shared" and form.spread in (Spread.LOAD, Spread.STORE):
+        row = row_of(instruction)
+        if instruction.space == "shared" and row.spread in (Spread.LOAD, Spread.STORE):
             if instruction.has("volatile"):
                 fences.update(("ld", "st"))
             else:
                 kind, base = instruction.name, address_of(instruction).base
                 groups.setdefault((kind, base, versions[base], fences[kind]), []).append(instruction)
                 fences["ld" if kind == "st" else "st"] += 1
-        elif form.fence or instruction.space == "shared":
+        elif row.fence or instruction.space == "shared":
             fences.update(("ld", "st"))
         for register in instruction.results:
             versions[register] += 1
@@ -127,7 +127,7 @@ def trailing_zeros(kernel: PtxKernel, wanted: Iterable[Operand | None]) -> Zeros
 
     while makers:
         instruction = makers.popleft()
-        of_result = form_of(instruction).zeros if len(instruction.results) == 1 else None
+        of_result = row_of(instruction).zeros if len(instruction.results) == 1 else None
         result = min(ANY, of_result(instruction, zeros)) if of_result else 0
         for register in instruction.results:
             if result < known.get(register, ANY + 1):

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
 from enum import Enum, IntFlag
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
-    NamedTuple,
     TypeVar,
     Union,
     get_args,
@@ -24,7 +22,8 @@ from typing import (
 )
 
 from tir_schedules.machines.cpu.abi import NONE
-from tir_schedules.machines.cpu.ptx import Address, Instruction
+from tir_schedules.machines.cpu.context import Lowering, Reach
+from tir_schedules.machines.cpu.ptx import SINK, Address, Instruction, Operand, Register
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -34,65 +33,63 @@ else:
         return lambda made: made
 
 
-class Reach(NamedTuple):
-    """An address: place of the register, whether that has 64 bits, and what is added to it. within: the
-    operand whose variable it must stay in, if any."""
-
-    base: int
-    wide: bool
-    offset: int
-    within: Address | None = None
-
-
 # ---- kinds of fields ---
 class Kind:
     """How a field becomes operands. words: as many as it has in front of the lists."""
 
     words: ClassVar[int] = 1
 
-    def add(self, op: MicroOp, value: Any, fixed: list[int], listed: list[int]) -> None:
+    def add(self, op: MicroOp, low: Lowering, value: Any, fixed: list[int], listed: list[int]) -> None:
         fixed.append(value)
 
 
-@dataclass(frozen=True)
 class Number(Kind):
     """A constant. cpp: its type in C++. enum: what it is one of, or has the bits of."""
 
-    cpp: str = "u32"
-    enum: type[Enum] | None = None
+    def __init__(self, cpp: str = "u32", enum: type[Enum] | None = None):
+        self.cpp, self.enum = cpp, enum
 
 
-@dataclass(frozen=True)
 class Place(Kind):
-    """Where a register of a lane is, one for each of the 32. cpp: the type of one of them. optional: whether
-    there may be none; C++ has nullptr for it."""
+    """Where a register of each lane is. cpp: the type of one of the 32; ptx: that of an operand that is a
+    constant; empty: that of the opcode. optional: whether there may be none, such as a result that nobody
+    wants; C++ has nullptr for it. What is given is an operand of the instruction, or already its place."""
 
-    cpp: str
-    optional: bool = False
+    def __init__(self, cpp: str, ptx: str = "", optional: bool = False):
+        self.cpp, self.ptx, self.optional = cpp, ptx, optional
 
-    def add(self, op: MicroOp, value: Any, fixed: list[int], listed: list[int]) -> None:
-        fixed.append(NONE if value is None else value)
+    def add(self, op: MicroOp, low: Lowering, value: Any, fixed: list[int], listed: list[int]) -> None:
+        if isinstance(value, Register):
+            fixed.append(low.place(value, value.type, op.instruction))
+        elif isinstance(value, int):
+            fixed.append(value)
+        elif value is None or self.optional and value == SINK:
+            fixed.append(NONE)
+        else:
+            fixed.append(low.place(value, self.ptx or op.instruction.type, op.instruction))
 
 
-@dataclass(frozen=True)
 class Several(Kind):
     """A list: its length, and behind all fields what is in it."""
 
-    item: Kind
+    def __init__(self, item: Kind):
+        self.item = item
 
-    def add(self, op: MicroOp, value: Any, fixed: list[int], listed: list[int]) -> None:
+    def add(self, op: MicroOp, low: Lowering, value: Any, fixed: list[int], listed: list[int]) -> None:
         fixed.append(len(value))
         for each in value:
-            self.item.add(op, each, listed, listed)
+            self.item.add(op, low, each, listed, listed)
 
 
 class Reached(Kind):
-    """An address of each lane: place, whether of 64 bits, and the offset in two words."""
+    """An address of each lane: place, whether of 64 bits, and the offset in two words. What is given is an
+    operand of the instruction, or a Reach."""
 
     words = 4
 
-    def add(self, op: MicroOp, value: Any, fixed: list[int], listed: list[int]) -> None:
-        base, wide, offset, within = value
+    def add(self, op: MicroOp, low: Lowering, value: Any, fixed: list[int], listed: list[int]) -> None:
+        reach = value if isinstance(value, Reach) else low.address(value, op.instruction)
+        base, wide, offset, within = reach
         fixed += (base, wide, offset & NONE, offset >> 32 & NONE)
         op.within = op.within or within
 
@@ -102,20 +99,22 @@ class Counts(Kind):
 
     words = 0
 
-    def add(self, op: MicroOp, value: Any, fixed: list[int], listed: list[int]) -> None:
+    def add(self, op: MicroOp, low: Lowering, value: Any, fixed: list[int], listed: list[int]) -> None:
         op.counter = value
 
 
 Constant = Annotated[int, Number()]
 Flag = Annotated[bool, Number("bool")]
-Halves = Annotated[int, Place("u16")]
-Words = Annotated[int, Place("u32")]
-Integers = Annotated[int, Place("s32")]
-Longs = Annotated[int, Place("u64")]
-Lanes = Annotated[int, Place("u8")]
+Placed = Union[int, Operand]
+Predicates = Annotated[Placed, Place("u32", "pred")]
+Halves = Annotated[Placed, Place("u16", "b16")]
+Words = Annotated[Placed, Place("u32", "b32")]
+Integers = Annotated[Placed, Place("s32", "s32")]
+Longs = Annotated[Placed, Place("u64", "b64")]
+Lanes = Annotated[Placed, Place("u8")]
 """Registers whose type another operand says."""
 Undefineds = Annotated[int, Place("Undefined")]
-Where = Annotated[Reach, Reached()]
+Where = Annotated[Union[Reach, Operand], Reached()]
 Counter = Annotated[int, Counts()]
 
 
@@ -127,12 +126,23 @@ def kind_of(annotation: Any) -> Kind:
     if origin is Union:
         place = kind_of(get_args(annotation)[0])
         assert isinstance(place, Place)
-        return Place(place.cpp, optional=True)
+        return Place(place.cpp, place.ptx, optional=True)
     if origin is SequenceOf:
         return Several(kind_of(get_args(annotation)[0]))
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return Number("u32" if issubclass(annotation, IntFlag) else annotation.__name__, annotation)
     raise TypeError(f"no field of a micro-op: {annotation}")
+
+
+KINDS: dict[str, Kind] = {}
+"""Those that every module knows, by the text of the annotation."""
+
+
+def kind_named(text: str, scope: dict[str, Any]) -> Kind:
+    kind = KINDS.get(text) or kind_of(eval(text, scope))
+    if not isinstance(kind, Number) or not kind.enum:
+        KINDS[text] = kind
+    return kind
 
 
 # ---- micro-ops ---
@@ -149,6 +159,7 @@ class MicroOp(Described):
     several with the same operands, each of which is a subclass. executed: whether the core has a function; it
     reads the operands of the others."""
 
+    low: Lowering
     instruction: Instruction
     function: ClassVar[str] = ""
     executed: ClassVar[bool] = True
@@ -157,7 +168,7 @@ class MicroOp(Described):
     def __init_subclass__(cls, name: str = "", names: str = "", executed: bool = True) -> None:
         scope, own = vars(sys.modules[cls.__module__]), cls.__dict__.get("__annotations__", {})
         cls.function, cls.executed = name, executed
-        cls.kinds = cls.kinds | {field: kind_of(eval(text, scope)) for field, text in own.items()}
+        cls.kinds = cls.kinds | {field: kind_named(text, scope) for field, text in own.items()}
         if name:
             MICRO_OPS[name] = cls
         for each in names.split():
@@ -171,17 +182,27 @@ class MicroOp(Described):
         assert issubclass(made, cls)
         return made
 
-    def __init__(self, instruction: Instruction, **values: Any):
+    def __init__(self, low: Lowering, instruction: Instruction, **values: Any):
         self.instruction = instruction
-        self.counter, self.within = -1, None
+        self.counter = -1
+        self.within: Address | None = None
         fixed: list[int] = []
         listed: list[int] = []
         for name, kind in self.kinds.items():
-            kind.add(self, values.pop(name), fixed, listed)
-        if values:
-            raise TypeError(f"{self.function} has no {', '.join(values)}")
+            value = values[name]
+            if isinstance(kind, Number):
+                fixed.append(value)
+            else:
+                kind.add(self, low, value, fixed, listed)
+        if len(values) != len(self.kinds):
+            raise TypeError(f"{self.function} has no {', '.join(values.keys() - self.kinds.keys())}")
         self.operands = (*fixed, *listed)
 
 
 MICRO_OPS: dict[str, type[MicroOp]] = {}
 """By the name of the function in the core."""
+
+
+def fields(**values: Any) -> dict[str, Any]:
+    """Some fields of a micro-op that is made."""
+    return values

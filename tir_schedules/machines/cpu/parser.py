@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, function_address
 from tir_schedules.machines.cpu.declarations import DeclarationReader, with_addresses
 from tir_schedules.machines.cpu.functions import linked_kernel
-from tir_schedules.machines.cpu.instructions import form_of_opcode
+from tir_schedules.machines.cpu.instructions import row_of_opcode
 from tir_schedules.machines.cpu.ptx import (
     Address,
     Immediate,
@@ -323,9 +323,9 @@ class Parser(DeclarationReader):
             else:
                 operands.append(self.operand())
         self.position += 1
-        has_result = form_of_opcode(opcode).has_result
+        access = row_of_opcode(opcode).result
         self.made.items.append(
-            Instruction(opcode, tuple(operands), guard, line, self.source, self.within, has_result)
+            Instruction(opcode, tuple(operands), guard, line, self.source, self.within, access)
         )
 
     def operand(self) -> Operand:
@@ -377,7 +377,7 @@ class Parser(DeclarationReader):
                 return Address(base, offset, tuple(coordinates))
             else:
                 self.position -= 1
-                remedy = form_of_opcode(self.opcode).remedy
+                remedy = row_of_opcode(self.opcode).remedy
                 raise self.refuse(f"{self.opcode} ({remedy})" if remedy else "what stands in an address")
         return Address(base, offset)
 

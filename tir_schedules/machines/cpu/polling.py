@@ -7,19 +7,18 @@ from collections import defaultdict
 
 from tir_schedules.machines.cpu.abi import Exit, Polls
 from tir_schedules.machines.cpu.flow import reached
-from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.instructions import row_of
 from tir_schedules.machines.cpu.ptx import BasicBlock, Instruction, PtxKernel
+from tir_schedules.machines.cpu.table import Spread
 
 STRONG_LOADS = {"volatile", "relaxed", "acquire", "mmio"}
 
 
-def observes(i: Instruction) -> bool:
-    """Whether its result may change although the thread does nothing."""
-    return i.name == "atom" or (i.name == "ld" and not STRONG_LOADS.isdisjoint(i.parts))
-
-
-def tests_barrier(i: Instruction) -> bool:
-    return i.name == "mbarrier" and (i.has("test_wait") or i.has("try_wait"))
+def observed(i: Instruction) -> Polls:
+    """What may change its result although the thread does nothing."""
+    row = row_of(i)
+    weak = row.spread is Spread.LOAD and STRONG_LOADS.isdisjoint(i.parts)
+    return Polls.NOTHING if weak else row.observes
 
 
 def polling_blocks(kernel: PtxKernel) -> dict[int, Polls]:
@@ -27,7 +26,7 @@ def polling_blocks(kernel: PtxKernel) -> dict[int, Polls]:
     head to that branch count, in the order of the text."""
     ends: dict[int, list[int]] = defaultdict(list)  # by the head
     for block in kernel.blocks:
-        if block.end and form_of(block.end).ends is Exit.BRANCH and block.successors[0] <= block.index:
+        if block.end and row_of(block.end).ends is Exit.BRANCH and block.successors[0] <= block.index:
             ends[block.successors[0]].append(block.index)
     found: dict[int, Polls] = {}
     for head, indices in ends.items():
@@ -50,8 +49,9 @@ def waits(loop: list[BasicBlock]) -> Polls:
     """What a branch in these blocks depends on that instructions in them observe."""
     instructions = [i for block in loop for i in block.instructions]
     guards = {block.end.guard[0] for block in loop if block.end and block.end.guard}
-    for polls, observed in ((Polls.OF_MEMORY, observes), (Polls.OF_BARRIERS, tests_barrier)):
-        seen = {register for i in instructions if observed(i) for register in i.results}
+    observing = [(i, polls) for i in instructions if (polls := observed(i))]
+    for polls in (Polls.OF_MEMORY, Polls.OF_BARRIERS):
+        seen = {register for i, which in observing if which is polls for register in i.results}
         if seen and not guards.isdisjoint(reached(seen, ((i.reads, i.results) for i in instructions))):
             return polls
     return Polls.NOTHING

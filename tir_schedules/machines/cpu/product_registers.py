@@ -6,17 +6,19 @@ from __future__ import annotations
 from typing import Sequence
 
 from tir_schedules.machines.cpu.context import Lowering
-from tir_schedules.machines.cpu.instructions.warpgroup import held_registers, is_product
-from tir_schedules.machines.cpu.micro_ops import Flag, Lanes, MicroOp
+from tir_schedules.machines.cpu.instructions import row_of
+from tir_schedules.machines.cpu.instructions.warpgroup import held_registers
+from tir_schedules.machines.cpu.micro_ops import Flag, MicroOp, Words
 from tir_schedules.machines.cpu.ptx import Instruction, PtxKernel, Register
+from tir_schedules.machines.cpu.table import Spread
 
 
 class TouchRegisters(MicroOp, name="wgmma.registers"):
     """moves: whether the instruction is a mov."""
 
     moves: Flag
-    read: Sequence[Lanes]
-    written: Sequence[Lanes]
+    read: Sequence[Words]
+    written: Sequence[Words]
 
 
 class ProductRegisters:
@@ -25,12 +27,12 @@ class ProductRegisters:
 
     def __init__(self, kernel: PtxKernel):
         self.registers = frozenset[Register]().union(
-            *(held_registers(i) for i in kernel.instructions if is_product(i))
+            *(held_registers(i) for i in kernel.instructions if row_of(i).spread is Spread.SUMS)
         )
 
     def before(self, low: Lowering, i: Instruction) -> list[MicroOp]:
         """What goes before an instruction that touches any; a wgmma looks after its own."""
-        if not self.registers or is_product(i):
+        if not self.registers or row_of(i).spread is Spread.SUMS:
             return []
         touched = [
             {register for register in registers if register in self.registers}
@@ -39,5 +41,4 @@ class ProductRegisters:
         read, written = (sorted(registers, key=lambda r: r.name) for registers in touched)
         if not read and not written:
             return []
-        places = [[low.place(register, "b32", i) for register in registers] for registers in (read, written)]
-        return [TouchRegisters(i, moves=i.name == "mov", read=places[0], written=places[1])]
+        return [TouchRegisters(low, i, moves=i.name == "mov", read=read, written=written)]

@@ -124,15 +124,13 @@ class Opcode:
     """What an opcode says, such as "ld.global.v4.f32".
 
     parts: its name and its modifiers. types: those that are types. space: the state space of a memory
-    instruction, "generic" when the opcode names none. updates: whether the first operand is read as well as
-    written.
+    instruction, "generic" when the opcode names none.
     """
 
     parts: tuple[str, ...]
     types: tuple[str, ...]
     vector_length: int
     space: str
-    updates: bool
 
 
 @lru_cache(maxsize=None)
@@ -141,8 +139,7 @@ def read_opcode(text: str) -> Opcode:
     spaces = [name for name in (part.split("::")[0] for part in parts) if name in STATE_SPACES]
     lengths = [int(part[1]) for part in parts if part in ("v2", "v4", "v8")]
     types = tuple(part for part in parts[1:] if part in BITS)
-    updates = parts[:2] == ("wgmma", "mma_async")
-    return Opcode(parts, types, lengths[0] if lengths else 1, spaces[0] if spaces else "generic", updates)
+    return Opcode(parts, types, lengths[0] if lengths else 1, spaces[0] if spaces else "generic")
 
 
 @dataclass(eq=False, slots=True)
@@ -150,9 +147,9 @@ class Instruction:
     """opcode: with its modifiers. guard: (predicate, whether it must be false) or None.
 
     line: in the PTX text, from 1. source: (file number, line) of the CUDA source, or (0, 0); of code that was
-    inlined, where that was. within: the line of the inlined function itself. has_result: whether the first
-    operand is written. results, reads: registers that it writes and reads; a guarded instruction also reads
-    what it may leave unchanged.
+    inlined, where that was. within: the line of the inlined function itself. access: of the first operand:
+    "=" where it is written, "+" where it is also read. results, reads: registers that it writes and reads; a
+    guarded instruction also reads what it may leave unchanged.
     """
 
     opcode: str
@@ -161,7 +158,7 @@ class Instruction:
     line: int = 0
     source: tuple[int, int] = (0, 0)
     within: tuple[int, int] = (0, 0)
-    has_result: bool = True
+    access: str = "="
     decoded: Opcode = field(init=False, repr=False)
     results: tuple[Register, ...] = field(init=False, repr=False)
     reads: tuple[Register, ...] = field(init=False, repr=False)
@@ -169,13 +166,18 @@ class Instruction:
     def __post_init__(self) -> None:
         self.decoded = read_opcode(self.opcode)
         operands, results = self.operands, ()
-        if self.has_result and operands and not isinstance(operands[0], Address):
+        if self.access and operands and not isinstance(operands[0], Address):
             results = registers_of(operands[:1])
             operands = operands[1:] if results else operands
         self.results = results
-        self.reads = registers_of(operands) + (results if self.decoded.updates else ())
+        self.reads = registers_of(operands) + (results if self.access == "+" else ())
         if self.guard:
             self.reads += (self.guard[0], *results)
+
+    @property
+    def has_result(self) -> bool:
+        """Whether the first operand is written."""
+        return self.access != ""
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Sequence
 
-from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.instructions import row_of
 from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode
 from tir_schedules.machines.cpu.ptx import (
     BITS,
@@ -87,14 +87,14 @@ Placed = list[tuple[Operand, str]]
 def signature_of(instruction: Instruction) -> tuple[str, Placed]:
     """The text of the signature, and for each of its registers the operand in its place, with its type."""
     places: Placed = []
-    form = form_of(instruction)
-    if not instruction.types and not form.operand_types:
+    row = row_of(instruction)
+    if not instruction.types and not row.operand_types:
         raise instruction.unsupported()
-    words, literals = [instruction.opcode], form.literals
+    words = [instruction.opcode]
     for k, operand in enumerate(instruction.operands):
         if isinstance(operand, Register):
             words.append(in_register(operand, operand.type, places))
-        elif k in literals and isinstance(operand, Immediate):
+        elif row.slots[k].form == "#" and isinstance(operand, Immediate):
             words.append(f"#{operand.value}")
         else:
             words.append(word_of(operand, operand_type(instruction, k), instruction, places))
@@ -130,7 +130,7 @@ def in_register(operand: Operand, kind: str, places: Placed) -> str:
 
 def operand_type(instruction: Instruction, k: int) -> str:
     """The type of operand k when it is not a register and so has none of its own."""
-    operand, known = instruction.operands[k], form_of(instruction).operand_types
+    operand, known = instruction.operands[k], row_of(instruction).operand_types
     if k in known:
         return known[k]
     kind = instruction.type
@@ -146,17 +146,14 @@ def operand_type(instruction: Instruction, k: int) -> str:
 def lane_code(instruction: Instruction) -> str:
     """C++ statements of one lane.
 
-    UnsupportedInstruction for a name, modifier or type that is not known: none is ever ignored.
+    UnsupportedInstruction for a name or type that is not known: none is ever ignored.
     """
-    form = form_of(instruction)
-    if form.operation is None:
+    row = row_of(instruction)
+    if row.operation is None:
         raise instruction.unsupported()
-    for part in instruction.parts[1:]:
-        if part not in BITS and part not in form.modifiers:
-            raise instruction.unsupported(f"modifier .{part}")
     code = LaneCode(instruction)
     try:
-        form.operation(code)
+        row.operation(code)
     except KeyError as error:
         raise instruction.unsupported(f"type or modifier {error}") from None
     return code.text()

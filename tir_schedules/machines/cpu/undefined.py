@@ -25,10 +25,9 @@ from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SHARED_WINDOW, UN
 from tir_schedules.machines.cpu.context import Lowering, size_of
 from tir_schedules.machines.cpu.extents import Extents
 from tir_schedules.machines.cpu.flow import reached
-from tir_schedules.machines.cpu.forms import Spread
-from tir_schedules.machines.cpu.instructions import form_of
+from tir_schedules.machines.cpu.instructions import row_of
 from tir_schedules.machines.cpu.instructions.warp import Shuffle, shuffled
-from tir_schedules.machines.cpu.micro_ops import Constant, MicroOp, Undefineds, Where, Words
+from tir_schedules.machines.cpu.micro_ops import Constant, MicroOp, Predicates, Undefineds, Where
 from tir_schedules.machines.cpu.ptx import (
     BITS,
     Address,
@@ -40,6 +39,7 @@ from tir_schedules.machines.cpu.ptx import (
     items,
     registers_of,
 )
+from tir_schedules.machines.cpu.table import Spread
 
 Flow = IntEnum("Flow", "ANY_OF ALL_OF CHOSEN EACH", start=0)
 """How what is undefined in some places becomes undefined in others."""
@@ -49,7 +49,7 @@ class Pass(MicroOp, name="undefined.flow"):
     """predicate: of CHOSEN, whose sources are the places of both operands and of the predicate."""
 
     how: Flow
-    predicate: Optional[Words]
+    predicate: Optional[Predicates]
     results: Sequence[Optional[Undefineds]]
     sources: Sequence[Optional[Undefineds]]
 
@@ -61,7 +61,7 @@ class Use(MicroOp, name="undefined.use"):
 class StartSums(MicroOp, name="undefined.sums"):
     """adds: whether what the sums of a product held counts."""
 
-    adds: Words
+    adds: Predicates
     sums: Sequence[Undefineds]
 
 
@@ -170,7 +170,7 @@ class Undefined:
             used.update(registers_of(operands))
         ops = self._use(used & self.followed | self._used_up(i), i)
         if self._is_ahead(i):
-            return [*ops, Follow(i, width=BITS[i.type] // 8)]
+            return [*ops, Follow(self.low, i, width=BITS[i.type] // 8)]
         if spread(i) is Spread.LOAD and self.followed.intersection(i.results):
             return ops + [self._load(i)]
         if spread(i) is Spread.STORE:
@@ -180,7 +180,7 @@ class Undefined:
     def after(self, i: Instruction) -> list[MicroOp]:
         """Those that go after an instruction, under its guard."""
         if self._is_ahead(i):
-            return [Followed(i, values=self._places(i.operands[0]))]
+            return [Followed(self.low, i, values=self._places(i.operands[0]))]
         if spread(i) is not Spread.STORE:
             return []
         values = self._places(i.operands[1])
@@ -207,7 +207,7 @@ class Undefined:
 
     def _use(self, registers: set[Register], i: Instruction) -> list[MicroOp]:
         places = [self.places[register] for register in sorted(registers, key=lambda r: r.name)]
-        return [Use(i, used=places)] if places else []
+        return [Use(self.low, i, used=places)] if places else []
 
     def _load(self, i: Instruction) -> MicroOp:
         if not self._may_load_local(i):
@@ -215,19 +215,19 @@ class Undefined:
         return self._beside("load", i, i.address(1), self._places(i.operands[0]))
 
     def _shuffle(self, i: Instruction, result: Register) -> MicroOp:
-        return Shuffled(i, **shuffled(self.low, i), undefined=self.places[result])
+        return Shuffled(self.low, i, **shuffled(i), undefined=self.places[result])
 
     def _beside(self, what: str, i: Instruction, where: Address, places: list[int]) -> MicroOp:
         reached = self.low.address(where, i, WINDOWS.get(i.space, 0), bounded=True)
         made = Beside.named(f"undefined.{what}")
-        return made(i, where=reached, width=BITS[i.type] // 8, values=places)
+        return made(self.low, i, where=reached, width=BITS[i.type] // 8, values=places)
 
     def _flow(self, i: Instruction) -> list[MicroOp]:
         how = spread(i)
         if how is Spread.ADDEND:
             results, found = self._places(i.operands[0]), self._places(i.operands[3])
             return (
-                [Pass(i, how=Flow.EACH, predicate=None, results=results, sources=found)]
+                [Pass(self.low, i, how=Flow.EACH, predicate=None, results=results, sources=found)]
                 if set(results) != {NONE}
                 else []
             )
@@ -235,19 +235,19 @@ class Undefined:
         if not results:
             return []
         if how is Spread.SUMS:
-            adds = self.low.place(i.operands[3], "pred", i)
-            return [StartSums(i, adds=adds, sums=results)]
+            return [StartSums(self.low, i, adds=i.operands[3], sums=results)]
         if how is Spread.CHOSEN:
-            held = self.low.place(i.operands[3], "pred", i)
             chosen = [place for operand in i.operands[1:4] for place in self._places(operand)]
-            return [Pass(i, how=Flow.CHOSEN, predicate=held, results=results, sources=chosen)]
+            return [
+                Pass(self.low, i, how=Flow.CHOSEN, predicate=i.operands[3], results=results, sources=chosen)
+            ]
         found = [self.places[register] for register in sources(i) if register in self.followed]
         parts = [part for operand in i.operands[1:3] for part in items(operand)]
         if how is Spread.PARTS and len(parts) > 1 and self.loaded.isdisjoint(sources(i)):
             every = all(part in self.followed for part in parts)
             how, found = (Flow.ALL_OF, found) if every else (Flow.ANY_OF, [])
-            return [Pass(i, how=how, predicate=None, results=results, sources=found)]
-        return [Pass(i, how=Flow.ANY_OF, predicate=None, results=results, sources=found)]
+            return [Pass(self.low, i, how=how, predicate=None, results=results, sources=found)]
+        return [Pass(self.low, i, how=Flow.ANY_OF, predicate=None, results=results, sources=found)]
 
     def _places(self, operand: Operand) -> list[int]:
         """Of each register of an operand; NONE for what is always defined."""
@@ -270,7 +270,7 @@ def whole_masks(instructions: Sequence[Instruction]) -> set[Operand]:
 
 
 def spread(i: Instruction) -> Spread:
-    return form_of(i).spread
+    return row_of(i).spread
 
 
 def is_choice(i: Instruction) -> bool:

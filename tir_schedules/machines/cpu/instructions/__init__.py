@@ -5,9 +5,9 @@ To add a family: write its file here and the one of the same name in ../core, an
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
-from tir_schedules.machines.cpu.forms import UNKNOWN, Form
 from tir_schedules.machines.cpu.instructions import (
     arithmetic,
     async_copy,
@@ -26,7 +26,8 @@ from tir_schedules.machines.cpu.instructions import (
     warp,
     warpgroup,
 )
-from tir_schedules.machines.cpu.ptx import Instruction
+from tir_schedules.machines.cpu.ptx import BITS, Instruction, read_opcode
+from tir_schedules.machines.cpu.table import UNKNOWN, Row, fits
 
 FAMILIES = (
     refused,
@@ -46,22 +47,55 @@ FAMILIES = (
     cluster,
     calls,
 )
-FORMS = {name: form for family in FAMILIES for name, form in family.FORMS.items()}
-"""Name, or name and its first modifiers, such as "bar.warp" -> Form."""
+ROWS = {name: row for family in FAMILIES for name, row in family.ROWS.items()}
+"""Name, or name and its first modifiers, such as "bar.warp" -> Row."""
 
-LONGEST = max(name.count(".") for name in FORMS) + 1
+LONGEST = max(name.count(".") for name in ROWS) + 1
+
+
+SHAPE = re.compile(r"m\d+n\d+(k\d+)?")
+
+
+def name_of_opcode(opcode: str) -> str:
+    """The longest name of a row that an opcode begins with; empty when there is none."""
+    name = ".".join(opcode.split(".", LONGEST)[:LONGEST])
+    while name and name not in ROWS:
+        name = name.rpartition(".")[0]
+    return name
 
 
 @lru_cache(maxsize=None)
-def form_of_opcode(opcode: str) -> Form:
-    """The Form of an opcode with its modifiers; UNKNOWN when there is none."""
-    parts = opcode.split(".")
-    for count in range(min(LONGEST, len(parts)), 0, -1):
-        form = FORMS.get(".".join(parts[:count]))
-        if form:
-            return form
-    return UNKNOWN
+def row_of_opcode(opcode: str) -> Row:
+    """The Row of an opcode with its modifiers; UNKNOWN when there is none."""
+    return ROWS.get(name_of_opcode(opcode), UNKNOWN)
 
 
-def form_of(instruction: Instruction) -> Form:
-    return form_of_opcode(instruction.opcode)
+def row_of(instruction: Instruction) -> Row:
+    return row_of_opcode(instruction.opcode)
+
+
+@lru_cache(maxsize=None)
+def mix_of(opcode: str) -> str:
+    """Class of an opcode in the counters' mix."""
+    return row_of_opcode(opcode).mix_of(read_opcode(opcode))
+
+
+def check(instruction: Instruction) -> None:
+    """UnsupportedInstruction for modifiers or operands that the row of an instruction does not have."""
+    kinds = tuple(map(type, instruction.operands))
+    if wrong := fault(instruction.opcode, kinds):
+        raise instruction.unsupported(wrong)
+
+
+@lru_cache(maxsize=None)
+def fault(opcode: str, kinds: tuple[type, ...]) -> str:
+    """What is wrong with an opcode and the classes of its operands; empty when nothing is."""
+    row, known = row_of_opcode(opcode), len(name_of_opcode(opcode)) + 1
+    if not row.known:
+        return ""
+    for part in opcode[known:].split("."):
+        if part and part not in BITS and part not in row.allowed:
+            return "shape" if SHAPE.fullmatch(part) else f"modifier .{part}"
+    if fits(row.slots, kinds):
+        return ""
+    return f"operands, which are {re.sub('[=+]|:[a-z0-9]+', '', row.operands) or 'none'}"

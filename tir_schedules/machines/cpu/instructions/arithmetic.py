@@ -5,7 +5,6 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import FRACTIONS, Form, Line, Zeros, exact, lane, modelled, refusal
 from tir_schedules.machines.cpu.instructions.integers import extended, pairs_of_16, product
 from tir_schedules.machines.cpu.lane_code import (
     HALVES,
@@ -17,6 +16,7 @@ from tir_schedules.machines.cpu.lane_code import (
     unsigned,
 )
 from tir_schedules.machines.cpu.ptx import BITS, Instruction
+from tir_schedules.machines.cpu.table import FRACTIONS, Line, Row, Zeros, exact, lane, modelled, refusal
 
 FLOAT_FORMS = {
     "add": "{0} + {1}",
@@ -227,11 +227,13 @@ def zeros_of_multiply_add(i: Instruction, zeros: Zeros) -> int:
 MIXED = "convert the half first"
 ROUNDINGS = "rn rm rp rz ftz"
 MODIFIERS = f"{ROUNDINGS} sat lo hi wide cc"
-SUM = lane(arithmetic, MODIFIERS, zeros=zeros_of_sum)
-EXTREME = lane(arithmetic, "ftz NaN xorsign abs relu", zeros=zeros_of_sum)
-SIGN = lane(sign, "ftz")
-ROOT = lane(transcendental, f"{ROUNDINGS} approx", mix="special")
-SPECIAL = lane(transcendental, "approx ftz", mix="special")
+SUM = lane(arithmetic, "=d, a, b", MODIFIERS, zeros=zeros_of_sum)
+EXTREME = lane(
+    arithmetic, "=d, a, b, c?", "ftz NaN xorsign abs relu", pipe="fp32:alu fp16:alu", zeros=zeros_of_sum
+)
+SIGN = lane(sign, "=d, a", "ftz")
+ROOT = lane(transcendental, "=d, a", f"{ROUNDINGS} approx", mix="special")
+SPECIAL = lane(transcendental, "=d, a", "approx ftz", mix="special")
 
 ALL_ROUNDINGS = "{,.rn,.rz,.rm,.rp}"
 SINGLE = f"{ALL_ROUNDINGS}{{,.ftz}}{{,.sat}}.f32"
@@ -266,34 +268,34 @@ def of_extremes(name: str) -> tuple[Line, ...]:
 OF_SIGNS = "{s16,s32,s64}"
 OF_ROOTS = "{.rn,.rz,.rm,.rp}{.f32,.ftz.f32,.f64}"
 
-FORMS: dict[str, Form] = {
+ROWS: dict[str, Row] = {
     "add": SUM.told(*of_sums("add"), exact("add.{u16x2,s16x2}", since=90)),
     "sub": SUM.told(*of_sums("sub")),
     "max": EXTREME.told(*of_extremes("max")),
     "min": EXTREME.told(*of_extremes("min")),
-    "mul": lane(arithmetic, MODIFIERS, zeros=zeros_of_product).told(
+    "mul": lane(arithmetic, "=d, a, b", MODIFIERS, pipe="int:fma", zeros=zeros_of_product).told(
         exact("mul.{lo,hi}.{u16,s16,u32,s32,u64,s64} mul.wide.{u16,s16,u32,s32}"),
         exact(f"mul{SINGLE} mul{ALL_ROUNDINGS}.f64 mul{HALF}", FRACTIONS),
         exact("mul{,.rn}.{bf16,bf16x2}", FRACTIONS, 90),
     ),
-    "mad": lane(arithmetic, MODIFIERS, zeros=zeros_of_multiply_add).told(
+    "mad": lane(arithmetic, "=d, a, b, c", MODIFIERS, pipe="int:fma", zeros=zeros_of_multiply_add).told(
         exact("mad.{lo,hi}.{u16,s16,u32,s32,u64,s64} mad.wide.{u16,s16,u32,s32} mad.hi.sat.s32"),
         exact("mad.{lo,hi}.cc.{u32,s32,u64,s64}"),
         exact("mad{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32 mad{.rn,.rz,.rm,.rp}.f64", FRACTIONS),
     ),
-    "fma": lane(arithmetic, f"{ROUNDINGS} sat relu").told(
+    "fma": lane(arithmetic, "=d, a, b, c", f"{ROUNDINGS} sat relu").told(
         exact("fma{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32 fma{.rn,.rz,.rm,.rp}.f64", FRACTIONS),
         exact("fma.rn{,.ftz}{,.sat}.{f16,f16x2}", FRACTIONS),
         exact("fma.rn{,.ftz}.relu.{f16,f16x2} fma.rn{,.relu}.{bf16,bf16x2}", FRACTIONS, 80),
         refusal("fma.rn.oob.{f16,bf16x2}", "write the comparison with NaN as a selection", 90),
         refusal("fma.rn.f32.{f16,bf16}", MIXED, 100),
     ),
-    "div": lane(division, f"{ROUNDINGS} approx full").told(
+    "div": lane(division, "=d, a, b", f"{ROUNDINGS} approx full", pipe="int:fma").told(
         exact("div.{u16,s16,u32,s32,u64,s64}"),
         exact("div{.rn,.rz,.rm,.rp}{.f32,.ftz.f32,.f64}", FRACTIONS),
         modelled("div.{approx,full}{,.ftz}.f32", WITHIN),
     ),
-    "rem": lane(remainder).told(exact("rem.{u16,s16,u32,s32,u64,s64}")),
+    "rem": lane(remainder, "=d, a, b", pipe="fma").told(exact("rem.{u16,s16,u32,s32,u64,s64}")),
     "neg": SIGN.told(
         exact(f"neg.{OF_SIGNS}"),
         exact("neg.{f32,ftz.f32,f64,f16,f16x2,ftz.f16,ftz.f16x2}", FRACTIONS),
@@ -304,7 +306,7 @@ FORMS: dict[str, Form] = {
         exact("abs.{f32,ftz.f32,f64,f16,f16x2,ftz.f16,ftz.f16x2}", FRACTIONS),
         exact("abs.{bf16,bf16x2}", FRACTIONS, 80),
     ),
-    "copysign": lane(copy_sign).told(exact("copysign.{f32,f64}", FRACTIONS)),
+    "copysign": lane(copy_sign, "=d, a, b", pipe="alu").told(exact("copysign.{f32,f64}", FRACTIONS)),
     "sqrt": ROOT.told(exact(f"sqrt{OF_ROOTS}", FRACTIONS), modelled("sqrt.approx{,.ftz}.f32", WITHIN)),
     "rcp": ROOT.told(
         exact(f"rcp{OF_ROOTS}", FRACTIONS),

@@ -5,24 +5,11 @@ from __future__ import annotations
 from typing import Optional
 
 from tir_schedules.machines.cpu.abi import NONE
-from tir_schedules.machines.cpu.context import Lowering, only
-from tir_schedules.machines.cpu.forms import COPIES, Form, Lowered, Spread, exact
+from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.instructions.memory import without_hint
-from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Flag, MicroOp, Where, Words
+from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Flag, MicroOp, Where, Words, fields
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Negated, Operand, Register
-
-MODIFIERS = {
-    "async",
-    "ca",
-    "cg",
-    "shared",
-    "shared::cta",
-    "global",
-    "L2::64B",
-    "L2::128B",
-    "L2::256B",
-    "L2::cache_hint",
-}
+from tir_schedules.machines.cpu.table import COPIES, Lower, Lowered, Row, Spread, exact
 
 
 class CopyAsync(MicroOp, name="cp.async"):
@@ -48,53 +35,54 @@ class WaitForCopies(MicroOp, name="cp.async.wait_group"):
 
 
 def copy_async(low: Lowering, i: Instruction) -> Lowered:
-    if i.opcode == "cp.async.commit_group":
-        return [CommitCopies(i)]
-    if i.opcode == "cp.async.wait_all":
-        return [WaitForCopies(i, open=NONE)]
-    if i.opcode == "cp.async.wait_group":
-        return [WaitForCopies(i, open=i.number(0))]
-    only(i, MODIFIERS)
-    target, source = low.address(i.address(0), i, bounded=True), low.address(i.address(1), i)
+    target, source = low.address(i.operands[0], i, bounded=True), low.address(i.operands[1], i)
     _, _, _, *others = without_hint(i)
     size = i.number(2)
     if size not in (4, 8, 16) or not source.wide or len(others) > 1:
         raise i.unsupported("size or address")
     before, available = bytes_available(low, i, others[0], size) if others else ([], None)
     low.watch_shared(i, size)
-    shared, global_ = low.counter(i, "shared_cp_async"), low.counter(i, "global_cp_async")
-    copy = CopyAsync(
-        i,
-        target=target,
-        source=source,
-        bytes=size,
-        available=available,
-        source_counter=global_,
-        bypasses=i.has("cg"),
-        counter=shared,
-    )
-    return [*before, copy]
+    counter, of_source = low.counter(i, "shared_cp_async"), low.counter(i, "global_cp_async")
+    how = fields(bytes=size, available=available, bypasses=i.has("cg"), source_counter=of_source)
+    return [*before, CopyAsync(low, i, target=target, source=source, **how, counter=counter)]
 
 
-def bytes_available(low: Lowering, i: Instruction, given: Operand, size: int) -> tuple[Lowered, int]:
-    """The place of how many bytes are read, the others being zeros; and what has to be executed before.
+def commit(low: Lowering, i: Instruction) -> Lowered:
+    return [CommitCopies(low, i)]
+
+
+def wait(low: Lowering, i: Instruction) -> Lowered:
+    return [WaitForCopies(low, i, open=i.number(0) if i.operands else NONE)]
+
+
+def bytes_available(low: Lowering, i: Instruction, given: Operand, size: int) -> tuple[Lowered, Operand]:
+    """How many bytes are read, the others being zeros; and what has to be executed before.
 
     given: their number, or a predicate that says to read none.
     """
     if not (isinstance(given, Negated) or isinstance(given, Register) and given.type == "pred"):
-        return [], low.place(given, "u32", i)
+        return [], given
     held, ignored = low.temporary("available", "u32"), given
     amounts = Immediate(0), Immediate(size)
     if isinstance(given, Negated):
         ignored, amounts = given.register, amounts[::-1]
     choice = Instruction("selp.u32", (held, *amounts, ignored), i.guard, i.line, i.source, i.within)
-    return [choice], low.place(held, "u32", i)
+    return [choice], held
 
 
 SOURCES = "{ca,cg}.shared.global"
+MODIFIERS = "ca cg shared shared::cta global L2::64B L2::128B L2::256B L2::cache_hint"
 
-FORMS: dict[str, Form] = {
-    "cp.async": Form(copy_async, has_result=False, mix="cp_async", fence=True, spread=Spread.USE).told(
-        exact(f"cp.async.{SOURCES} cp.async.commit_group cp.async.wait_group cp.async.wait_all", COPIES, 80)
+
+def of_copies(lower: Lower, operands: str = "", modifiers: str = "") -> Row:
+    return Row(lower, operands, modifiers, mix="cp_async", fence=True, spread=Spread.USE)
+
+
+ROWS: dict[str, Row] = {
+    "cp.async": of_copies(copy_async, "[d], [a], #size, available?, policy?", MODIFIERS).told(
+        exact(f"cp.async.{SOURCES}", COPIES, 80)
     ),
+    "cp.async.commit_group": of_copies(commit).told(exact("cp.async.commit_group", COPIES, 80)),
+    "cp.async.wait_group": of_copies(wait, "#n").told(exact("cp.async.wait_group", COPIES, 80)),
+    "cp.async.wait_all": of_copies(wait).told(exact("cp.async.wait_all", COPIES, 80)),
 }

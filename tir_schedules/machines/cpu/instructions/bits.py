@@ -5,9 +5,9 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, Spread, Zeros, exact, lane
 from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode, raw, unsigned
 from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, Pair
+from tir_schedules.machines.cpu.table import Row, Spread, Zeros, exact, lane
 
 
 def logic(code: LaneCode) -> None:
@@ -136,36 +136,42 @@ def zeros_of_insert(i: Instruction, zeros: Zeros) -> int:
     return min(zeros(field) + position.value, zeros(into)) if isinstance(position, Immediate) else 0
 
 
-COUNT = lane(count_bits, "shiftamt")
+COUNT = lane(count_bits, "=d, a", pipe="xu")
 
-FORMS: dict[str, Form] = {
-    "and": lane(logic, spread=Spread.PARTS, zeros=zeros_of_and).told(exact("and.{pred,b16,b32,b64}")),
-    "or": lane(logic, spread=Spread.PARTS, zeros=zeros_of_or).told(exact("or.{pred,b16,b32,b64}")),
-    "xor": lane(logic, zeros=zeros_of_or).told(exact("xor.{pred,b16,b32,b64}")),
-    "not": lane(complement).told(exact("not.{pred,b16,b32,b64}")),
-    "shl": lane(shift, zeros=zeros_of_left_shift, operand_types={2: "u32"}).told(exact("shl.{b16,b32,b64}")),
-    "shr": lane(shift, zeros=zeros_of_right_shift, operand_types={2: "u32"}).told(
+ROWS: dict[str, Row] = {
+    "and": lane(logic, "=d, a, b", spread=Spread.PARTS, zeros=zeros_of_and).told(
+        exact("and.{pred,b16,b32,b64}")
+    ),
+    "or": lane(logic, "=d, a, b", spread=Spread.PARTS, zeros=zeros_of_or).told(
+        exact("or.{pred,b16,b32,b64}")
+    ),
+    "xor": lane(logic, "=d, a, b", zeros=zeros_of_or).told(exact("xor.{pred,b16,b32,b64}")),
+    "not": lane(complement, "=d, a").told(exact("not.{pred,b16,b32,b64}")),
+    "shl": lane(shift, "=d, a, b:u32", zeros=zeros_of_left_shift).told(exact("shl.{b16,b32,b64}")),
+    "shr": lane(shift, "=d, a, b:u32", zeros=zeros_of_right_shift).told(
         exact("shr.{b16,b32,b64,u16,s16,u32,s32,u64,s64}")
     ),
-    "shf": lane(funnel_shift, "l r wrap clamp", spread=Spread.PARTS, operand_types={3: "u32"}).told(
+    "shf": lane(funnel_shift, "=d, a, b, c:u32", "l r wrap clamp", spread=Spread.PARTS).told(
         exact("shf.{l,r}.{wrap,clamp}.b32")
     ),
-    "bfi": lane(insert, spread=Spread.PARTS, zeros=zeros_of_insert, operand_types={3: "u32", 4: "u32"}).told(
+    "bfi": lane(insert, "=f, a, b, c:u32, d:u32", spread=Spread.PARTS, zeros=zeros_of_insert).told(
         exact("bfi.{b32,b64}")
     ),
-    "bfe": lane(extract, operand_types={2: "u32", 3: "u32"}).told(exact("bfe.{u32,s32,u64,s64}")),
-    "prmt": lane(permute, " ".join(PERMUTE_MODES), spread=Spread.PARTS).told(
+    "bfe": lane(extract, "=d, a, b:u32, c:u32").told(exact("bfe.{u32,s32,u64,s64}")),
+    "prmt": lane(permute, "=d, a, b, c", " ".join(PERMUTE_MODES), spread=Spread.PARTS).told(
         exact("prmt.b32{,.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}")
     ),
-    "lop3": lane(
-        three_input_logic, "and or", spread=Spread.PARTS, operand_types={5: "pred"}, literals=(4,)
-    ).told(exact("lop3.b32 lop3.{or,and}.b32")),
-    "cnot": lane(conditional_not).told(exact("cnot.{b16,b32,b64}")),
-    "fns": lane(find_nth).told(exact("fns.b32")),
-    "bmsk": lane(bit_mask, "clamp wrap").told(exact("bmsk.{clamp,wrap}.b32")),
-    "szext": lane(extend, "clamp wrap", operand_types={2: "u32"}).told(exact("szext.{clamp,wrap}.{u32,s32}")),
+    "lop3": lane(three_input_logic, "=d|=p?, a, b, c, #table, q:pred?", "and or", spread=Spread.PARTS).told(
+        exact("lop3.b32 lop3.{or,and}.b32")
+    ),
+    "cnot": lane(conditional_not, "=d, a").told(exact("cnot.{b16,b32,b64}")),
+    "fns": lane(find_nth, "=d, mask, base, offset").told(exact("fns.b32")),
+    "bmsk": lane(bit_mask, "=d, a, b", "clamp wrap").told(exact("bmsk.{clamp,wrap}.b32")),
+    "szext": lane(extend, "=d, a, b:u32", "clamp wrap").told(exact("szext.{clamp,wrap}.{u32,s32}")),
     "popc": COUNT.told(exact("popc.{b32,b64}")),
     "clz": COUNT.told(exact("clz.{b32,b64}")),
     "brev": COUNT.told(exact("brev.{b32,b64}")),
-    "bfind": COUNT.told(exact("bfind{,.shiftamt}.{u32,s32,u64,s64}")),
+    "bfind": lane(count_bits, "=d, a", "shiftamt", pipe="xu").told(
+        exact("bfind{,.shiftamt}.{u32,s32,u64,s64}")
+    ),
 }

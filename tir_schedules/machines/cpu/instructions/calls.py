@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import IntEnum
-from typing import Optional, Sequence
+from typing import Any, Optional, Sequence
 
 from tir_schedules.machines.cpu.abi import NONE, Exit
-from tir_schedules.machines.cpu.context import Lowering, only, size_of
-from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread, exact
+from tir_schedules.machines.cpu.context import Lowering, size_of
 from tir_schedules.machines.cpu.micro_ops import Constant, Lanes, Longs, MicroOp, Undefineds, Words
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Register, items
+from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, exact
 
 Stop = IntEnum("Stop", "TRAPPED BROKE NO_FUNCTION NO_TARGET", start=0)
 """Why a launch ends."""
@@ -91,30 +91,28 @@ def numbers(i: Instruction) -> list[int]:
 def call(low: Lowering, i: Instruction) -> Lowered:
     """Where a call through a pointer goes: the first block of each function of the module, NONE for those
     that it cannot reach."""
-    only(i, {"uni"})
     target = i.operands[0]
     if not isinstance(target, Register):
         return []
-    starts = [low.kernel.starts.get(name, NONE) for name in low.functions]
-    return [Target(i, address=low.place(target, "b64", i), starts=starts)]
+    return [
+        Target(low, i, address=target, starts=[low.kernel.starts.get(name, NONE) for name in low.functions])
+    ]
 
 
 def switch(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"idx", "uni"})
-    targets = low.successors[: len(i.operands) - 1]
-    return [Switch(i, index=low.place(i.operands[0], "b32", i), targets=targets)]
+    return [Switch(low, i, index=i.operands[0], targets=low.successors[: len(i.operands) - 1])]
 
 
 def enter(low: Lowering, i: Instruction) -> Lowered:
     """The parameters and variables of a function at a fixed place."""
     place, passed, given = numbers(i)
-    return [Enter(i, place=place, passed=passed, given=given)]
+    return [Enter(low, i, place=place, passed=passed, given=given)]
 
 
 def push(low: Lowering, i: Instruction) -> Lowered:
     """Those of a recursive function, in a new frame."""
-    frame, (bytes_, passed, given, counted) = low.place(i.operands[0], "b64", i), numbers(i)
-    return [Push(i, frame=frame, bytes=bytes_, passed=passed, given=given, counted=counted)]
+    size, passed, given, counted = numbers(i)
+    return [Push(low, i, frame=i.operands[0], bytes=size, passed=passed, given=given, counted=counted)]
 
 
 def keep(low: Lowering, i: Instruction) -> Lowered:
@@ -122,79 +120,67 @@ def keep(low: Lowering, i: Instruction) -> Lowered:
     kept = [register for register in items(i.operands[0]) if isinstance(register, Register)]
     if not kept:
         return []
-    places = [low.place(register, register.type, i) for register in kept]
     sizes, undefined = [size_of(r.type) for r in kept], [low.followed.get(r) for r in kept]
-    return [Keep.named(i.opcode)(i, registers=places, sizes=sizes, undefined=undefined)]
+    return [Keep.named(i.opcode)(low, i, registers=kept, sizes=sizes, undefined=undefined)]
 
 
 def built_in(low: Lowering, i: Instruction) -> Lowered:
     arguments, result = numbers(i)
-    return [BuiltIn.named(i.opcode)(i, arguments=arguments, result=result)]
+    return [BuiltIn.named(i.opcode)(low, i, arguments=arguments, result=result)]
 
 
 def stop(low: Lowering, i: Instruction) -> Lowered:
-    only(i)
-    return [StopLaunch(i, why=STOPS[i.name])]
+    return [StopLaunch(low, i, why=STOPS[i.name])]
 
 
 def allocate(low: Lowering, i: Instruction) -> Lowered:
     """alloca: its result is an address in local memory."""
-    only(i)
-    if i.type != "u64" or len(i.operands) < 2:
+    if i.type != "u64":
         raise i.unsupported("an address of 32 bits")
-    result, bytes_ = low.place(i.operands[0], "b64", i), low.place(i.operands[1], "u64", i)
-    return [Allocate(i, result=result, bytes=bytes_, align=i.number(2) if len(i.operands) > 2 else 8)]
+    result, size, *_ = i.operands
+    align = i.number(2) if len(i.operands) > 2 else 8
+    return [Allocate(low, i, result=result, bytes=size, align=align)]
 
 
 def leave(low: Lowering, i: Instruction) -> Lowered:
     if not i.operands:
         return []
-    place, bytes_ = numbers(i)
-    return [Leave(i, place=place, bytes=bytes_)]
+    place, size = numbers(i)
+    return [Leave(low, i, place=place, bytes=size)]
 
 
 def control(
-    lower: Lower,
-    ends: Exit | None = None,
-    *,
-    result: bool = False,
-    fence: bool = False,
-    spread: Spread = Spread.NONE,
-) -> Form:
-    """The Form of an instruction through which no undefined value passes."""
-    return Form(
-        lower,
-        ends=ends,
-        has_result=result,
-        mix="control",
-        fence=fence,
-        spread=spread,
-        makes_addresses=False,
-    )
+    lower: Lower, operands: str = "", modifiers: str = "", ends: Exit | None = None, **how: Any
+) -> Row:
+    """The Row of an instruction through which no undefined value passes."""
+    how = {"spread": Spread.NONE, **how}
+    return Row(lower, operands, modifiers, ends=ends, mix="control", makes_addresses=False, **how)
 
 
 OURS = {
-    "call.return": control(leave, Exit.RETURN),
-    "call.assert": control(built_in, Exit.LEAVE),
-    "call.enter": control(enter),
-    "call.push": control(push, result=True),
-    "call.save": control(keep),
-    "call.resume": control(keep),
-    "call.printf": control(built_in, fence=True),
-    "call.malloc": control(built_in),
-    "call.free": control(built_in),
-    "call.memcpy": control(built_in, fence=True),
-    "call.memset": control(built_in, fence=True),
+    "call.return": control(leave, "#place?, #size?", ends=Exit.RETURN),
+    "call.assert": control(built_in, "#arguments, #result", ends=Exit.LEAVE),
+    "call.enter": control(enter, "#place, #passed, #given"),
+    "call.push": control(push, "=frame, #size, #passed, #given, #counted"),
+    "call.save": control(keep, "a{}"),
+    "call.resume": control(keep, "a{}"),
+    "call.printf": control(built_in, "#arguments, #result", fence=True),
+    "call.malloc": control(built_in, "#arguments, #result"),
+    "call.free": control(built_in, "#arguments, #result"),
+    "call.memcpy": control(built_in, "#arguments, #result", fence=True),
+    "call.memset": control(built_in, "#arguments, #result", fence=True),
 }
 """What functions.py writes."""
 
 BY_HAND = "cases written by hand"
 
-FORMS: dict[str, Form] = {
-    "call": control(call, Exit.CALL, spread=Spread.USE).told(exact("call{,.uni}", BY_HAND)),
-    "brx": control(switch, Exit.SWITCH, spread=Spread.USE).told(exact("brx.idx{,.uni}", BY_HAND)),
-    "trap": control(stop, Exit.LEAVE).told(exact("trap", BY_HAND)),
-    "brkpt": control(stop, Exit.LEAVE).told(exact("brkpt", BY_HAND)),
-    "alloca": control(allocate, result=True).told(exact("alloca.u64", BY_HAND)),
-    **{name: replace(form, ours=True) for name, form in OURS.items()},
+ROWS: dict[str, Row] = {
+    "call": control(call, "f", "uni", Exit.CALL, spread=Spread.USE).told(exact("call{,.uni}", BY_HAND)),
+    "brx": control(switch, "index, target...", "idx uni", Exit.SWITCH, spread=Spread.USE).told(
+        exact("brx.idx{,.uni}", BY_HAND)
+    ),
+    "trap": control(stop, ends=Exit.LEAVE).told(exact("trap", BY_HAND)),
+    "brkpt": control(stop, ends=Exit.LEAVE).told(exact("brkpt", BY_HAND)),
+    "alloca": control(allocate, "=d, size, #align?").told(exact("alloca.u64", BY_HAND)),
+    **{name: replace(row, ours=True) for name, row in OURS.items()},
 }

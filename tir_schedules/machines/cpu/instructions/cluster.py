@@ -4,10 +4,10 @@ them."""
 from __future__ import annotations
 
 from tir_schedules.machines.cpu.abi import Exit
-from tir_schedules.machines.cpu.context import Lowering, only
-from tir_schedules.machines.cpu.forms import Form, Lowered, exact
-from tir_schedules.machines.cpu.micro_ops import Constant, Flag, Lanes, MicroOp, Words
+from tir_schedules.machines.cpu.context import Lowering
+from tir_schedules.machines.cpu.micro_ops import Constant, Flag, Lanes, MicroOp, Words, fields
 from tir_schedules.machines.cpu.ptx import BITS, Instruction
+from tir_schedules.machines.cpu.table import Lowered, Row, exact
 
 CASES = "cases written by hand"
 
@@ -37,52 +37,37 @@ class RankOf(MicroOp, name="getctarank"):
 
 
 def arrive_or_wait(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"cluster", "arrive", "wait", "aligned", "release", "relaxed", "acquire"})
-    if i.operands:
-        raise i.unsupported("number of operands")
-    return [AtBarrier.named(f"cluster.{i.parts[2]}")(i, relaxed=i.has("relaxed"), aligned=i.has("aligned"))]
+    made = AtBarrier.named(f"cluster.{i.parts[2]}")
+    return [made(low, i, relaxed=i.has("relaxed"), aligned=i.has("aligned"))]
 
 
 def map_address(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"shared::cluster"})
     result, there, rank = i.operands
-    return [
-        MapAddress(
-            i,
-            result=low.place(result, i.type, i),
-            address=low.place(there, i.type, i),
-            rank=low.place(rank, "u32", i),
-            bytes=BITS[i.type] // 8,
-            generic=i.space == "generic",
-        )
-    ]
+    how = fields(bytes=BITS[i.type] // 8, generic=i.space == "generic")
+    return [MapAddress(low, i, **how, result=result, address=there, rank=rank)]
 
 
 def rank_of(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"shared::cluster"})
     result, there = i.operands
-    return [
-        RankOf(
-            i,
-            result=low.place(result, "u32", i),
-            address=low.place(there, i.type, i),
-            bytes=BITS[i.type] // 8,
-            generic=i.space == "generic",
-        )
-    ]
+    how = fields(bytes=BITS[i.type] // 8, generic=i.space == "generic")
+    return [RankOf(low, i, **how, result=result, address=there)]
 
 
-ADDRESS = Form(map_address, mix="int", makes_addresses=False, units=True)
+def of_barrier(modifiers: str, ends: Exit | None = None) -> Row:
+    return Row(arrive_or_wait, "", modifiers, ends=ends, mix="barrier", fence=True, units=True)
 
-FORMS: dict[str, Form] = {
-    "barrier.cluster.arrive": Form(
-        arrive_or_wait, has_result=False, mix="barrier", fence=True, units=True
-    ).told(exact("barrier.cluster.arrive{,.release,.relaxed}{,.aligned}", CASES, 90)),
-    "barrier.cluster.wait": Form(
-        arrive_or_wait, ends=Exit.WAIT, has_result=False, mix="barrier", fence=True, units=True
-    ).told(exact("barrier.cluster.wait{,.acquire}{,.aligned}", CASES, 90)),
-    "mapa": ADDRESS.told(exact("mapa{,.shared::cluster}.{u32,u64}", CASES, 90)),
-    "getctarank": Form(rank_of, mix="int", units=True).told(
+
+ROWS: dict[str, Row] = {
+    "barrier.cluster.arrive": of_barrier("release relaxed aligned").told(
+        exact("barrier.cluster.arrive{,.release,.relaxed}{,.aligned}", CASES, 90)
+    ),
+    "barrier.cluster.wait": of_barrier("acquire aligned", Exit.WAIT).told(
+        exact("barrier.cluster.wait{,.acquire}{,.aligned}", CASES, 90)
+    ),
+    "mapa": Row(
+        map_address, "=d, a, rank", "shared::cluster", mix="int", makes_addresses=False, units=True
+    ).told(exact("mapa{,.shared::cluster}.{u32,u64}", CASES, 90)),
+    "getctarank": Row(rank_of, "=d, a", "shared::cluster", mix="int", units=True).told(
         exact("getctarank{,.shared::cluster}.{u32,u64}", CASES, 90)
     ),
 }

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import IntEnum
 from typing import Optional
 
 from tir_schedules.machines.cpu.abi import Exit, Scope
-from tir_schedules.machines.cpu.context import Lowering, only
-from tir_schedules.machines.cpu.forms import Form, Lowered
-from tir_schedules.machines.cpu.micro_ops import Flag, MicroOp, Words
+from tir_schedules.machines.cpu.context import Lowering
+from tir_schedules.machines.cpu.micro_ops import Flag, Lanes, MicroOp, Predicates, Words, fields
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Negated
+from tir_schedules.machines.cpu.table import Lowered, Row
 
-BARRIER_WORDS = {"sync", "arrive", "red", "cta", "aligned"}
 DEVICE_SCOPES = {"gl", "sys", "gpu", "cluster"}
-FENCE_WORDS = {"cta", "acq_rel", "sc", "acquire", "release"} | DEVICE_SCOPES
-
-
 BarrierVote = IntEnum("BarrierVote", "POPC AND OR", start=0)
 
 
@@ -30,9 +27,9 @@ class Barrier(MicroOp, name="barrier", executed=False):
     number: Words
     threads: Optional[Words]
     vote: BarrierVote
-    predicate: Optional[Words]
+    predicate: Optional[Predicates]
     negated: Flag
-    result: Optional[Words]
+    result: Optional[Lanes]
 
 
 class Fence(MicroOp, name="fence"):
@@ -47,53 +44,39 @@ def is_of_the_block(i: Instruction) -> bool:
 
 
 def block_barrier(low: Lowering, i: Instruction) -> Lowered:
-    only(i, BARRIER_WORDS, VOTES)
     if is_of_the_block(i):
         return []
-    result, vote, predicate, negated = None, BarrierVote.POPC, None, False
+    result, vote, asked = None, BarrierVote.POPC, None
     operands = list(i.operands)
     if i.has("red"):
-        first, *operands, last = operands
-        negated, last = isinstance(last, Negated), last.register if isinstance(last, Negated) else last
-        vote, predicate = VOTES[i.choice([*VOTES])], low.place(last, "pred", i)
-        result = low.wanted(first, i.type, i)
-    number, *count = operands
-    threads = low.place(count[0], "u32", i) if count else None
-    if i.has("arrive") and not count:
+        result, *operands, asked = operands
+        vote = VOTES[i.choice([*VOTES])]
+    negated, predicate = isinstance(asked, Negated), asked.register if isinstance(asked, Negated) else asked
+    number, threads = operands[0], (*operands[1:], None)[0]
+    if i.has("arrive") and threads is None:
         raise i.unsupported("without a number of threads")
-    return [
-        Barrier(
-            i,
-            only_arrives=i.has("arrive"),
-            number=low.place(number, "u32", i),
-            threads=threads,
-            vote=vote,
-            predicate=predicate,
-            negated=negated,
-            result=result,
-        )
-    ]
+    how = fields(only_arrives=i.has("arrive"), vote=vote, negated=negated)
+    return [Barrier(low, i, **how, number=number, threads=threads, predicate=predicate, result=result)]
 
 
 def fence(low: Lowering, i: Instruction) -> Lowered:
     """Those that order accesses by the threads; what names an alias orders nothing that is known apart."""
-    if i.has("proxy"):
-        only(i, {"proxy", "alias"})
-        return []
-    only(i, FENCE_WORDS)
     of_block = DEVICE_SCOPES.isdisjoint(i.parts)
-    return [Fence(i, scope=Scope.THREADS_OF_BLOCK if of_block else Scope.DEVICE)]
+    return [Fence(low, i, scope=Scope.THREADS_OF_BLOCK if of_block else Scope.DEVICE)]
 
 
-BARRIER = Form(block_barrier, ends=Exit.BARRIER, has_result=False, mix="barrier")
-VOTE = Form(block_barrier, ends=Exit.BARRIER, mix="barrier")
-EXIT = Form(None, ends=Exit.LEAVE, has_result=False, mix="control")
-FENCE = Form(fence, has_result=False, mix="barrier", orders=True)
-PAUSE = Form(None, has_result=False)
+def of_block(operands: str, modifiers: str) -> Row:
+    return Row(block_barrier, operands, modifiers, ends=Exit.BARRIER, mix="barrier")
 
-FORMS: dict[str, Form] = {
-    "bra": Form(None, ends=Exit.BRANCH, has_result=False, mix="control"),
-    "ret": EXIT,
+
+BARRIER = of_block("barrier, threads?", "cta sync arrive aligned")
+VOTE = of_block("=d, barrier, threads?, p:pred", "aligned popc and or")
+EXIT = Row(None, ends=Exit.LEAVE, mix="control")
+FENCE = "cta gl gpu sys cluster acq_rel sc acquire release"
+
+ROWS: dict[str, Row] = {
+    "bra": Row(None, "target", "uni", ends=Exit.BRANCH, mix="control"),
+    "ret": replace(EXIT, modifiers="uni"),
     "exit": EXIT,
     "bar": BARRIER,
     "bar.red": VOTE,
@@ -101,8 +84,9 @@ FORMS: dict[str, Form] = {
     "barrier": BARRIER,
     "barrier.red": VOTE,
     "barrier.cta.red": VOTE,
-    "membar": FENCE,
-    "fence": FENCE,
-    "nanosleep": PAUSE,
-    "pmevent": PAUSE,
+    "membar": Row(fence, "", FENCE, mix="barrier", pipe="lsu", orders=True),
+    "fence": Row(fence, "", FENCE, mix="barrier", pipe="lsu", orders=True),
+    "fence.proxy.alias": Row(None, mix="barrier", pipe="lsu", orders=True),
+    "nanosleep": Row(None, "t", pipe="cbu"),
+    "pmevent": Row(None, "#n", "mask", pipe="cbu"),
 }

@@ -11,11 +11,14 @@ from dataclasses import replace
 from enum import IntEnum
 
 from tir_schedules.machines.cpu.context import Lowering
-from tir_schedules.machines.cpu.forms import (
+from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, rounding
+from tir_schedules.machines.cpu.micro_ops import Constant, Lanes, MicroOp, fields
+from tir_schedules.machines.cpu.ptx import BITS, Instruction, Opcode, SpecialRegister, Vector
+from tir_schedules.machines.cpu.table import (
     COPIES,
     FRACTIONS,
-    Form,
     Lowered,
+    Row,
     Spread,
     Zeros,
     by_itself,
@@ -24,9 +27,6 @@ from tir_schedules.machines.cpu.forms import (
     modelled,
     refusal,
 )
-from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, rounding
-from tir_schedules.machines.cpu.micro_ops import Constant, Lanes, MicroOp
-from tir_schedules.machines.cpu.ptx import BITS, Instruction, SpecialRegister, Vector
 
 FLOATS_OF_8 = {"e4m3x2": "3, 7", "e5m2x2": "2, 15"}
 """Bits of the mantissa and the bias of the exponent."""
@@ -198,15 +198,10 @@ def move_or_read_clock(low: Lowering, i: Instruction) -> Lowered:
     source = i.operands[-1]
     if not isinstance(source, SpecialRegister) or source.name not in READ_BY_CORE:
         return by_itself(low, i)
-    return [
-        ReadSpecial(
-            i,
-            which=READ_BY_CORE[source.name],
-            result=low.place(i.operands[0], i.type, i),
-            bytes=BITS[i.type] // 8,
-            static_shared=low.kernel.shared_bytes,
-        )
-    ]
+    how = fields(
+        which=READ_BY_CORE[source.name], bytes=BITS[i.type] // 8, static_shared=low.kernel.shared_bytes
+    )
+    return [ReadSpecial(low, i, **how, result=i.operands[0])]
 
 
 def zeros_of_source(i: Instruction, zeros: Zeros) -> int:
@@ -215,6 +210,20 @@ def zeros_of_source(i: Instruction, zeros: Zeros) -> int:
 
 def zeros_of_converted(i: Instruction, zeros: Zeros) -> int:
     return zeros(i.operands[1]) if i.type[0] in "usb" else 0
+
+
+def pipe_of_conversion(opcode: Opcode) -> str:
+    """Integers and halves are converted by byte permutes, HADD2, I2FP and F2FP; the rest by F2F, F2I, I2F and
+    FRND."""
+    if len(opcode.types) != 2:
+        return "xu"
+    to, source = opcode.types
+    whole, narrow = source[0] in "us", max(BITS[to], BITS[source]) <= 32
+    if to[0] in "us":
+        return "alu" if whole else "xu"
+    if source in HALVES and to == "f32":
+        return "fma"
+    return "alu" if narrow and (whole or to != source) else "xu"
 
 
 NEVER_LIMITED = "as ptxas does, where each value fits: leave out .sat"
@@ -231,24 +240,28 @@ def saturating(fitting: bool) -> str:
     return " ".join(f"cvt.sat.{to}.{{{','.join(found)}}}" for to, found in sources.items())
 
 
-MOVE = replace(lane(move, mix="move", spread=Spread.PARTS, zeros=zeros_of_source), lower=move_or_read_clock)
+MOVE = replace(
+    lane(move, "=d{}, a{}", mix="move", spread=Spread.PARTS, zeros=zeros_of_source), lower=move_or_read_clock
+)
 
-FORMS: dict[str, Form] = {
+ROWS: dict[str, Row] = {
     "mov": MOVE.told(
         exact("mov.{pred,b16,b32,b64,b128,u16,s16,u32,s32,u64,s64,f32,f64}", COPIES),
         modelled("mov.{u32,u64}", TIME),
     ),
     "cvta": lane(
         convert_address,
+        "=d, a:u64",
         "to global shared shared::cta local const",
         mix="move",
         zeros=zeros_of_source,
-        operand_types={1: "u64"},
     ).told(exact("cvta{,.to}.{global,shared,shared::cta,local,const}.u64", COPIES)),
     "cvt": lane(
         convert,
+        "=d, a, b?",
         "rn rna rm rp rz rni rzi rmi rpi ftz sat satfinite relu",
         mix="convert",
+        pipe=pipe_of_conversion,
         zeros=zeros_of_converted,
     ).told(
         exact(f"cvt.{WHOLE}.{WHOLE}"),
@@ -271,7 +284,7 @@ FORMS: dict[str, Form] = {
         refusal("cvt.rn.satfinite.{e2m1x2,e2m3x2,e3m2x2}.f32 cvt.rz.ue8m0x2.f32", NARROW_FLOATS, 100),
         refusal("cvt.rs.satfinite.{e4m3x4,e5m2x4}.f32", NARROW_FLOATS, 100),
     ),
-    "cvt.pack": lane(pack_integers, "pack sat", mix="convert", operand_types={3: "b32"}).told(
+    "cvt.pack": lane(pack_integers, "=d, a, b, c:b32?", "sat", mix="convert", pipe="alu").told(
         exact("cvt.pack.sat.{u16,s16}.s32 cvt.pack.sat.{u8,s8}.s32.b32"),
         refusal("cvt.pack.sat.{u4,s4}.s32.b32", "pack bytes, and put these together with shifts"),
     ),

@@ -5,9 +5,9 @@ Source: PTX ISA, version 9.0, "Integer Arithmetic Instructions" and "Extended-Pr
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, exact, lane, refusal
 from tir_schedules.machines.cpu.lane_code import CARRY, STORAGE, WIDER, LaneCode, unsigned
 from tir_schedules.machines.cpu.ptx import BITS
+from tir_schedules.machines.cpu.table import Row, exact, lane, refusal
 
 
 def product(code: LaneCode) -> str:
@@ -103,21 +103,26 @@ def part_differences(code: LaneCode) -> None:
     )
 
 
-EXTENDED = lane(extended, "cc lo hi")
-OF_24 = lane(of_24_bits, "lo hi sat")
+CARRIED = lane(extended, "=d, a, b", "cc")
 ABSOLUTE, LIMITED = "u32.{u32.u32,s32.s32}{,.add}", "u32.u32.u32.sat"
 WITH_PARTS = "only u32 results without .sat"
-DIFFERENCES = lane(part_differences, "add")
+DIFFERENCES = lane(part_differences, "=d, a, b, c", "add")
 
-FORMS: dict[str, Form] = {
-    "addc": EXTENDED.told(exact("addc{,.cc}.{u32,s32,u64,s64}")),
-    "subc": EXTENDED.told(exact("subc{,.cc}.{u32,s32,u64,s64}")),
-    "madc": EXTENDED.told(exact("madc.{lo,hi}{,.cc}.{u32,s32,u64,s64}")),
-    "sad": lane(sum_of_differences).told(exact("sad.{u16,s16,u32,s32,u64,s64}")),
-    "mul24": OF_24.told(exact("mul24.{lo,hi}.{u32,s32}")),
-    "mad24": OF_24.told(exact("mad24.{lo,hi}.{u32,s32} mad24.hi.sat.s32")),
-    "dp4a": lane(dot_product).told(exact("dp4a.{u32,s32}.{u32,s32}")),
-    "dp2a": lane(dot_product, "lo hi").told(exact("dp2a.{lo,hi}.{u32,s32}.{u32,s32}")),
+ROWS: dict[str, Row] = {
+    "addc": CARRIED.told(exact("addc{,.cc}.{u32,s32,u64,s64}")),
+    "subc": CARRIED.told(exact("subc{,.cc}.{u32,s32,u64,s64}")),
+    "madc": lane(extended, "=d, a, b, c", "cc lo hi", pipe="fma").told(
+        exact("madc.{lo,hi}{,.cc}.{u32,s32,u64,s64}")
+    ),
+    "sad": lane(sum_of_differences, "=d, a, b, c").told(exact("sad.{u16,s16,u32,s32,u64,s64}")),
+    "mul24": lane(of_24_bits, "=d, a, b", "lo hi", pipe="fma").told(exact("mul24.{lo,hi}.{u32,s32}")),
+    "mad24": lane(of_24_bits, "=d, a, b, c", "lo hi sat", pipe="fma").told(
+        exact("mad24.{lo,hi}.{u32,s32} mad24.hi.sat.s32")
+    ),
+    "dp4a": lane(dot_product, "=d, a, b, c", pipe="fma").told(exact("dp4a.{u32,s32}.{u32,s32}")),
+    "dp2a": lane(dot_product, "=d, a, b, c", "lo hi", pipe="fma").told(
+        exact("dp2a.{lo,hi}.{u32,s32}.{u32,s32}")
+    ),
     "vabsdiff2": DIFFERENCES.told(
         exact(f"vabsdiff2.{ABSOLUTE}"), refusal(f"vabsdiff2.{LIMITED}", WITH_PARTS)
     ),

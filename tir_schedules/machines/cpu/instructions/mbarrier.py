@@ -4,16 +4,13 @@ them."""
 from __future__ import annotations
 
 from enum import IntFlag
-from typing import Optional
+from typing import Any, Optional
 
-from tir_schedules.machines.cpu.context import Lowering, only
-from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread, exact, modelled, refusal, refused
-from tir_schedules.machines.cpu.micro_ops import Flag, Lanes, Longs, MicroOp, Where, Words
+from tir_schedules.machines.cpu.abi import Polls
+from tir_schedules.machines.cpu.context import Lowering
+from tir_schedules.machines.cpu.micro_ops import Flag, Lanes, Longs, MicroOp, Predicates, Where, Words, fields
 from tir_schedules.machines.cpu.ptx import SINK, Address, Instruction
-
-SPACES = {"shared", "shared::cta", "shared::cluster"}
-ORDER = {"release", "acquire", "relaxed", "cta", "cluster"}
-
+from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, exact, modelled, refusal, refused
 
 Arrival = IntFlag("Arrival", "ARRIVES EXPECTS DROPS NO_COMPLETE RELAXED COMPLETES_BYTES")
 """What is told to an mbarrier."""
@@ -51,7 +48,7 @@ class Test(AtMbarrier, name="mbarrier.test"):
     parity: Flag
     relaxed: Flag
     value: Lanes
-    result: Words
+    result: Predicates
 
 
 class PendingCount(MicroOp, name="mbarrier.pending_count"):
@@ -73,110 +70,72 @@ class FenceProxy(MicroOp, name="fence.proxy"):
     pass
 
 
-def is_generic(i: Instruction) -> bool:
-    return i.space == "generic"
+def where(i: Instruction, k: int) -> dict[str, Any]:
+    """The operands of an AtMbarrier; operand k is the address."""
+    if i.types != ("b64",):
+        raise i.unsupported("type")
+    return fields(where=i.operands[k], generic=i.space == "generic")
 
 
 def initialise(low: Lowering, i: Instruction) -> Lowered:
-    only(i, SPACES, {"init", "inval"})
-    if i.types != ("b64",) or i.has("shared::cluster") or len(i.operands) != 1 + i.has("init"):
-        raise i.unsupported("type, space or number of operands")
-    where, generic = low.address(i.operands[0], i), is_generic(i)
     if i.has("inval"):
-        return [Invalidate(i, where=where, generic=generic)]
-    return [Initialise(i, where=where, generic=generic, count=low.place(i.operands[1], "u32", i))]
+        return [Invalidate(low, i, **where(i, 0))]
+    return [Initialise(low, i, **where(i, 0), count=i.operands[1])]
 
 
 def arrive(low: Lowering, i: Instruction) -> Lowered:
     """arrive and arrive_drop: the state they give, an address, and a count, or bytes that are expected."""
-    only(i, SPACES, ORDER, {"arrive", "arrive_drop", "expect_tx", "noComplete"})
-    given = list(i.operands)
-    result = given.pop(0) if given and not isinstance(given[0], Address) else SINK
     expects = i.has("expect_tx")
-    if i.types != ("b64",) or not 1 + expects <= len(given) <= 2 or expects and i.has("noComplete"):
-        raise i.unsupported("type or number of operands")
-    if i.has("shared::cluster") and result != SINK:
+    at = 0 if isinstance(i.operands[0], Address) else 1
+    number, state = (*i.operands[at + 1 :], None)[0], i.operands[0] if at else None
+    if expects and (number is None or i.has("noComplete")):
+        raise i.unsupported("number of operands")
+    if i.has("shared::cluster") and state not in (None, SINK):
         raise i.unsupported("the state of an mbarrier of another block")
     how = Arrival.ARRIVES | (Arrival.EXPECTS if expects else 0)
     how |= Arrival.DROPS if i.has("arrive_drop") else 0
     how |= Arrival.NO_COMPLETE if i.has("noComplete") else 0
     how |= Arrival.RELAXED if i.has("relaxed") else 0
-    where = low.address(given[0], i)
-    number = low.place(given[1], "u32", i) if len(given) > 1 else None
-    return [
-        Tell(
-            i,
-            where=where,
-            generic=is_generic(i),
-            how=how,
-            count=None if expects else number,
-            bytes=number if expects else None,
-            state=low.wanted(result, "b64", i),
-        )
-    ]
+    numbers = fields(count=None if expects else number, bytes=number if expects else None)
+    return [Tell(low, i, **where(i, at), how=how, **numbers, state=state)]
 
 
 def count_bytes(low: Lowering, i: Instruction) -> Lowered:
-    only(i, SPACES, {"relaxed", "cta", "cluster", "expect_tx", "complete_tx"})
-    if i.types != ("b64",) or len(i.operands) != 2:
-        raise i.unsupported("type or number of operands")
-    return [
-        Tell(
-            i,
-            where=low.address(i.operands[0], i),
-            generic=is_generic(i),
-            how=Arrival.EXPECTS if i.has("expect_tx") else Arrival.COMPLETES_BYTES,
-            count=None,
-            bytes=low.place(i.operands[1], "u32", i),
-            state=None,
-        )
-    ]
+    how = Arrival.EXPECTS if i.has("expect_tx") else Arrival.COMPLETES_BYTES
+    return [Tell(low, i, **where(i, 0), how=how, count=None, bytes=i.operands[1], state=None)]
 
 
 def test(low: Lowering, i: Instruction) -> Lowered:
     """test_wait and try_wait: of the phase of a state, or of a parity. How long to try does not matter."""
-    only(i, SPACES, ORDER, {"test_wait", "try_wait", "parity"})
-    if i.types != ("b64",) or i.has("shared::cluster") or not 3 <= len(i.operands) <= 3 + i.has("try_wait"):
-        raise i.unsupported("type, space or number of operands")
-    parity = i.has("parity")
-    return [
-        Test(
-            i,
-            where=low.address(i.operands[1], i),
-            generic=is_generic(i),
-            parity=parity,
-            relaxed=i.has("relaxed"),
-            value=low.place(i.operands[2], "u32" if parity else "b64", i),
-            result=low.place(i.operands[0], "pred", i),
-        )
-    ]
+    result, _, value = i.operands[:3]
+    how = fields(parity=i.has("parity"), relaxed=i.has("relaxed"))
+    placed = low.place(value, "u32" if i.has("parity") else "b64", i)
+    return [Test(low, i, **where(i, 1), **how, value=placed, result=result)]
 
 
 def pending_count(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"pending_count"})
-    result, state = i.operands
-    return [PendingCount(i, result=low.place(result, "u32", i), state=low.place(state, "b64", i))]
+    return [PendingCount(low, i, result=i.operands[0], state=i.operands[1])]
 
 
 def arrive_with_copies(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"async", "mbarrier", "arrive", "noinc", "shared", "shared::cta"})
-    where = low.address(i.operands[0], i)
-    return [ArriveWithCopies(i, where=where, generic=is_generic(i), noinc=i.has("noinc"))]
+    return [ArriveWithCopies(low, i, **where(i, 0), noinc=i.has("noinc"))]
 
 
 def fence(low: Lowering, i: Instruction) -> Lowered:
     """fence.proxy.async and fence.mbarrier_init."""
-    if i.has("mbarrier_init"):
-        only(i, {"mbarrier_init", "release", "cluster"})
-        return [FenceInit(i)]
-    only(i, {"proxy", "async", "global", "shared::cta", "shared::cluster"})
-    return [FenceProxy(i)]
+    return [FenceInit(low, i) if i.has("mbarrier_init") else FenceProxy(low, i)]
 
 
-def of_barrier(lower: Lower, has_result: bool = False, access: str = "updates") -> Form:
-    return Form(
-        lower, has_result=has_result, mix="mbarrier", access=access, fence=True, spread=Spread.USE,
-        makes_addresses=False, units=True,
+OWN, ALL = "shared shared::cta", "shared shared::cta shared::cluster"
+ORDER = "release acquire relaxed cta cluster"
+
+
+def of_barrier(
+    lower: Lower, operands: str, modifiers: str, access: str = "updates", observes: Polls = Polls.NOTHING
+) -> Row:
+    return Row(
+        lower, operands, modifiers, mix="mbarrier", access=access, observes=observes, fence=True,
+        spread=Spread.USE, makes_addresses=False, units=True,
     )  # fmt: skip
 
 
@@ -185,10 +144,12 @@ CASES = "cases written by hand"
 AT_ONCE = "the copies arrive at once"
 REBUILT = "tensor maps are those of the launch: give the kernel another one"
 
-FORMS: dict[str, Form] = {
-    "mbarrier.init": of_barrier(initialise).told(exact(f"mbarrier.init{SPACE}.b64", CASES, 80)),
-    "mbarrier.inval": of_barrier(initialise).told(exact(f"mbarrier.inval{SPACE}.b64", CASES, 80)),
-    "mbarrier.arrive": of_barrier(arrive, has_result=True).told(
+ROWS: dict[str, Row] = {
+    "mbarrier.init": of_barrier(initialise, "[a], count", OWN).told(
+        exact(f"mbarrier.init{SPACE}.b64", CASES, 80)
+    ),
+    "mbarrier.inval": of_barrier(initialise, "[a]", OWN).told(exact(f"mbarrier.inval{SPACE}.b64", CASES, 80)),
+    "mbarrier.arrive": of_barrier(arrive, "=state?, [a], count?", f"{ALL} {ORDER} expect_tx noComplete").told(
         exact("mbarrier.arrive{,.noComplete}{,.shared}.b64", CASES, 80),
         exact(
             "mbarrier.arrive{,.expect_tx}{,.release.cta,.release.cluster,.relaxed.cta}"
@@ -197,25 +158,29 @@ FORMS: dict[str, Form] = {
             90,
         ),
     ),
-    "mbarrier.arrive_drop": of_barrier(arrive, has_result=True).told(
+    "mbarrier.arrive_drop": of_barrier(
+        arrive, "=state?, [a], count?", f"{ALL} {ORDER} expect_tx noComplete"
+    ).told(
         exact("mbarrier.arrive_drop{,.noComplete}{,.shared}.b64", CASES, 80),
         exact("mbarrier.arrive_drop.expect_tx{,.shared::cta,.shared::cluster}.b64", CASES, 90),
     ),
-    "mbarrier.expect_tx": of_barrier(count_bytes).told(
+    "mbarrier.expect_tx": of_barrier(count_bytes, "[a], bytes", f"{ALL} relaxed cta cluster").told(
         exact(
             "mbarrier.expect_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64",
             CASES,
             90,
         )
     ),
-    "mbarrier.complete_tx": of_barrier(count_bytes).told(
+    "mbarrier.complete_tx": of_barrier(count_bytes, "[a], bytes", f"{ALL} relaxed cta cluster").told(
         exact(
             "mbarrier.complete_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64",
             CASES,
             90,
         )
     ),
-    "mbarrier.test_wait": of_barrier(test, has_result=True, access="reads").told(
+    "mbarrier.test_wait": of_barrier(
+        test, "=p, [a], state", f"{OWN} {ORDER} parity", "reads", Polls.OF_BARRIERS
+    ).told(
         exact("mbarrier.test_wait{,.parity}{,.shared}.b64", CASES, 80),
         exact(
             "mbarrier.test_wait{,.parity}{.acquire.cta,.acquire.cluster,.relaxed.cta}.shared::cta.b64",
@@ -223,23 +188,27 @@ FORMS: dict[str, Form] = {
             90,
         ),
     ),
-    "mbarrier.try_wait": of_barrier(test, has_result=True, access="reads").told(
+    "mbarrier.try_wait": of_barrier(
+        test, "=p, [a], state, time?", f"{OWN} {ORDER} parity", "reads", Polls.OF_BARRIERS
+    ).told(
         exact(
             "mbarrier.try_wait{,.parity}{,.acquire.cta,.acquire.cluster,.relaxed.cta}{,.shared::cta}.b64",
             CASES,
             90,
         )
     ),
-    "mbarrier.pending_count": of_barrier(pending_count, has_result=True, access="reads").told(
+    "mbarrier.pending_count": of_barrier(pending_count, "=count, state", "", "reads").told(
         exact("mbarrier.pending_count.b64", CASES, 80)
     ),
-    "cp.async.mbarrier": of_barrier(arrive_with_copies).told(
+    "cp.async.mbarrier": of_barrier(arrive_with_copies, "[a]", "arrive noinc shared shared::cta").told(
         modelled("cp.async.mbarrier.arrive{,.noinc}{,.shared,.shared::cta}.b64", AT_ONCE, 80)
     ),
-    "fence.proxy.async": of_barrier(fence).told(
+    "fence.proxy.async": of_barrier(fence, "", "global shared::cta shared::cluster").told(
         exact("fence.proxy.async{,.global,.shared::cta,.shared::cluster}", CASES, 90)
     ),
-    "fence.mbarrier_init": of_barrier(fence).told(exact("fence.mbarrier_init.release.cluster", CASES, 90)),
+    "fence.mbarrier_init": of_barrier(fence, "", "release cluster").told(
+        exact("fence.mbarrier_init.release.cluster", CASES, 90)
+    ),
     "fence.proxy.tensormap": refused(REBUILT).told(refusal("fence.proxy.tensormap", REBUILT, 90)),
     "fence.proxy.tensormap::generic": refused(REBUILT).told(
         refusal("fence.proxy.tensormap::generic", REBUILT, 90)

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import IntEnum
 from typing import Optional, Sequence
 
-from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, SHARED_WINDOW, SPACES, How, Space
-from tir_schedules.machines.cpu.context import Lowering, only
-from tir_schedules.machines.cpu.forms import COPIES, Form, Line, Lowered, Spread, exact, modelled, refusal
+from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, SHARED_WINDOW, SPACES, How, Polls, Space
+from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
-from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Lanes, MicroOp, Where
+from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Lanes, MicroOp, Where, fields
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
+from tir_schedules.machines.cpu.table import COPIES, Line, Lowered, Row, Spread, exact, modelled, refusal
 
-SCOPES = {"cta", "gpu", "sys", "cluster"}
-SPACE_NAMES = {"shared", "shared::cta", "shared::cluster", "global", "const", "local", "param"}
-CACHING = {
-    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc",
-    "L1::evict_last", "L1::evict_first", "L1::no_allocate", "L1::evict_normal", "L1::evict_unchanged",
-    "L2::64B", "L2::128B", "L2::256B",
-}  # fmt: skip
-HINTED = {"L2::cache_hint", "L2::evict_last", "L2::evict_first", "L2::evict_normal"}
-ORDERING = {"volatile", "relaxed", "acquire", "release", "acq_rel", "weak"} | SCOPES
 HOW = {
     "volatile": How.STRONG | How.VOLATILE,
     "relaxed": How.STRONG,
@@ -76,7 +66,6 @@ class Atomic(MicroOp, name="atomic"):
 
 def load_parameter(low: Lowering, i: Instruction) -> Lowered:
     """One value: functions.py makes any other load of parameters one of memory."""
-    only(i, SPACE_NAMES)
     to, source = i.operands[0], i.address(1)
     parameter = {p.name: p for p in low.kernel.parameters}.get(getattr(source.base, "name", ""))
     if parameter is None or not isinstance(to, Register):
@@ -85,14 +74,14 @@ def load_parameter(low: Lowering, i: Instruction) -> Lowered:
     if not parameter.offset <= offset <= parameter.offset + parameter.size - size:
         raise i.unsupported(f"bytes that {parameter.name} does not have")
     if to.bits == BITS[i.type]:
-        return [LoadParameter(i, result=low.place(to, i.type, i), bytes=size, offset=offset)]
+        return [LoadParameter(low, i, result=to, bytes=size, offset=offset)]
     # A narrower parameter: load it, then extend it to the register. Bytes are loaded as 16 bits with the high
     # ones clear.
     held, sign = low.temporary(f"parameter {offset}", "u16" if size == 1 else i.type), "us"[i.type[0] == "s"]
     extend = Instruction(
         f"cvt.{sign}{to.bits}.{sign}{BITS[i.type]}", (to, held), i.guard, i.line, i.source, i.within
     )
-    return [LoadParameter(i, result=low.place(held, i.type, i), bytes=size, offset=offset), extend]
+    return [LoadParameter(low, i, result=held, bytes=size, offset=offset), extend]
 
 
 def how_ordered(i: Instruction) -> How:
@@ -108,7 +97,6 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported("more than 16 bytes")
     if i.space == "param":
         return load_parameter(low, i)
-    only(i, SPACE_NAMES, CACHING, ORDERING, HINTED, {"v2", "v4"})
     store, operands = i.name == "st", without_hint(i)
     if len(operands) != 2:
         raise i.unsupported("number of operands")
@@ -141,7 +129,7 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
     if space in ("shared", "global"):
         counter = low.counter(i, f"{space}_{'store' if store else 'load'}")
     made, how = Access.named(f"{i.name[:2]}.{space}"), how_ordered(i)
-    access = made(i, where=reached, width=bits // 8, how=how, values=places, counter=counter)
+    access = made(low, i, where=reached, width=bits // 8, how=how, values=places, counter=counter)
     return [*before, access, *after]
 
 
@@ -165,8 +153,7 @@ def of_atomic(kind: str, operation: str) -> str | None:
 
 
 def atomic(low: Lowering, i: Instruction) -> Lowered:
-    only(i, SPACE_NAMES, ORDERING, ATOMICS, HINTED, {"noftz", "v2", "v4", "v8"})
-    result, _, value, *others = without_hint(i) if i.has_result else (SINK, *without_hint(i))
+    result, where, value, *others = without_hint(i) if i.has_result else (SINK, *without_hint(i))
     if low.unused:  # as ptxas has it: it learns nothing of who stored there
         result = SINK
     operation, kind, count = i.choice([*ATOMICS]), i.type, i.vector_length
@@ -181,21 +168,12 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported("number of elements")
     low.watch_shared(i, bytes_)
     space, beyond = ("generic", SHARED_WINDOW) if i.has("shared::cluster") else (i.space, 0)
-    return [
-        Atomic(
-            i,
-            where=low.address(i.operands[int(i.has_result)], i, beyond, bounded=True),
-            space=SPACES[space],
-            operation=ATOMICS[operation],
-            type=ord(letter),
-            element=bytes_,
-            other=low.place(others[0], kind, i) if others else None,
-            how=how_ordered(i),
-            values=[low.place(item, kind, i) for item in values],
-            results=[low.wanted(item, kind, i) for item in results],
-            counter=low.counter(i, f"{space}_atomic") if space in ("shared", "global") else -1,
-        )
-    ]
+    how = fields(
+        where=low.address(where, i, beyond, bounded=True), space=SPACES[space], operation=ATOMICS[operation],
+        type=ord(letter), element=bytes_, other=(*others, None)[0], how=how_ordered(i),
+        counter=low.counter(i, f"{space}_atomic") if space in ("shared", "global") else -1,
+    )  # fmt: skip
+    return [Atomic(low, i, **how, values=values, results=results)]
 
 
 def cache_policy(low: Lowering, i: Instruction) -> Lowered:
@@ -203,10 +181,29 @@ def cache_policy(low: Lowering, i: Instruction) -> Lowered:
     return [Instruction("mov.b64", (i.operands[0], Immediate(0)), i.guard, i.line, i.source, i.within)]
 
 
-LOAD = Form(load_or_store, mix="load", access="reads", spread=Spread.LOAD)
-STORE = Form(load_or_store, mix="store", has_result=False, spread=Spread.STORE)
-ATOMIC = Form(atomic, mix="atomic", access="updates", spread=Spread.USE)
-HINT = Form(None, has_result=False)
+SPACE_NAMES = "shared shared::cta shared::cluster global const local param"
+ORDERING = "volatile relaxed acquire release acq_rel weak mmio cta gpu sys cluster"
+HINTED = "L2::cache_hint L2::evict_last L2::evict_first L2::evict_normal"
+CACHING = (
+    "ca cg cs lu cv wb wt nc L1::evict_last L1::evict_first L1::no_allocate L1::evict_normal"
+    " L1::evict_unchanged L2::64B L2::128B L2::256B"
+)
+POLICIES = (
+    "fractional range cvt L2 L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged global"
+)
+ACCESS = f"{SPACE_NAMES} {ORDERING} {HINTED} {CACHING} v2 v4 v8"
+UPDATE = f"{SPACE_NAMES} {ORDERING} {HINTED} noftz v2 v4 v8 {' '.join(ATOMICS)}"
+LOAD = Row(
+    load_or_store, "=d{}, [a], policy?", ACCESS, mix="load", access="reads", observes=Polls.OF_MEMORY,
+    spread=Spread.LOAD,
+)  # fmt: skip
+STORE = Row(load_or_store, "[a], b{}, policy?", ACCESS, mix="store", spread=Spread.STORE)
+HINT = Row(None, "[a], #size?", f"{SPACE_NAMES} {HINTED} L1 L2 tensormap", pipe="lsu")
+
+
+def of_updates(operands: str, observes: Polls) -> Row:
+    return Row(atomic, operands, UPDATE, mix="atomic", access="updates", observes=observes, spread=Spread.USE)
+
 
 TYPES = "{b8,b16,b32,b64,u8,s8,u16,s16,u32,s32,u64,s64,f32,f64}"
 PAIRS = "{b16,b32,b64,u8,u16,u32,u64,f32,f64}"
@@ -240,7 +237,7 @@ def of_atomics(name: str) -> tuple[Line, ...]:
     )
 
 
-FORMS: dict[str, Form] = {
+ROWS: dict[str, Row] = {
     "ld": LOAD.told(
         exact(f"ld{{,.global,.shared,.local,.const}}.{TYPES} {of_vectors('ld.global')}", COPIES),
         exact("ld.global.{nc,ca,cg,cs,lu,cv}.b32 ld.{volatile,relaxed.gpu,acquire.sys}.global.b32", COPIES),
@@ -253,13 +250,15 @@ FORMS: dict[str, Form] = {
         exact("st.global.{wb,cg,cs,wt}.b32 st.{volatile,relaxed.gpu,release.sys}.global.b32", COPIES),
         refusal("st.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
     ),
-    "atom": ATOMIC.told(
+    "atom": of_updates("=d{}, [a], b{}, c?, policy?", Polls.OF_MEMORY).told(
         *of_atomics("atom"),
         modelled(f"atom{IN_SPACE}.{{cas,exch}}.{{b32,b64}} atom{IN_SPACE}.cas.b16", ONE_BY_ONE),
         modelled(f"atom{IN_SPACE}.{{cas,exch}}.b128", ONE_BY_ONE, 90),
     ),
-    "red": replace(ATOMIC, has_result=False).told(*of_atomics("red")),
-    "createpolicy": Form(cache_policy, mix="move").told(modelled("createpolicy", "no cache is modelled", 80)),
+    "red": of_updates("[a], b{}, policy?", Polls.NOTHING).told(*of_atomics("red")),
+    "createpolicy": Row(cache_policy, "=policy, a...", POLICIES, mix="move").told(
+        modelled("createpolicy", "no cache is modelled", 80)
+    ),
     **{
         name: HINT.told(modelled(name, "no cache is modelled"))
         for name in ("prefetch", "prefetchu", "discard", "applypriority")

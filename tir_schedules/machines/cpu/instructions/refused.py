@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import Form, refusal, refused
+from tir_schedules.machines.cpu.table import Row, refusal, refused
 
 VIDEO = "write it with prmt, bfe and integer arithmetic"
 TEXTURES = "textures: read the array through a pointer, with __ldg or a plain load"
@@ -31,6 +31,6 @@ REFUSED = {
 }
 """Opcode, or the first parts of it -> what would be right instead, and the oldest GPU that has it."""
 
-FORMS: dict[str, Form] = {
+ROWS: dict[str, Row] = {
     name: refused(remedy).told(refusal(name, remedy, since)) for name, (remedy, since) in REFUSED.items()
 }

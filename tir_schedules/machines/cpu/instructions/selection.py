@@ -5,9 +5,9 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.forms import FRACTIONS, Form, Line, Spread, Zeros, exact, lane, refusal
 from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, unsigned
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Instruction, Pair
+from tir_schedules.machines.cpu.table import FRACTIONS, Line, Row, Spread, Zeros, exact, lane, refusal
 
 COMPARISONS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
@@ -133,31 +133,29 @@ def of_comparisons(name: str, result: str) -> tuple[Line, ...]:
     )
 
 
-FORMS: dict[str, Form] = {
-    "setp": lane(compare, COMPARED, operand_types={3: "pred"}).told(
+ROWS: dict[str, Row] = {
+    "setp": lane(compare, "=p|=q?, a, b, c:pred?", COMPARED, pipe="fp32:alu").told(
         *of_comparisons("setp", ""),
         exact(f"setp.{ON_FLOATS}{{,.and}}.f16x2", FRACTIONS),
         exact(f"setp.{ON_FLOATS}.{{bf16,bf16x2}}", FRACTIONS, 90),
     ),
-    "set": lane(set_number, COMPARED, operand_types={3: "pred"}).told(
+    "set": lane(set_number, "=d, a, b, c:pred?", COMPARED, pipe="fp32:alu").told(
         *of_comparisons("set", ".{u32,s32,f32}"),
         exact(f"set.{ON_FLOATS}.{{f16x2,u32}}.f16x2", FRACTIONS),
         exact(f"set.{ON_FLOATS}.{{bf16x2,u32}}.bf16x2 set.{ON_FLOATS}.bf16.bf16", FRACTIONS, 90),
     ),
-    "testp": lane(test_property, PROPERTIES).told(
+    "testp": lane(test_property, "=p, a", PROPERTIES, pipe="fp32:alu").told(
         exact("testp.{finite,infinite,number,notanumber,normal,subnormal}.{f32,f64}", FRACTIONS)
     ),
-    "isspacep": lane(
-        is_in_space, "global local shared shared::cta shared::cluster", operand_types={1: "u64"}
-    ).told(
+    "isspacep": lane(is_in_space, "=p, a:u64", "global local shared shared::cta shared::cluster").told(
         exact("isspacep.{global,local,shared,shared::cta}"),
         exact("isspacep.shared::cluster", since=90),
         refusal("isspacep.const", "the machine keeps constants among global variables"),
     ),
-    "slct": lane(select_by_sign, "ftz").told(
+    "slct": lane(select_by_sign, "=d, a, b, c", "ftz", pipe="alu").told(
         exact("slct.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}.s32"), exact("slct{,.ftz}.{b32,f64}.f32")
     ),
-    "selp": lane(select, spread=Spread.CHOSEN, zeros=zeros_of_either, operand_types={3: "pred"}).told(
+    "selp": lane(select, "=d, a, b, c:pred", pipe="alu", spread=Spread.CHOSEN, zeros=zeros_of_either).told(
         exact("selp.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}")
     ),
 }

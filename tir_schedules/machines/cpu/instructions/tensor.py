@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum, IntFlag
-from typing import Any, Sequence
+from typing import Sequence
 
 from tir_schedules.machines.cpu.abi import SPACES, Space
-from tir_schedules.machines.cpu.context import Lowering, only
-from tir_schedules.machines.cpu.forms import COPIES, INTEGERS, Form, Lowered, Spread, exact, modelled, refusal
+from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.instructions.memory import SPACE_NAMES
 from tir_schedules.machines.cpu.micro_ops import (
     Constant,
@@ -19,12 +18,11 @@ from tir_schedules.machines.cpu.micro_ops import (
     MicroOp,
     Where,
     Words,
+    fields,
 )
 from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, items
+from tir_schedules.machines.cpu.table import COPIES, INTEGERS, Lowered, Row, Spread, exact, modelled, refusal
 
-ROWS = {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "shared::cta"}
-MULTIPLIED = {"sync", "aligned", "row", "col", "mma", "satfinite", "xor", "and", "popc", "rn"}
-WMMA = {"load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col"}
 RESULTS = {"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "f64": ("f64",)}
 """Type of a factor -> those of sums; s32 for integers."""
 
@@ -137,29 +135,18 @@ class AnyFragment(MicroOp, names="wmma.load.fragments wmma.store.fragments"):
 
 def matrices(low: Lowering, i: Instruction) -> Lowered:
     """ldmatrix and stmatrix."""
-    only(i, ROWS)
     load = i.name == "ldmatrix"
-    where, values = (i.address(1), i.operands[0]) if load else (i.address(0), i.operands[1])
-    reached = low.address(where, i, bounded=True)
+    registers, where = i.operands if load else i.operands[::-1]
     low.narrowest_shared = min(low.narrowest_shared, 16 if low.by_lines else 2)
-    registers = [low.place(register, "b32", i) for register in items(values)]
-    if i.space != "shared" or i.type != "b16" or not i.has(f"x{len(registers)}"):
+    if i.space != "shared" or i.type != "b16" or not i.has(f"x{len(items(registers))}"):
         raise i.unsupported("shape, type or space")
-    return [
-        Matrices.named(i.name)(
-            i,
-            where=reached,
-            transposed=i.has("trans"),
-            registers=registers,
-            counter=low.counter(i, i.name if load else "shared_store"),
-        )
-    ]
+    how = fields(transposed=i.has("trans"), counter=low.counter(i, i.name if load else "shared_store"))
+    reached = low.address(where, i, bounded=True)
+    return [Matrices.named(i.name)(low, i, where=reached, **how, registers=items(registers))]
 
 
 def transpose(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"sync", "aligned", "m8n8", "trans"})
-    result, source = (low.place(operand, "b32", i) for operand in i.operands)
-    return [Transpose(i, result=result, source=source)]
+    return [Transpose(low, i, result=i.operands[0], source=i.operands[1])]
 
 
 def factor_types(i: Instruction) -> tuple[str, ...]:
@@ -178,7 +165,6 @@ def numbers_of(shape: str) -> tuple[int, ...]:
 
 def matrix_multiply(low: Lowering, i: Instruction) -> Lowered:
     wmma, shape = i.name == "wmma", i.choice(KNOWN_SHAPES)
-    only(i, MULTIPLIED, {shape})
     result, left, right, addend = types = factor_types(i)
     sums = RESULTS.get(left, ("s32",))
     same = left == right or left[1:] == right[1:] and sums == ("s32",)
@@ -192,44 +178,17 @@ def matrix_multiply(low: Lowering, i: Instruction) -> Lowered:
     m, n, k = numbers_of(shape)
     for group, kind, elements, factor in zip(groups, types, (m * n, m * k, k * n, m * n), (0, 1, 1, 0)):
         check_registers(i, len(group), kind, elements, bool(factor))
-    if left in ("f16", "bf16") and shape in BY_ITSELF:
-        d, a, b, c = ([low.place(register, "b32", i) for register in group] for group in groups)
-        return [
-            MultiplyHalves(
-                i,
-                k=k,
-                bfloat=left == "bf16",
-                half_result=result == "f16",
-                half_addend=addend == "f16",
-                wmma=wmma,
-                d=d,
-                a=a,
-                b=b,
-                c=c,
-            )
-        ]
     kind = "f64" if left == "f64" else "b32"
-    d, a, b, c = ([low.place(register, kind, i) for register in group] for group in groups)
+    placed = ([low.place(register, kind, i) for register in group] for group in groups)
+    registers = fields(**dict(zip("dabc", placed)))
+    if left in ("f16", "bf16") and shape in BY_ITSELF:
+        halves = fields(bfloat=left == "bf16", half_result=result == "f16", half_addend=addend == "f16")
+        return [MultiplyHalves(low, i, k=k, wmma=wmma, **halves, **registers)]
     flags = MultiplyFlag.SATURATE if i.has("satfinite") else MultiplyFlag(0)
     flags |= MultiplyFlag.XOR_BITS if i.has("xor") else 0
     flags |= MultiplyFlag.AND_BITS if i.has("and") else 0
-    return [
-        MultiplyFragments(
-            i,
-            d_kind=ELEMENTS[result],
-            a_kind=ELEMENTS[left],
-            b_kind=ELEMENTS[right],
-            c_kind=ELEMENTS[addend],
-            m=m,
-            n=n,
-            k=k,
-            flags=flags,
-            d=d,
-            a=a,
-            b=b,
-            c=c,
-        )
-    ]
+    kinds = fields(**{f"{name}_kind": ELEMENTS[kind] for name, kind in zip("dabc", types)})
+    return [MultiplyFragments(low, i, **kinds, m=m, n=n, k=k, flags=flags, **registers)]
 
 
 def check_registers(i: Instruction, count: int, kind: str, elements: int, factor: bool) -> None:
@@ -245,10 +204,8 @@ def check_registers(i: Instruction, count: int, kind: str, elements: int, factor
 
 def wmma_access(low: Lowering, i: Instruction) -> Lowered:
     shape = i.choice(KNOWN_SHAPES)
-    only(i, WMMA, SPACE_NAMES, {shape})
     load = i.parts[1] == "load"
     where, fragment = (i.address(1), i.operands[0]) if load else (i.address(0), i.operands[1])
-    reached = low.address(where, i, bounded=True)
     matrix = "abc".index(i.parts[2]) if load else 2
     sums = {"f16": "f16 bf16 s8 u8", "f32": "f16 bf16 tf32", "s32": "s8 u8", "f64": "f64"}
     factors = sums.get(i.type, "") if matrix == 2 else i.type
@@ -258,9 +215,8 @@ def wmma_access(low: Lowering, i: Instruction) -> Lowered:
     low.watch_shared(i, size)
     m, n, k = numbers_of(shape)
     rows, columns = ((m, k), (k, n), (m, n))[matrix]
-    stride = low.place(
-        i.operands[2] if len(i.operands) > 2 else Immediate(columns if i.has("row") else rows), "s32", i
-    )
+    columns_or_rows = Immediate(columns if i.has("row") else rows)
+    stride = (*i.operands[2:], columns_or_rows)[0]
     places = [low.place(register, "f64" if size == 8 else "b32", i) for register in items(fragment)]
     check_registers(i, len(places), i.type, rows * columns, matrix < 2)
     by_itself = shape in BY_ITSELF and i.type in ("f16", "bf16", "f32", "s32")
@@ -268,17 +224,27 @@ def wmma_access(low: Lowering, i: Instruction) -> Lowered:
     if i.space in ("shared", "global"):
         as_ldmatrix = by_itself and load and matrix < 2 and i.space == "shared"
         counter = low.counter(i, "ldmatrix" if as_ldmatrix else f"{i.space}_{i.parts[1]}")
-    operands: dict[str, Any] = dict(
-        where=reached, matrix=Matrix(matrix), by_rows=i.has("row"), space=SPACES[i.space], stride=stride,
-        registers=places, counter=counter,
+    operands = fields(
+        where=low.address(where, i, bounded=True), matrix=Matrix(matrix), by_rows=i.has("row"),
+        space=SPACES[i.space], stride=stride, registers=places, counter=counter,
     )  # fmt: skip
     if by_itself:
-        return [Fragment.named(f"wmma.{i.parts[1]}")(i, **operands, element=size)]
+        return [Fragment.named(f"wmma.{i.parts[1]}")(low, i, **operands, element=size)]
     made = AnyFragment.named(f"wmma.{i.parts[1]}.fragments")
-    return [made(i, **operands, kind=ELEMENTS[i.type], m=m, n=n, k=k)]
+    return [made(low, i, **operands, kind=ELEMENTS[i.type], m=m, n=n, k=k)]
 
 
-MULTIPLY = Form(matrix_multiply, mix="mma", spread=Spread.ADDEND, makes_addresses=False)
+TOGETHER = "sync aligned row col"
+FRAGMENT = f"{TOGETHER} {' '.join(KNOWN_SHAPES)} {SPACE_NAMES} a b c d"
+EIGHTS = "sync aligned m8n8 trans shared shared::cta"
+MULTIPLY = Row(
+    matrix_multiply,
+    "=d{}, a{}, b{}, c{}",
+    f"{TOGETHER} {' '.join(KNOWN_SHAPES)} mma satfinite xor and popc rn",
+    mix="mma",
+    spread=Spread.ADDEND,
+    makes_addresses=False,
+)
 SUMS = "sums in float32, in the order of k; a GPU truncates them in ways of its own"
 LAYOUT = "fragments as sm_80 lays them out; of shapes that are not square, in the same manner"
 ON_OTHERS = "mma.sync.aligned.m16n8k8 has the same types"
@@ -294,16 +260,18 @@ def of_wmma(what: str, ending: str) -> str:
 
 
 HALF_SHAPES = "{m16n16k16,m32n8k16,m8n32k16}"
-FORMS: dict[str, Form] = {
-    "ldmatrix": Form(matrices, mix="load", access="reads", spread=Spread.NONE).told(
+ROWS: dict[str, Row] = {
+    "ldmatrix": Row(
+        matrices, "=d{}, [a]", f"{EIGHTS} x1 x2 x4", mix="load", access="reads", spread=Spread.NONE
+    ).told(
         exact("ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES),
         refusal("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "load matrices of 16 bits", 100),
     ),
-    "stmatrix": Form(matrices, mix="store", has_result=False, spread=Spread.USE).told(
+    "stmatrix": Row(matrices, "[a], b{}", f"{EIGHTS} x1 x2 x4", mix="store", spread=Spread.USE).told(
         exact("stmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES, 90),
         refusal("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "store matrices of 16 bits", 100),
     ),
-    "movmatrix": Form(transpose, mix="move", spread=Spread.NONE).told(
+    "movmatrix": Row(transpose, "=d, a", EIGHTS, mix="move", spread=Spread.NONE).told(
         exact("movmatrix.sync.aligned.m8n8.trans.b16", COPIES)
     ),
     "mma": MULTIPLY.told(
@@ -332,13 +300,15 @@ FORMS: dict[str, Form] = {
         refusal("wmma.mma.sync.aligned.row.col.m8n8k32.s32.{s4.s4,u4.u4}.s32", "use mma.sync"),
         refusal("wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", "use mma.sync"),
     ),
-    "wmma.load": Form(wmma_access, mix="load", access="reads", spread=Spread.NONE).told(
+    "wmma.load": Row(
+        wmma_access, "=d{}, [a], stride?", FRAGMENT, mix="load", access="reads", spread=Spread.NONE
+    ).told(
         modelled(of_wmma("load.{a,b}", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,bf16,s8,u8}}"), LAYOUT),
         modelled(of_wmma("load.c", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
         modelled(of_wmma("load.{a,b}", "sync.aligned.{row,col}.{m16n16k8.tf32,m8n8k4.f64}"), LAYOUT, 80),
         refusal(of_wmma("load.a", "sync.aligned.row.m8n8k32.{s4,u4}"), "use mma.sync"),
     ),
-    "wmma.store": Form(wmma_access, mix="store", has_result=False, spread=Spread.USE).told(
+    "wmma.store": Row(wmma_access, "[a], d{}, stride?", FRAGMENT, mix="store", spread=Spread.USE).told(
         modelled(of_wmma("store.d", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
         modelled(of_wmma("store.d", "sync.aligned.{row,col}.{m16n16k8.f32,m8n8k4.f64}"), LAYOUT, 80),
     ),

@@ -6,21 +6,15 @@ from enum import IntEnum
 from typing import Any, Optional
 
 from tir_schedules.machines.cpu.abi import NONE
-from tir_schedules.machines.cpu.context import Lowering, only
-from tir_schedules.machines.cpu.forms import Form, Lower, Lowered, Spread
+from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import is_float
-from tir_schedules.machines.cpu.micro_ops import Constant, Flag, Lanes, MicroOp, Words
+from tir_schedules.machines.cpu.micro_ops import Constant, Flag, Lanes, MicroOp, Predicates, Words, fields
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Negated, Pair
+from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread
 
 ShuffleMode = IntEnum("ShuffleMode", "UP DOWN BUTTERFLY INDEX", start=0)
-
-
 VoteMode = IntEnum("VoteMode", "BALLOT ANY ALL UNIFORM ACTIVE_MASK", start=0)
-
-
 Reduction = IntEnum("Reduction", "ADD MIN MAX AND OR XOR", start=0)
-
-
 SHUFFLES: dict[str, ShuffleMode] = dict(zip(("up", "down", "bfly", "idx"), ShuffleMode))
 VOTES: dict[str, VoteMode] = dict(zip(("ballot", "any", "all", "uni"), VoteMode))
 REDUCTIONS = {one.name.lower(): one for one in Reduction}
@@ -34,15 +28,15 @@ class Shuffle(MicroOp, name="shfl"):
     lane: Words
     clamp: Words
     result: Words
-    valid: Optional[Words]
+    valid: Optional[Predicates]
     members: Words
 
 
 class Vote(MicroOp, name="vote"):
     mode: VoteMode
     negated: Flag
-    predicate: Optional[Words]
-    result: Words
+    predicate: Optional[Predicates]
+    result: Lanes
     members: Optional[Words]
 
 
@@ -64,7 +58,7 @@ class Match(MicroOp, name="match"):
 
 
 class Elect(MicroOp, name="elect"):
-    predicate: Words
+    predicate: Predicates
     elected: Optional[Words]
 
 
@@ -72,98 +66,68 @@ class WarpBarrier(MicroOp, name="bar.warp"):
     members: Words
 
 
-def shuffled(low: Lowering, i: Instruction) -> dict[str, Any]:
+def shuffled(i: Instruction) -> dict[str, Any]:
     """The operands of a Shuffle."""
-    only(i, {"sync"}, SHUFFLES)
     to, source, lane, clamp, *members = i.operands
     result, valid = (to.first, to.second) if isinstance(to, Pair) else (to, SINK)
-    return dict(
-        mode=SHUFFLES[i.choice([*SHUFFLES])],
-        members=low.place(members[0] if members else Immediate(NONE), "u32", i),
-        source=low.place(source, "b32", i),
-        lane=low.place(lane, "b32", i),
-        clamp=low.place(clamp, "b32", i),
-        result=low.place(result, "b32", i),
-        valid=low.wanted(valid, "pred", i),
-    )
+    return fields(
+        mode=SHUFFLES[i.choice([*SHUFFLES])], source=source, lane=lane, clamp=clamp, result=result,
+        valid=valid, members=members[0] if members else Immediate(NONE),
+    )  # fmt: skip
 
 
 def shuffle(low: Lowering, i: Instruction) -> Lowered:
-    return [Shuffle(i, **shuffled(low, i))]
+    return [Shuffle(low, i, **shuffled(i))]
 
 
 def active_mask(low: Lowering, i: Instruction) -> Lowered:
-    only(i)
-    result = low.place(i.operands[0], "b32", i)
-    return [Vote(i, mode=VoteMode.ACTIVE_MASK, negated=False, predicate=None, result=result, members=None)]
+    how = fields(mode=VoteMode.ACTIVE_MASK, negated=False, predicate=None, members=None)
+    return [Vote(low, i, **how, result=i.operands[0])]
 
 
 def vote(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"sync"}, VOTES)
     to, predicate, *members = i.operands
-    negated = isinstance(predicate, Negated)
-    return [
-        Vote(
-            i,
-            mode=VOTES[i.choice([*VOTES])],
-            negated=negated,
-            predicate=low.place(predicate.register if negated else predicate, "pred", i),
-            members=low.place(members[0], "u32", i) if members else None,
-            result=low.place(to, i.type, i),
-        )
-    ]
+    negated, mode = isinstance(predicate, Negated), VOTES[i.choice([*VOTES])]
+    asked, mask = predicate.register if isinstance(predicate, Negated) else predicate, (*members, None)[0]
+    return [Vote(low, i, mode=mode, negated=negated, predicate=asked, members=mask, result=to)]
 
 
 def reduction(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"sync"}, REDUCTIONS)
     if is_float(i.type):
         raise i.unsupported("float operands")
-    to, source, members = (low.place(operand, "b32", i) for operand in i.operands)
-    operation, signed = REDUCTIONS[i.choice([*REDUCTIONS])], i.type[0] == "s"
-    return [Reduce(i, operation=operation, is_signed=signed, source=source, result=to, members=members)]
+    to, source, members = i.operands
+    how = fields(operation=REDUCTIONS[i.choice([*REDUCTIONS])], is_signed=i.type[0] == "s")
+    return [Reduce(low, i, **how, source=source, result=to, members=members)]
 
 
 def match_any(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"sync", "any"})
     i.choice(["any"])
     to, source, members = i.operands
-    return [
-        Match(
-            i,
-            bytes=BITS[i.type] // 8,
-            source=low.place(source, i.type, i),
-            result=low.place(to, "b32", i),
-            members=low.place(members, "b32", i),
-        )
-    ]
+    return [Match(low, i, bytes=BITS[i.type] // 8, source=source, result=to, members=members)]
 
 
 def elect(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"sync"})
-    results = i.operands[0]
-    if not isinstance(results, Pair):
-        raise i.unsupported("without a predicate")
-    predicate = low.place(results.second, "pred", i)
-    return [Elect(i, predicate=predicate, elected=low.wanted(results.first, "b32", i))]
+    (results,) = i.operands[:1]
+    assert isinstance(results, Pair)
+    return [Elect(low, i, predicate=results.second, elected=results.first)]
 
 
 def warp_barrier(low: Lowering, i: Instruction) -> Lowered:
-    return [WarpBarrier(i, members=low.place(i.operands[0], "b32", i))]
+    return [WarpBarrier(low, i, members=i.operands[0])]
 
 
-def together(lower: Lower) -> Form:
-    """The Form of an instruction whose last operand names the lanes that execute it."""
-    return Form(lower, mix="shuffle", spread=Spread.NONE, members=-1)
+def of_warp(lower: Lower, operands: str, modifiers: str, pipe: str = "") -> Row:
+    return Row(lower, operands, modifiers, mix="shuffle", pipe=pipe, spread=Spread.NONE)
 
 
-FORMS: dict[str, Form] = {
-    "shfl": Form(shuffle, mix="shuffle", spread=Spread.NONE),
-    "shfl.sync": together(shuffle),
-    "vote": Form(vote, mix="shuffle", spread=Spread.NONE),
-    "vote.sync": together(vote),
-    "activemask": Form(active_mask, mix="shuffle", spread=Spread.NONE),
-    "redux": together(reduction),
-    "match": together(match_any),
-    "elect": together(elect),
-    "bar.warp": Form(warp_barrier, mix="barrier", has_result=False, fence=True, members=0, gathers=True),
+ROWS: dict[str, Row] = {
+    "shfl": of_warp(shuffle, "=d|=p?, a, b, c", "up down bfly idx"),
+    "shfl.sync": of_warp(shuffle, "=d|=p?, a, b, c, members", "up down bfly idx"),
+    "vote": of_warp(vote, "=d, p:pred", "ballot any all uni", "alu"),
+    "vote.sync": of_warp(vote, "=d, p:pred, members", "ballot any all uni", "alu"),
+    "activemask": of_warp(active_mask, "=d", "", "alu"),
+    "redux": of_warp(reduction, "=d, a, members", "sync add min max and or xor"),
+    "match": of_warp(match_any, "=d, a, members", "any sync"),
+    "elect": of_warp(elect, "=d|=p, members", "sync", "alu"),
+    "bar.warp": Row(warp_barrier, "members", "sync", mix="barrier", pipe="cbu", fence=True, gathers=True),
 }

@@ -8,18 +8,17 @@ from enum import IntEnum, IntFlag
 from typing import Optional, Sequence
 
 from tir_schedules.machines.cpu.abi import Exit
-from tir_schedules.machines.cpu.context import Lowering, only
-from tir_schedules.machines.cpu.forms import (
-    INTEGERS,
-    Form,
-    Lowered,
-    Spread,
-    exact,
-    modelled,
-    refusal,
-    refused,
+from tir_schedules.machines.cpu.context import Lowering
+from tir_schedules.machines.cpu.micro_ops import (
+    Constant,
+    Counter,
+    Lanes,
+    Longs,
+    MicroOp,
+    Predicates,
+    Words,
+    fields,
 )
-from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Lanes, Longs, MicroOp, Words
 from tir_schedules.machines.cpu.ptx import (
     Immediate,
     Instruction,
@@ -28,6 +27,17 @@ from tir_schedules.machines.cpu.ptx import (
     Vector,
     items,
     registers_of,
+)
+from tir_schedules.machines.cpu.table import (
+    INTEGERS,
+    Lower,
+    Lowered,
+    Row,
+    Spread,
+    exact,
+    modelled,
+    refusal,
+    refused,
 )
 
 Factor = IntEnum("Factor", "F16 BF16 TF32 E4M3 E5M2 S8 U8", start=0)
@@ -63,7 +73,7 @@ class Wgmma(MicroOp, name="wgmma"):
     right_kind: Factor
     sum_kind: Sum
     options: ProductOption
-    adds: Words
+    adds: Predicates
     right: Longs
     left: Optional[Longs]
     rows: Sequence[Words]
@@ -94,10 +104,6 @@ class AskForRegisters(MicroOp, name="setmaxnreg"):
 COLUMNS = range(8, 257, 8)
 COLUMNS_OF_INTEGERS = [n for n in COLUMNS if n % 16 == 0 or n in (8, 24)]
 FEWEST_REGISTERS, MOST_REGISTERS = 24, 256
-
-
-def is_product(i: Instruction) -> bool:
-    return i.parts[:2] == ("wgmma", "mma_async")
 
 
 def held_registers(i: Instruction) -> set[Register]:
@@ -135,16 +141,15 @@ def options_of(i: Instruction, left: str, in_registers: bool) -> ProductOption:
     return options | (ProductOption.SATURATED if i.has("satfinite") else 0)
 
 
-def descriptor(low: Lowering, i: Instruction, operand: Operand) -> int:
+def descriptor(i: Instruction, operand: Operand) -> Operand:
     if not isinstance(operand, (Register, Immediate)) or isinstance(operand, Register) and operand.bits != 64:
         raise i.unsupported("a descriptor that is no register of 64 bits")
-    return low.place(operand, "b64", i)
+    return operand
 
 
 def multiply(low: Lowering, i: Instruction) -> Lowered:
     sums, left, right = types_of(i)
     shape = next((part for part in i.parts if re.fullmatch(r"m64n\d+k\d+", part)), "")
-    only(i, {"mma_async", "sync", "aligned", "satfinite", shape}, FACTORS, SUMS)
     _, columns, depth = map(int, re.findall(r"\d+", shape)) if shape else (0, 0, 0)
     allowed = COLUMNS_OF_INTEGERS if sums == "s32" else COLUMNS
     if columns not in allowed or depth * BYTES.get(left, 1) != DEPTH_BYTES or len(i.operands) < 4:
@@ -154,47 +159,37 @@ def multiply(low: Lowering, i: Instruction) -> Lowered:
     result, first, second, adds = i.operands[:4]
     in_registers = isinstance(first, Vector)
     options = options_of(i, left, in_registers)
-    rows = [low.place(r, "b32", i) for r in items(first)] if in_registers else [descriptor(low, i, first)]
     registers = [low.place(r, "b32", i) for r in items(result)]
+    rows = items(first) if isinstance(first, Vector) else []
     if len(registers) != columns // (4 if sums == "f16" else 2) or in_registers and len(rows) != 4:
         raise i.unsupported("number of registers")
-    return [
-        Wgmma(
-            i,
-            columns=columns,
-            left_kind=FACTORS[left],
-            right_kind=FACTORS[right],
-            sum_kind=SUMS[sums],
-            options=options,
-            adds=low.place(adds, "pred", i),
-            right=descriptor(low, i, second),
-            left=None if in_registers else rows[0],
-            rows=rows if in_registers else [],
-            sums=registers,
-            counter=low.counter(i, "wgmma"),
-        )
-    ]
+    factors = fields(left=None if rows else descriptor(i, first), rows=rows, right=descriptor(i, second))
+    how = fields(
+        columns=columns, left_kind=FACTORS[left], right_kind=FACTORS[right], sum_kind=SUMS[sums],
+        options=options, adds=adds, sums=registers, counter=low.counter(i, "wgmma"),
+    )  # fmt: skip
+    return [Wgmma(low, i, **how, **factors)]
 
 
-def as_it_is(low: Lowering, i: Instruction) -> Lowered:
-    """wgmma.fence and wgmma.commit_group."""
-    only(i, {"fence", "commit_group", "sync", "aligned"})
-    return [FenceProducts(i) if i.has("fence") else CommitProducts(i)]
+def fence(low: Lowering, i: Instruction) -> Lowered:
+    return [FenceProducts(low, i)]
+
+
+def commit(low: Lowering, i: Instruction) -> Lowered:
+    return [CommitProducts(low, i)]
 
 
 def wait(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"wait_group", "sync", "aligned"})
-    return [WaitForProducts(i, open=i.number(0))]
+    return [WaitForProducts(low, i, open=i.number(0))]
 
 
 def ask_for_registers(low: Lowering, i: Instruction) -> Lowered:
-    only(i, {"inc", "dec", "sync", "aligned"})
     asked = i.number(0)
     if not FEWEST_REGISTERS <= asked <= MOST_REGISTERS or asked % 8:
         raise i.unsupported(
             f"{asked} registers: it has to be a multiple of 8 from {FEWEST_REGISTERS} to {MOST_REGISTERS}"
         )
-    return [AskForRegisters(i, asked=asked)]
+    return [AskForRegisters(low, i, asked=asked)]
 
 
 SUMMED = "all addends at once, cut 25 bits behind the first of the largest: the bits of an H200"
@@ -209,14 +204,25 @@ def of_product(columns: str, depth: int, types: str) -> str:
     return f"wgmma.mma_async.sync.aligned.m64n{{{columns}}}k{depth}.{types}"
 
 
-def of_group(lower, **how) -> Form:
-    """The Form of what goes with products."""
-    return Form(lower, has_result=False, mix="barrier", units=True, **how)
+def of_group(lower: Lower, operands: str = "", ends: Exit | None = None) -> Row:
+    """The Row of what goes with products."""
+    return Row(lower, operands, "sync aligned", ends=ends, mix="barrier", pipe="tensor", units=True)
 
 
-FORMS: dict[str, Form] = {
-    "wgmma.mma_async": Form(
-        multiply, mix="wgmma", access="reads", spread=Spread.SUMS, makes_addresses=False, units=True
+MULTIPLIED = " ".join(
+    ["sync aligned satfinite", *FACTORS, *SUMS, *(f"m64n{n}k{k}" for n in COLUMNS for k in (8, 16, 32))]
+)
+
+ROWS: dict[str, Row] = {
+    "wgmma.mma_async": Row(
+        multiply,
+        "+d{}, a{}, b:b64, scale:pred, #n...",
+        MULTIPLIED,
+        mix="wgmma",
+        access="reads",
+        spread=Spread.SUMS,
+        makes_addresses=False,
+        units=True,
     ).told(
         exact(of_product(EVERY, 16, HALVES), SUMMED, 90),
         exact(of_product(EVERY, 8, "f32.tf32.tf32"), SUMMED, 90),
@@ -227,13 +233,13 @@ FORMS: dict[str, Form] = {
     "wgmma.mma_async.sp": refused("write the zeros of the sparse matrix out, and use wgmma.mma_async").told(
         refusal("wgmma.mma_async.sp", "write the zeros of the sparse matrix out, and use wgmma.mma_async", 90)
     ),
-    "wgmma.fence": of_group(as_it_is),
-    "wgmma.commit_group": of_group(as_it_is),
-    "wgmma.wait_group": of_group(wait, ends=Exit.WAIT),
-    "setmaxnreg": Form(ask_for_registers, has_result=False, mix="control").told(
+    "wgmma.fence": of_group(fence),
+    "wgmma.commit_group": of_group(commit),
+    "wgmma.wait_group": of_group(wait, "#n", Exit.WAIT),
+    "setmaxnreg": Row(ask_for_registers, "#n", "inc dec sync aligned", mix="control", pipe="uniform").told(
         modelled("setmaxnreg.{inc,dec}.sync.aligned.u32", "registers are counted, and never run out", 90)
     ),
-    "griddepcontrol": Form(None, has_result=False, mix="control").told(
+    "griddepcontrol": Row(None, "", "launch_dependents wait", mix="control").told(
         modelled("griddepcontrol.{launch_dependents,wait}", "kernels run one after another", 90)
     ),
 }

@@ -118,7 +118,7 @@ static void report_touched(Machine& M, const MicroOp& op, Act act, const Registe
 static void execute(Machine& M, Warp& W, const ops::TouchRegisters& op) {
   ProductRegisters& own = own_registers(M, W);
   const u32 fence = op.moves() ? own.fences_before : own.fences;
-  auto touch = [&](const Registers<u8>& registers, bool writes) {
+  auto touch = [&](const Registers<u32>& registers, bool writes) {
     for (u32 k = 0; k < registers.count; ++k) {
       RegisterUse& use = own.uses[registers.places[k] / PLACE];
       if (in_flight(W, use) && (writes || !use.factor))

@@ -121,7 +121,7 @@ static void open_barrier(Machine& M, u32 number) {
       if (block.end == NONE) continue;
       const ops::Barrier op{{registers_of(M, w), &M.program.micro_ops[block.end]}};
       const u32 votes = barrier.votes;
-      if (u32* result = op.result())
+      if (u32* result = (u32*)op.result())
         result[l] = op.vote() == ops::BarrierVote::POPC  ? votes
                     : op.vote() == ops::BarrierVote::AND ? votes == barrier.result
                                                          : votes > 0;

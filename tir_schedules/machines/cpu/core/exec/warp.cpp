@@ -26,7 +26,7 @@ static void execute(Machine& M, Warp& W, const ops::Vote& op) {
   if (members) check_members(M, W, op.line(), members);
   u32 all = op.mode() == Mode::ACTIVE_MASK ? NONE : ballot(op.predicate());
   if (op.negated()) all = ~all;
-  u32 results[32], *result = op.result();
+  u32 results[32], *result = (u32*)op.result();
   ACTIVE(W.active, {
     const u32 group = members ? W.active & members[l] : W.active, yes = all & group;
     switch (op.mode()) {
