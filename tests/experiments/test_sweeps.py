@@ -243,7 +243,7 @@ def test_the_readme_of_the_experiments_is_what_was_recorded(call):
 ])  # fmt: skip
 def test_bad_input_is_said_in_one_line(call, arguments, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sweep_counting.compiled", lambda *arguments: pytest.fail("compiles"))
+    monkeypatch.setattr("sweep_counting.compile_jobs", lambda *arguments: pytest.fail("compiles"))
     monkeypatch.setattr(session, "gpu_machine", lambda: pytest.fail("looks for a GPU"))
     code, out, err = call(*arguments)
     assert (code, out) == (2, "") and message in err and err.count("\n") == 1
@@ -338,7 +338,7 @@ def test_points_are_packed_for_another_computer_and_timed_there(call, gpu, tmp_p
     code, out, _ = call("padding", "--pack", path, "--arch", ARCH)
     assert code == 0 and f"packed {2 * len(LABELS)} subjects for sm_90" in out and not hasattr(gpu, "seen")
     assert [subject.label for subject in load_pack(path).subjects] == 2 * LABELS
-    monkeypatch.setattr("sweep_counting.compiled", lambda *arguments: pytest.fail("compiles"))
+    monkeypatch.setattr("sweep_counting.compile_jobs", lambda *arguments: pytest.fail("compiles"))
     code, here, _ = call(path, "-o", tmp_path / "r.json")
     assert code == 0 and [subject.label for subject in gpu.seen] == 2 * LABELS
     results = sweep_results.load_sweeps(tmp_path / "r.json")
