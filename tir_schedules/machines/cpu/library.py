@@ -24,10 +24,12 @@ from tir_schedules.machines.cpu.codegen import TABLE, generated
 from tir_schedules.machines.cpu.signatures import Signature, library_source
 
 FLAGS = (
-    "-std=c++17", "-I.", "-O2", "-fPIC", "-march=native", "-ftree-vectorize", "-fvect-cost-model=unlimited",
-    "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-w",
+    "-std=c++17", "-I.", "-O2", "-fPIC", "-fno-semantic-interposition", "-march=native", "-ftree-vectorize",
+    "-fvect-cost-model=unlimited", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
+    "-fno-strict-aliasing", "-w",
 )  # fmt: skip
-"""No fast-math: a lane computes what IEEE arithmetic says, fused where PTX says fma and nowhere else."""
+"""No fast-math: a lane computes what IEEE arithmetic says, fused where PTX says fma and nowhere else. Without
+semantic interposition, functions of one file are inlined into another."""
 
 LANE_HEADERS = (
     "abi.h", "lanes/arithmetic.h", "lanes/bits.h", "lanes/conversion.h", "lanes/lanes.h", "lanes/numeric.h",

@@ -106,30 +106,3 @@ u8* at_generic(Machine& M, u64 address, u32 bytes, const MicroOp& op, int lane, 
     return at_local(M, address - LOCAL_WINDOW, bytes, op, lane, act);
   return at_global(M, address, bytes, op, lane, act, how);
 }
-
-// ---- of a whole warp: one test for all lanes where they are all right ---
-u32 in_shared(Machine& M, const u32* address, u32 bytes, const MicroOp& op, u32 lanes, Act act, u8** memory) {
-  const u32 low = op.extent->low, size = least(op.extent->high, M.launch.shared_bytes) - low, limit = size - bytes;
-  u8* const shared = M.cta->shared;
-  u32 mask = lanes, bad = bytes > size;
-  LANES(bad |= ((u32)(address[l] - low > limit) | (u32)((address[l] & (bytes - 1)) != 0)) & (lanes >> l & 1))
-  LANES(memory[l] = shared + address[l])
-  if (__builtin_expect(bad, 0))
-    ACTIVE(lanes, if (!at_shared(M, address[l], bytes, op, l, act)) mask &= ~(1u << l))
-  return mask;
-}
-u32 in_global(Machine& M, const u64* address, u32 bytes, const MicroOp& op, u32 lanes, Act act, u32 how, u8** memory) {
-  const u64 number = (address[__builtin_ctz(lanes)] >> BUFFER_SHIFT) - 1, low = (number + 1) << BUFFER_SHIFT;
-  u64 bad = 1;
-  if (number < M.global.count) {
-    const Buffer& buffer = M.global.buffers[number];
-    bad = buffer.bytes < bytes || (act != READ && buffer.constant) || buffer.cells;
-    const u64 limit = buffer.bytes - bytes;
-    LANES(bad |= ((u64)(address[l] - low > limit) | (u64)((address[l] & (bytes - 1)) != 0)) & (lanes >> l & 1))
-    LANES(memory[l] = buffer.data + (address[l] - low))
-  }
-  if (!bad) return lanes;
-  u32 mask = lanes;
-  ACTIVE(lanes, if (!(memory[l] = at_global(M, address[l], bytes, op, l, act, how))) mask &= ~(1u << l))
-  return mask;
-}

@@ -34,14 +34,6 @@ static void move(u8* const* memory, u32 mask, u32 width, u32 count, void* const*
 static void poison(u32 mask, u32 width, u32 count, void* const* values) {
   for (u32 k = 0; k < count; ++k) ACTIVE(mask, memset((u8*)values[k] + l * width, 0xff, width))
 }
-// What lanes are about to store, for checks that look at it; nothing once it goes.
-struct Storing {
-  Machine& M;
-  template <class T> Storing(Machine& M, void* const* values, u32 width, const T* address) : M(M) {
-    M.incoming = {values, address, width, sizeof(T) == 8};
-  }
-  ~Storing() { M.incoming.values = nullptr; }
-};
 // Of accesses that may order others: what a strong one brings about; a plain store takes a flag away.
 template <class T>
 static void order(Machine& M, u32 mask, const T* address, u64 window, u32 bytes, u32 how, bool store) {
@@ -63,15 +55,15 @@ template <bool STORE> static void shared_access(Machine& M, Warp& W, const ops::
   const u32 mask = in_shared(M, address, bytes, op, asked, STORE ? WRITE : READ, memory);
   tell(M, SharedAccess{op.counter(), address, mask, bytes, STORE});
   if (STORE) {
-    const Storing storing(M, values, width, address);
+    M.incoming = {values, address, width, false};
     check_shared_writes(M, address, mask, bytes, op.line(), how);
-    ++M.stores;
+    M.incoming.values = nullptr, ++M.stores;
   } else if (how) {
     ACTIVE(mask, check_shared(M, address[l], bytes, READ, l, op.line(), how))
   } else {
     check_shared_reads(M, address, mask, bytes, op.line());
   }
-  order(M, mask, address, SHARED_WINDOW, bytes, how, STORE);
+  if (STORE || how) order(M, mask, address, SHARED_WINDOW, bytes, how, STORE);
   finish<STORE>(memory, mask, asked, width, count, values);
   tell_performed(M);
 }
@@ -80,10 +72,10 @@ template <bool STORE> static void global_access(Machine& M, Warp& W, const ops::
   const u32 bytes = width * count, asked = W.active;
   if (!asked) return;
   u8* memory[32];
-  const Storing storing(M, STORE ? values : nullptr, width, address);
+  if (STORE) M.incoming = {values, address, width, true};
   const u32 mask = in_global(M, address, bytes, op, asked, STORE ? WRITE : READ, how, memory);
-  order(M, mask, address, 0, bytes, how, STORE);
-  if (STORE) ++M.stores;
+  if (STORE || how) order(M, mask, address, 0, bytes, how, STORE);
+  if (STORE) M.incoming.values = nullptr, ++M.stores;
   tell(M, GlobalAccess{op.counter(), address, mask, bytes});
   finish<STORE>(memory, mask, asked, width, count, values);
 }
@@ -91,12 +83,13 @@ template <bool STORE> static void generic_access(Machine& M, Warp& W, const ops:
                                                  u32 width, u32 count, void* const* values, u32 how) {
   u8* memory[32];
   u32 mask = W.active, local = 0;
-  const Storing storing(M, STORE ? values : nullptr, width, address);
+  if (STORE) M.incoming = {values, address, width, true};
   ACTIVE(W.active, {
     memory[l] = at_generic(M, address[l], width * count, op, l, STORE ? WRITE : READ, how);
     if (!memory[l]) mask &= ~(1u << l);
     local |= (u32)(address[l] >= LOCAL_WINDOW && address[l] < LOCAL_WINDOW + WINDOW_BYTES) << l;
   })
+  M.incoming.values = nullptr;
   order(M, mask & ~local, address, 0, width * count, how, STORE);
   if (STORE && mask & ~local) ++M.stores;
   finish<STORE>(memory, mask, W.active, width, count, values);
