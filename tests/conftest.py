@@ -20,6 +20,11 @@ from tir_schedules.machines.gpu import GpuMachine
 # What TVM lowers is kept, as in a command; tests that replace code of ours make rungs of others of it.
 os.environ[KEEP] = "1"
 
+# Workers of pytest-xdist read these before they import NumPy. Threads of BLAS that wait for each other would
+# keep cores busy that other workers need.
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 # A shell has what it starts in the background ignore Ctrl-C, and nohup SIGHUP. What the tests start must not
 # inherit that.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
