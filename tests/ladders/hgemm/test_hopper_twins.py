@@ -91,6 +91,7 @@ def binaries():
     return dict(zip(CASES, compile_kernels(kernels)))
 
 
+@pytest.mark.slow  # test_hopper_emitted.py records those of another configuration
 @each_twin
 def test_each_has_the_instructions_it_is_about(binaries, name, kind):
     binary = binaries[name, kind]

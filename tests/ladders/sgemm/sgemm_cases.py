@@ -34,8 +34,9 @@ def taken(cases):
     return [(rung, gemm) for rung, gemm in cases if takes(rung, gemm)]
 
 
-IN_TURN = dict(zip([rung.id for rung in WIDE], cycle((RAGGED, ODD))))
-SHARED = taken([(rung, WHOLE) for rung in BASE] + [(rung, IN_TURN.get(rung.id, ODD)) for rung in LADDER])
+# Of the dear ones every other is ragged here; all are, in one way each, in ONE_EACH of test_sgemm_ladder.py.
+IN_TURN = [*zip(WIDE[::2], cycle((RAGGED, ODD))), *((rung, ODD) for rung in LADDER if rung not in WIDE)]
+SHARED = taken([*((rung, WHOLE) for rung in BASE), *IN_TURN])
 OTHERS = [rung for rung in RUNGS if rung not in BASE]
 
 
