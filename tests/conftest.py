@@ -53,7 +53,13 @@ def pytest_xdist_make_scheduler(config, log):
         return None
     from xdist.scheduler import LoadFileScheduling
 
-    return LoadFileScheduling(config, log)
+    class WholeFiles(LoadFileScheduling):
+        def _reschedule(self, node):
+            """Not for a worker in the place of one that has died, before it has collected its tests."""
+            if node in self.registered_collections:
+                super()._reschedule(node)
+
+    return WholeFiles(config, log)
 
 
 MANY = 1000
