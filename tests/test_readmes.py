@@ -38,7 +38,7 @@ def test_functions_are_where_a_page_says(page):
 
 def test_the_questions_of_the_package_are_answered_by_functions():
     names = [name for name, _ in places(ROOT / "tir_schedules" / "README.md")]
-    assert {"find", "run_block", "warp_barrier", "conflict_degree", "validated", "records"} <= set(names)
+    assert {"find", "run_block", "WarpBarrier", "conflict_degree", "validated", "records"} <= set(names)
 
 
 def test_the_ladders_are_listed_in_full():

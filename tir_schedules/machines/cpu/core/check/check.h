@@ -72,9 +72,10 @@ u8* at_shared(Machine&, u32 address, u32 bytes, const MicroOp&, int lane, Act);
 u8* at_local(Machine&, u64 address, u32 bytes, const MicroOp&, int lane, Act);
 u8* at_global(Machine&, u64 address, u32 bytes, const MicroOp&, int lane, Act, u32 how = 0);
 u8* at_generic(Machine&, u64 address, u32 bytes, const MicroOp&, int lane, Act, u32 how = 0);
+#define INLINED __attribute__((always_inline)) inline
 // Of a whole warp: the lanes that stay in bounds, with the memory behind their addresses. One test serves all lanes where
 // they are all right. Inlined, because most accesses of a kernel end here. Races are checked in global memory alone.
-inline u32 in_shared(Machine& M, const u32* address, u32 bytes, const MicroOp& op, u32 lanes, Act act, u8** memory) {
+INLINED u32 in_shared(Machine& M, const u32* address, u32 bytes, const MicroOp& op, u32 lanes, Act act, u8** memory) {
   const u32 low = op.extent->low, size = least(op.extent->high, M.launch.shared_bytes) - low, limit = size - bytes;
   u8* const shared = M.cta->shared;
   u32 mask = lanes, bad = bytes > size;
@@ -84,7 +85,7 @@ inline u32 in_shared(Machine& M, const u32* address, u32 bytes, const MicroOp& o
     ACTIVE(lanes, if (!at_shared(M, address[l], bytes, op, l, act)) mask &= ~(1u << l))
   return mask;
 }
-inline u32 in_global(Machine& M, const u64* address, u32 bytes, const MicroOp& op, u32 lanes, Act act, u32 how,
+INLINED u32 in_global(Machine& M, const u64* address, u32 bytes, const MicroOp& op, u32 lanes, Act act, u32 how,
                      u8** memory) {
   const u64 number = (address[__builtin_ctz(lanes)] >> BUFFER_SHIFT) - 1, low = (number + 1) << BUFFER_SHIFT;
   u64 bad = 1;
