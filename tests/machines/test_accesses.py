@@ -15,7 +15,7 @@ ACCESSES = [
     for entry in entries()
     if entry.family == "memory" and entry.precision == "exact"
     for opcode in expanded(entry.opcodes)
-    if opcode.split(".")[0] in ("ld", "ldu", "st") and not opcode.startswith("ld.param")
+    if opcode.split(".")[0] in ("ld", "ldu", "st") and not opcode.startswith(("ld.param", "st.bulk"))
 ]
 PARAMETERS = [
     opcode for entry in entries() for opcode in expanded(entry.opcodes) if opcode.startswith("ld.param")

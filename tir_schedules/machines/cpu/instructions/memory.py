@@ -8,7 +8,7 @@ from typing import Optional, Sequence
 from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, SHARED_WINDOW, SPACES, How, Polls, Space
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
-from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Lanes, MicroOp, Where, fields
+from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Flag, Lanes, MicroOp, Where, fields
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
 from tir_schedules.machines.cpu.table import COPIES, Line, Lowered, Row, Spread, exact, modelled, refusal
 
@@ -47,6 +47,14 @@ class LoadParameter(MicroOp, name="ld.param"):
     result: Lanes
     bytes: Constant
     offset: Constant
+
+
+class FillShared(MicroOp, name="st.bulk"):
+    """st.bulk. size: in bytes; wide: whether it has 64 bits."""
+
+    where: Where
+    size: Lanes
+    wide: Flag
 
 
 class Atomic(MicroOp, name="atomic"):
@@ -176,6 +184,22 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
     return [Atomic(low, i, **how, values=values, results=results)]
 
 
+def fill_shared(low: Lowering, i: Instruction) -> Lowered:
+    """Zeros in a row; PTX takes no other value."""
+    size = i.operands[1]
+    if i.number(2):
+        raise i.unsupported("a value that is not 0")
+    low.watch_shared(i, 8)
+    if isinstance(size, Immediate):
+        size = low.place(size, "u64", i)
+    where = i.operands[0] if i.space == "generic" else low.address(i.address(0), i)
+    if i.space == "shared":
+        where = where._replace(offset=where.offset + SHARED_WINDOW)
+    return [
+        FillShared(low, i, where=where, size=size, wide=not isinstance(size, Register) or size.bits == 64)
+    ]
+
+
 def cache_policy(low: Lowering, i: Instruction) -> Lowered:
     """A policy changes no result, so that any number will do."""
     return [Instruction("mov.b64", (i.operands[0], Immediate(0)), i.guard, i.line, i.source, i.within)]
@@ -256,6 +280,9 @@ ROWS: dict[str, Row] = {
         modelled(f"atom{IN_SPACE}.{{cas,exch}}.b128", ONE_BY_ONE, 90),
     ),
     "red": of_updates("[a], b{}, policy?", Polls.NOTHING).told(*of_atomics("red")),
+    "st.bulk": Row(
+        fill_shared, "[d], size, #n", "weak shared shared::cta", mix="store", fence=True, spread=Spread.USE
+    ).told(exact("st.bulk{,.weak}{,.shared,.shared::cta}", "cases written by hand", 100)),
     "createpolicy": Row(cache_policy, "=policy, a...", POLICIES, mix="move").told(
         modelled("createpolicy", "no cache is modelled", 80)
     ),

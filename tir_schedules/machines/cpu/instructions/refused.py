@@ -22,7 +22,6 @@ REFUSED = {
     "red.async": ("use red.shared::cluster, and arrive at the mbarrier", 90),
     "clusterlaunchcontrol": (CLUSTER, 100),
     "cp.reduce": (REDUCE, 90),
-    "st.bulk": ("store zeros one by one", 100),
     "tensormap": (MAPS, 90),
     "multimem": ("there is one GPU: use ld, st and red", 90),
     "mma.sp": ("write the zeros of the sparse matrix out, and use mma", 80),

@@ -142,6 +142,20 @@ static void execute(Machine& M, Warp& W, const ops::LoadParameter& op) {
   }
 }
 
+// Zeros, eight bytes at a time. PTX asks that address and size are multiples of 8.
+static void execute(Machine& M, Warp& W, const ops::FillShared& op) {
+  ACTIVE(W.active, {
+    const u64 bytes = op.wide() ? ((const u64*)op.size())[l] : ((const u32*)op.size())[l], start = op.where()[l];
+    if (bytes % 8) report_access(M, MISALIGNED, op.line(), l, WRITE, SHARED, start - SHARED_WINDOW, 8);
+    for (u64 at = 0; at + 8 <= bytes; at += 8) {
+      u8* data = at_generic(M, start + at, 8, op, l, WRITE);
+      if (!data) break;
+      memset(data, 0, 8);
+    }
+  })
+  ++M.stores;
+}
+
 // ---- atomics: lanes one after another ---
 typedef ops::AtomicOperation Atom;
 template <class T> static T updated(T old, T value, T other, Atom operation) {
