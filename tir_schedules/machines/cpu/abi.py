@@ -253,10 +253,10 @@ class Said(ctypes.Structure):
 
 CELL = structure(
     "Cell",
-    "s32 line; u32 time block others; u16 thread how; s32 plain_line",
+    "s32 line; u32 epoch block prior; u16 thread how; s32 plain_line",
     """The accesses to one element of memory that later ones may clash with. line: of the last store, 0:
-    none. time, block, thread, how: of the last store that was no atomic; block 0: none. others: see
-    Order::others.""",
+    none. epoch, block, thread, how: of the last store that was no atomic; block 0: none. prior: number of
+    the first PriorAccess, see core/state/order.h.""",
 )
 BUFFER = structure(
     "Buffer",

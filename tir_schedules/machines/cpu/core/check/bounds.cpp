@@ -52,7 +52,7 @@ u8* at_global(Machine& M, u64 address, u32 bytes, const MicroOp& op, int lane, A
     Cell& cell = buffer.cells[e];
     if (act != WRITE && !cell.line && !buffer.initialized)
       report_unwritten(M, op.line, lane, act, GLOBAL, address, bytes, address - offset + (e << buffer.element));
-    if (M.alone && act == WRITE && !(cell.block | cell.others)) {
+    if (M.alone && act == WRITE && !(cell.block | cell.prior)) {
       cell = {op.line, M.epoch, M.block_number(), 0, (u16)M.thread_of(lane), (u16)(how | STORES), op.line};
       continue;
     }

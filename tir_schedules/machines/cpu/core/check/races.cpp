@@ -35,14 +35,14 @@ static void drop(Machine& M, u32& link) {
   link = M.prior[gone].next, M.prior[gone].next = M.free_prior, M.free_prior = gone;
 }
 void forget_prior(Machine& M, Cell& c) {
-  while (c.others) drop(M, c.others);
+  while (c.prior) drop(M, c.prior);
 }
 static void push(Machine& M, Cell& c, PriorAccess access) {
   u32 number = M.free_prior;
   if (number) M.free_prior = M.prior[number].next;
   else number = M.prior.size(), M.prior.emplace_back();
-  access.next = c.others;
-  M.prior[number] = access, c.others = number;
+  access.next = c.prior;
+  M.prior[number] = access, c.prior = number;
 }
 // Entries kept of one cell, and of one that has been found fault with; up to how many no entry is looked at again.
 const u32 MOST_ENTRIES = 64, MOST_OF_FAULTY = 4, FEW = 8;
@@ -51,8 +51,8 @@ const u32 MOST_ENTRIES = 64, MOST_OF_FAULTY = 4, FEW = 8;
 static void add_access(Machine& M, Cell& c, const LaneAccess& t) {
   const u32 block = M.block_number(), how = t.how & (STRONG | UPDATES | OF_BLOCK | VOLATILE);
   const u16 warp = M.warp;
-  if (c.others) {  // mostly it is what this warp did just now
-    PriorAccess& o = M.prior[c.others];
+  if (c.prior) {  // mostly it is what this warp did just now
+    PriorAccess& o = M.prior[c.prior];
     if (o.block == block && o.warp == warp && o.how == how && o.epoch == M.epoch) {
       o.lanes |= 1u << t.lane, o.line = t.line;
       return;
@@ -61,7 +61,7 @@ static void add_access(Machine& M, Cell& c, const LaneAccess& t) {
   if (how & UPDATES) c.how |= UPDATED;
   u32 lanes = 1u << t.lane, kept = 0;
   const u32 most = c.how & FAULTY ? MOST_OF_FAULTY : MOST_ENTRIES;
-  for (u32* link = &c.others; *link;) {
+  for (u32* link = &c.prior; *link;) {
     PriorAccess& o = M.prior[*link];
     const bool own = o.block == block && o.warp == warp && o.how == how;
     if (own && o.epoch == M.epoch) {
@@ -82,7 +82,7 @@ static void add_access(Machine& M, Cell& c, const LaneAccess& t) {
 // A read of a unit takes the place of the one before it, because a lane that waits for this one has waited for that.
 static void add_access(Machine& M, Cell& c, const LaneAccess& t, const Operation& o) {
   const u32 warp = o.thread / 32, lane = 1u << o.thread % 32;
-  for (u32* link = &c.others; *link;) {
+  for (u32* link = &c.prior; *link;) {
     PriorAccess& other = M.prior[*link];
     if (other.block == o.block && other.warp == warp) {
       if (other.epoch == o.epoch && other.lanes == lane) return;
@@ -125,21 +125,21 @@ void check_cell(Machine& M, Cell& c, const LaneAccess& t) {
   const bool with_store = c.block && clashes(c.how, c.block, c.thread / 32);
   bool any = with_store;
   const bool matters = t.how & (STORES | UPDATES) || c.how & UPDATED;  // reads do not clash with reads
-  for (u32 k = matters ? c.others : 0; k && !any; k = M.prior[k].next)
+  for (u32 k = matters ? c.prior : 0; k && !any; k = M.prior[k].next)
     any = clashes(M.prior[k].how, M.prior[k].block, M.prior[k].warp);
   // Latest first. An access that comes after a strong one to the element comes after those that this one has seen.
   bool observed = false;
-  for (u32 k = any ? c.others : 0; k; k = M.prior[k].next) {
+  for (u32 k = any ? c.prior : 0; k; k = M.prior[k].next) {
     const PriorAccess o = M.prior[k];
     if (!(observed && o.how & STRONG) && clashes(o.how, o.block, o.warp))
       ACTIVE(o.lanes, compare(o.how, o.block, o.warp * 32 + l, o.epoch, o.line))
     if (o.how & STRONG && !observed) ACTIVE(o.lanes, observed |= ordered(o.block, o.warp * 32 + l, o.epoch))
   }
-  if (with_store && !(observed && c.how & STRONG)) compare(c.how, c.block, c.thread, c.time, c.plain_line);
+  if (with_store && !(observed && c.how & STRONG)) compare(c.how, c.block, c.thread, c.epoch, c.plain_line);
   if (t.how & (STORES | UPDATES)) c.line = t.line;
   if (!(t.how & STORES)) return add_access(M, c, t);
   forget_prior(M, c);
-  c.time = M.epoch, c.block = block, c.thread = self, c.how = t.how | (c.how & FAULTY), c.plain_line = t.line;
+  c.epoch = M.epoch, c.block = block, c.thread = self, c.how = t.how | (c.how & FAULTY), c.plain_line = t.line;
 }
 
 // ---- of a unit ---
@@ -173,13 +173,13 @@ void check_cell(Machine& M, Cell& c, const LaneAccess& t, const Operation& o) {
                   block == M.block_number() ? 0 : block);
     reported = true, c.how |= FAULTY;
   };
-  for (u32 k = writes || c.how & UPDATED ? c.others : 0; k; k = M.prior[k].next) {
+  for (u32 k = writes || c.how & UPDATED ? c.prior : 0; k; k = M.prior[k].next) {
     const PriorAccess other = M.prior[k];
     const bool updates = other.how & UPDATES;
     if (writes || updates)
       ACTIVE(other.lanes, compare(updates, other.block, other.warp * 32 + l, other.epoch, other.line))
   }
-  if (c.block) compare(true, c.block, c.thread, c.time, c.plain_line);
+  if (c.block) compare(true, c.block, c.thread, c.epoch, c.plain_line);
   if (!writes) return add_access(M, c, t, o);
   forget_prior(M, c);
   c = {t.line, o.epoch, o.block, 0, (u16)o.thread, (u16)(STORES | (c.how & FAULTY)), t.line};
