@@ -191,14 +191,16 @@ def list_instructions(as_json: bool) -> int:
         return 0
     from tir_schedules.console import print_left_out, print_line, print_table
 
-    columns, rows = ["opcodes", "family", "since", "precision"], [list(entry) for entry in entries()]
+    columns = ["opcodes", "family", "class", "pipe", "since", "precision"]
+    rows = [[e.opcodes, e.family, e.mix, e.pipe, e.since, e.precision, e.note] for e in entries()]
     if held := gpu_agreement():
         columns.append("on an H200")
         for row in rows:
-            row.insert(4, held.get(row[0], ""))
+            row.insert(6, held.get(row[0], ""))
     columns.append("held against, rule or remedy")
     prose = {"opcodes": 30, columns[-1]: 24}
-    print_left_out(print_table(columns, rows, prose=prose, spare=("since", "family"), keys=0))
+    spare = ("since", "family", "class", "pipe")
+    print_left_out(print_table(columns, rows, prose=prose, spare=spare, keys=0))
     print_line("{,.sat} stands for nothing or .sat; exact: the bits of a GPU, but for those of a wide NaN")
     return 0
 
