@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import textwrap
 from enum import Enum, IntFlag
-from typing import Iterator
+from typing import Iterable, Iterator
 
 from tir_schedules.machines.cpu import abi, product_registers, undefined
 from tir_schedules.machines.cpu.instructions import FAMILIES
@@ -123,10 +123,12 @@ def struct_of(made: type[MicroOp]) -> str:
     (base,) = made.__bases__
     assert issubclass(base, MicroOp)
     parent = "Operands" if base is MicroOp else base.__name__
+    own = made.kinds.keys() - base.kinds.keys()
+    assert not own or not any(isinstance(kind, Several) for kind in base.kinds.values()), "lists stand last"
     lines, at, before = "", 0, ""
     words = sum(kind.words for kind in made.kinds.values())
     for name, kind in made.kinds.items():
-        if isinstance(kind, Several) or name not in base.kinds:
+        if name in own:
             lines += f"  {accessor(name, kind, at, f'{words}{before}')}\n"
         if isinstance(kind, Several):
             before += f" + op->operands[{at}]"
@@ -138,7 +140,7 @@ def accessor(name: str, kind: Kind, at: int, listed: str) -> str:
     """The function that reads a field. at: where it is; listed: where what a list has begins."""
     operand = f"op->operands[{at}]"
     if isinstance(kind, Several):
-        kind, item = kind, kind.item
+        item = kind.item
         if isinstance(item, Number):
             return f"Numbers {name}() const {{ return {{op->operands + {listed}, {operand}}}; }}"
         assert isinstance(item, Place)
@@ -156,10 +158,11 @@ def accessor(name: str, kind: Kind, at: int, listed: str) -> str:
 
 
 # ---- table.cpp ---
-def functions_table() -> str:
+def functions_table(names: Iterable[str] = MICRO_OPS) -> str:
+    made = {name: MICRO_OPS[name] for name in names}
     rows = "".join(
-        f'  {{"{name}", {f"run<ops::{made.__name__}, execute>" if made.executed else "nothing"}}},\n'
-        for name, made in MICRO_OPS.items()
+        f'  {{"{name}", {f"run<ops::{one.__name__}, execute>" if one.executed else "nothing"}}},\n'
+        for name, one in made.items()
     )
     return (
         f'#include "operands.h"\nstatic const NamedFunction FUNCTIONS[] = {{\n{rows}}};\n'
