@@ -192,7 +192,7 @@ def fill_shared(low: Lowering, i: Instruction) -> Lowered:
     low.watch_shared(i, 8)
     if isinstance(size, Immediate):
         size = low.place(size, "u64", i)
-    where = i.operands[0] if i.space == "generic" else low.address(i.address(0), i)
+    where = low.address(i.address(0), i)
     if i.space == "shared":
         where = where._replace(offset=where.offset + SHARED_WINDOW)
     return [
