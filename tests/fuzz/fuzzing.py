@@ -304,10 +304,10 @@ def without_gpu() -> Any:
 
     gpu = SimpleNamespace(name="gpu", arch="sm_90", device_name=made_up.DEVICE["name"])
     stack = ExitStack()
-    stack.enter_context(mock.patch.multiple(session, gpu_machine=lambda: gpu, timed=timed))
+    stack.enter_context(mock.patch.multiple(session, gpu_machine=lambda: gpu, measure_subjects=timed))
     for what, fake in {
         "insight.profile.session.gpu_machine": lambda: gpu,
-        "insight.profile.session.verified": verified,
+        "insight.profile.session.verify_cases": verified,
         "insight.profile.session.count_launches": counted,
         "insight.profile.session.tool": str,
     }.items():
