@@ -1,4 +1,5 @@
 // Loads, stores and atomics.
+#include "check/warp_accesses.h"
 #include "exec/exec.h"
 
 template <class T, int N, bool STORE> static void move(u8* const* memory, u32 mask, void* const* values) {
