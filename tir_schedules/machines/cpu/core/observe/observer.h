@@ -15,6 +15,7 @@ struct MatrixRows {  // ldmatrix, stmatrix: eight rows of 16 bytes for each matr
   s32 counter;
   const u32* rows;
   u32 matrices;
+  u32 lanes() const { return matrices == 4 ? NONE : (1u << 8 * matrices) - 1; }  // that name a row
 };
 struct GlobalAccess {
   s32 counter;

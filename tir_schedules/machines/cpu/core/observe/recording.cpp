@@ -48,7 +48,7 @@ void RecordAccesses::on(const Machine& M, const SharedAccess& made) {
 }
 void RecordAccesses::on(const Machine& M, const MatrixRows& access) {
   if (!is_watched(M, watch)) return;
-  const u32 lanes = access.matrices == 4 ? NONE : (1u << 8 * access.matrices) - 1;
+  const u32 lanes = access.lanes();
   const u32 cost = row_wavefronts(access.rows, access.matrices);
   Record record = started(M, access.counter, ROWS_COUNT, lanes, 16, cost, access.matrices);
   ACTIVE(lanes, record.address[l] = access.rows[l])

@@ -23,7 +23,7 @@ void KeepRequests::on(const Machine& M, const SharedAccess& made) {
   next_request(M, watch, access.counter, access.lanes, access.width, cost.wavefronts, cost.phases, access.address);
 }
 void KeepRequests::on(const Machine& M, const MatrixRows& access) {
-  const u32 lanes = access.matrices == 4 ? NONE : (1u << 8 * access.matrices) - 1;
+  const u32 lanes = access.lanes();
   next_request(M, watch, access.counter, lanes, 16, row_wavefronts(access.rows, access.matrices), access.matrices,
                access.rows);
 }
