@@ -20,15 +20,13 @@ import numpy as np
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.machines.driver import declared_cluster, encoded, launch_early
 from tir_schedules.machines.tensor_map import check_tensor_map
+from tir_schedules.model.gpus import STATIC_SHARED
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.launch import TensorMap
 from tir_schedules.model.machine import Execution
 from tir_schedules.model.workload import Arguments
 
 INSTALL = "pip install 'tir_schedules[gpu]'"
-STATIC_SHARED_LIMIT = 48 << 10
-"""Bytes of shared memory a block may have without asking for more."""
-
 STICKY = (
     "illegaladdress", "misalignedaddress", "launchfail", "illegalinstruction", "hardwarestack",
     "invalidpc", "assert", "invalidaddressspace", "launchtimeout", "uncorrectable",
@@ -161,7 +159,7 @@ class GpuMachine:
                 f"{kernel.label}: a GPU launches it in clusters only as it declares: write"
                 f" __cluster_dims__({', '.join(map(str, kernel.cluster))}) at the kernel"
             )
-        if shared > STATIC_SHARED_LIMIT and kernel.dynamic_shared:
+        if shared > STATIC_SHARED and kernel.dynamic_shared:
             driver = self.cupy.cuda.driver
             most = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             driver.funcSetAttribute(function.ptr, most, kernel.dynamic_shared)
