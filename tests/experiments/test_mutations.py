@@ -15,6 +15,8 @@ import mutations
 import pytest
 from mutation_runs import LIST, Mutation, copy_tree, load_mutations
 
+from tir_schedules.machines.cpu import codegen
+
 ROOT = Path(__file__).parents[2]
 ALL = load_mutations(LIST)
 
@@ -39,8 +41,10 @@ def test_it_applies_and_the_file_is_still_a_program(one):
 def test_the_cpu_machine_with_it_compiles(one, tmp_path):
     source = tmp_path / "source.cpp"
     source.write_text(one.applied(ROOT))
-    folder = (ROOT / one.file).parent
-    command = ["g++", "-std=c++17", "-fsyntax-only", "-w", f"-I{folder}", source]
+    for name, text in codegen.generated().items():
+        (tmp_path / name).write_text(text)
+    core = ROOT / "tir_schedules/machines/cpu/core"
+    command = ["g++", "-std=c++17", "-fsyntax-only", "-w", f"-I{core}", f"-I{tmp_path}", source]
     assert subprocess.run(command, capture_output=True, text=True).stderr == ""
 
 

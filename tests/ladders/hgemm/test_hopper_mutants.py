@@ -6,6 +6,7 @@ test_hopper_ptx_mutants.py has faults of the same kinds for which nothing is com
 """
 
 import re
+from dataclasses import replace
 from typing import Iterator
 
 import pytest
@@ -78,7 +79,10 @@ def rung_of(name):
 def check(name, mutant):
     """The mutant fails, and a fault names a line."""
     work = gemm("nt float to half", SHAPE)
-    outcome = outcome_of([loaded(mutant.source, rung_of(name), work, ARCH)], work, MACHINE)
+    kernel = loaded(mutant.source, rung_of(name), work, ARCH)
+    outcome = outcome_of([kernel], work, MACHINE)
+    if any("are spilled to memory" in fault for fault in outcome.faults):  # refused before it runs
+        outcome = outcome_of([replace(kernel, own=False)], work, MACHINE)
     assert any(re.search(r"_source\.cu:\d+", fault) for fault in outcome.faults), (name, mutant.name)
 
 

@@ -86,8 +86,8 @@ IN_CUDA = {
         "for (int stage = 0; stage < STAGE_COUNT; ++stage) release(stage);\nstarted = true;",
         "unsigned long long full[STAGE_COUNT], empty[STAGE_COUNT];":
         "unsigned long long full[STAGE_COUNT], empty[STAGE_COUNT];\nstatic constexpr int NONE_YET = 0;",
-        "template <typename Tile>\n    __device__ __forceinline__ void multiply(Turn":
-        "template <typename Tile>\n    __device__ __forceinline__ void multiply(bool &started, Turn",
+        "void multiply(PipelineState<STAGE_COUNT>":
+        "void multiply(bool &started, PipelineState<STAGE_COUNT>",
         "ring.multiply(state,": "ring.multiply(started, state,",
         "PipelineState<STAGES> state;\n    if":
         "PipelineState<STAGES> state;\n    bool started = false;\n    if",
