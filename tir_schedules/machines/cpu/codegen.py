@@ -11,26 +11,30 @@ from __future__ import annotations
 import ctypes
 import textwrap
 from enum import Enum, IntFlag
-from typing import Iterable, Iterator
+from types import ModuleType
+from typing import Iterable
 
 from tir_schedules.machines.cpu import abi, product_registers, undefined
 from tir_schedules.machines.cpu.instructions import FAMILIES
-from tir_schedules.machines.cpu.micro_ops import (
-    MICRO_OPS,
-    Counts,
-    Kind,
-    MicroOp,
-    Number,
-    Place,
-    Reached,
-    Several,
-)
+from tir_schedules.machines.cpu.micro_ops import MICRO_OPS, TYPES, MicroOpType, Number, Several
 
 TABLE = "table.cpp"
 """What names every function, and so is compiled behind all of them."""
 
-SOURCES = FAMILIES, product_registers, undefined
+SOURCES = (*FAMILIES, product_registers, undefined)
 """What has micro-ops; to import it enters them in MICRO_OPS."""
+
+
+def enumerations(module: ModuleType) -> list[type[Enum]]:
+    """Those that a module makes."""
+    known = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Enum)]
+    return [kind for kind in known if kind.__module__ == module.__name__]
+
+
+FLAGS = {
+    kind.__name__ for module in (abi, *SOURCES) for kind in enumerations(module) if issubclass(kind, IntFlag)
+}
+"""Enumerations that C++ has as numbers."""
 
 
 def generated() -> dict[str, str]:
@@ -52,13 +56,12 @@ def enumeration(kind: type[Enum], how: str = "enum") -> str:
 def abi_header() -> str:
     known = vars(abi).items()
     numbers = [(name, value) for name, value in known if name.isupper() and type(value) is int]
-    enums = [kind for _, kind in known if isinstance(kind, type) and kind.__module__ == abi.__name__]
     lists = {"Kind": (*abi.FINDING_KINDS, "kinds"), "Special": (*abi.SPECIAL, "specials")}
     return "".join(
         [
             '#pragma once\n#include "lanes/numeric.h"\n',
             *(f"const {integer(value)} {name} = {value:#x};\n" for name, value in numbers),
-            *(enumeration(kind) for kind in enums if issubclass(kind, Enum)),
+            *map(enumeration, enumerations(abi)),
             *(
                 f"enum {name} : u32 {{ {', '.join(map(constant, names))} }};\n"
                 for name, names in lists.items()
@@ -91,13 +94,11 @@ def structure(name: str) -> str:
 
 # ---- operands.h ---
 def operands_header() -> str:
-    made = list(classes())
-    enums = {kind.enum: None for each in made for kind in each.kinds.values() if isinstance(kind, Number)}
-    own = [enum for enum in enums if enum and enum.__module__ != abi.__name__]
+    own = [kind for module in SOURCES for kind in enumerations(module)]
     return (
         '#pragma once\n#include "state/operand_kinds.h"\nnamespace ops {\n'
         + "".join(map(scoped, own))
-        + "".join(map(struct_of, made))
+        + "".join(map(struct_of, TYPES))
         + "}\n"
     )
 
@@ -105,65 +106,32 @@ def operands_header() -> str:
 def scoped(kind: type[Enum]) -> str:
     """An enumeration whose members need its name; those of flags are numbers."""
     if issubclass(kind, IntFlag):
-        return (
-            f"struct {kind.__name__} {{ {enumeration(kind).replace(f' {kind.__name__}', '', 1).strip()} }};\n"
-        )
+        members = enumeration(kind).replace(f" {kind.__name__}", "", 1).strip()
+        return f"struct {kind.__name__} {{ {members} }};\n"
     return enumeration(kind, "enum class")
 
 
-def classes() -> Iterator[type[MicroOp]]:
-    """Each class of micro-ops behind the one that it extends."""
-    pending = [*MicroOp.__subclasses__()]
-    while pending:
-        yield (made := pending.pop(0))
-        pending += made.__subclasses__()
-
-
-def struct_of(made: type[MicroOp]) -> str:
-    (base,) = made.__bases__
-    assert issubclass(base, MicroOp)
-    parent = "Operands" if base is MicroOp else base.__name__
-    own = made.kinds.keys() - base.kinds.keys()
-    assert not own or not any(isinstance(kind, Several) for kind in base.kinds.values()), "lists stand last"
+def struct_of(made: MicroOpType) -> str:
+    if made.extended:
+        return f"struct {made.name} : {made.extended.name} {{}};\n"
     lines, at, before = "", 0, ""
-    words = sum(kind.words for kind in made.kinds.values())
-    for name, kind in made.kinds.items():
-        if name in own:
-            lines += f"  {accessor(name, kind, at, f'{words}{before}')}\n"
-        if isinstance(kind, Several):
-            before += f" + op->operands[{at}]"
+    words = sum(kind.words for kind in made.fields.values())
+    for name, kind in made.fields.items():
+        operand = f"op->operands[{at}]"
+        kind = Number("u32") if isinstance(kind, Number) and kind.cpp in FLAGS else kind
+        cpp, value = kind.reader(operand, at, f"{words}{before}")
+        lines += f"  {cpp} {name}() const {{ return {value}; }}\n"
+        before += f" + {operand}" if isinstance(kind, Several) else ""
         at += kind.words
-    return f"{comment(made.__doc__ or '')}struct {made.__name__} : {parent} {{\n{lines}}};\n"
-
-
-def accessor(name: str, kind: Kind, at: int, listed: str) -> str:
-    """The function that reads a field. at: where it is; listed: where what a list has begins."""
-    operand = f"op->operands[{at}]"
-    if isinstance(kind, Several):
-        item = kind.item
-        if isinstance(item, Number):
-            return f"Numbers {name}() const {{ return {{op->operands + {listed}, {operand}}}; }}"
-        assert isinstance(item, Place)
-        return f"Registers<{item.cpp}> {name}() const {{ return {{R, op->operands + {listed}, {operand}}}; }}"
-    if isinstance(kind, Place):
-        there = f"({kind.cpp}*)(R + {operand})"
-        value = f"{operand} == NONE ? nullptr : {there}" if kind.optional else there
-        return f"{kind.cpp}* {name}() const {{ return {value}; }}"
-    if isinstance(kind, Reached):
-        return f"Address {name}() const {{ return {{R, op->operands + {at}}}; }}"
-    if isinstance(kind, Counts):
-        return f"s32 {name}() const {{ return op->counter; }}"
-    assert isinstance(kind, Number)
-    return f"{kind.cpp} {name}() const {{ return ({kind.cpp}){operand}; }}"
+    return f"struct {made.name} : Operands {{\n{lines}}};\n"
 
 
 # ---- table.cpp ---
 def functions_table(names: Iterable[str] = MICRO_OPS) -> str:
-    made = {name: MICRO_OPS[name] for name in names}
-    rows = "".join(
-        f'  {{"{name}", {f"run<ops::{one.__name__}, execute>" if one.executed else "nothing"}}},\n'
-        for name, one in made.items()
-    )
+    rows = ""
+    for name in names:
+        made = MICRO_OPS[name]
+        rows += f'  {{"{name}", {f"run<ops::{made.name}, execute>" if made.executed else "nothing"}}},\n'
     return (
         f'#include "operands.h"\nstatic const NamedFunction FUNCTIONS[] = {{\n{rows}}};\n'
         'extern "C" void* function_named(const char* name) {\n'

@@ -3,22 +3,15 @@ see core/warpgroup.cpp. nvcc keeps sums in one place of PTX throughout, so that 
 
 from __future__ import annotations
 
-from typing import Sequence
-
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.instructions import row_of
 from tir_schedules.machines.cpu.instructions.warpgroup import held_registers
-from tir_schedules.machines.cpu.micro_ops import Flag, MicroOp, Words
+from tir_schedules.machines.cpu.micro_ops import MicroOp, micro_op
 from tir_schedules.machines.cpu.ptx import Instruction, PtxKernel, Register
 from tir_schedules.machines.cpu.table import Spread
 
-
-class TouchRegisters(MicroOp, name="wgmma.registers"):
-    """moves: whether the instruction is a mov."""
-
-    moves: Flag
-    read: Sequence[Words]
-    written: Sequence[Words]
+TouchRegisters = micro_op("TouchRegisters", "wgmma.registers", "Flag moves; Words[] read written")
+"""moves: whether the instruction is a mov."""
 
 
 class ProductRegisters:

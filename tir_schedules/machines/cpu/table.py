@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, lru_cache
-from typing import Callable, Mapping, NamedTuple, Sequence, Union
+from typing import Any, Callable, Mapping, NamedTuple, Sequence, Union
 
 from tir_schedules.machines.cpu.abi import Exit, Polls
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import HALVES, LaneCode, is_float
-from tir_schedules.machines.cpu.micro_ops import MicroOp
+from tir_schedules.machines.cpu.micro_ops import MicroOp, MicroOpType, Number
 from tir_schedules.machines.cpu.ptx import Address, Immediate, Instruction, Opcode, Operand, Pair, Vector
 
 Lowered = Sequence[Union[MicroOp, Instruction]]
@@ -252,6 +252,20 @@ def lane(
 def by_itself(low: Lowering, instruction: Instruction) -> Lowered:
     """Lowers an instruction that each lane executes for itself."""
     return [instruction]
+
+
+def passthrough(op: MicroOpType) -> Lower:
+    """Lowers an instruction whose operands are the first fields of a micro-op in their order; each other field
+    is a modifier."""
+
+    def lower(low: Lowering, i: Instruction) -> Lowered:
+        values: dict[str, Any] = {name: i.has(name) for name in op.fields}
+        for (name, kind), operand in zip(op.fields.items(), i.operands):
+            number = isinstance(kind, Number) and isinstance(operand, Immediate)
+            values[name] = operand.value if number else operand
+        return [op(low, i, **values)]
+
+    return lower
 
 
 def refused(remedy: str) -> Row:

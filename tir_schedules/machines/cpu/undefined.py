@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import IntEnum
-from typing import Optional, Sequence
+from typing import Sequence
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from tir_schedules.machines.cpu.context import Lowering, size_of
 from tir_schedules.machines.cpu.extents import Extents
 from tir_schedules.machines.cpu.flow import reached
 from tir_schedules.machines.cpu.instructions import row_of
-from tir_schedules.machines.cpu.instructions.warp import Shuffle, shuffled
-from tir_schedules.machines.cpu.micro_ops import Constant, MicroOp, Predicates, Undefineds, Where
+from tir_schedules.machines.cpu.instructions.warp import SHUFFLE, shuffled
+from tir_schedules.machines.cpu.micro_ops import MicroOp, micro_op
 from tir_schedules.machines.cpu.ptx import (
     BITS,
     Address,
@@ -45,50 +45,26 @@ Flow = IntEnum("Flow", "ANY_OF ALL_OF CHOSEN EACH", start=0)
 """How what is undefined in some places becomes undefined in others."""
 
 
-class Pass(MicroOp, name="undefined.flow"):
-    """predicate: of CHOSEN, whose sources are the places of both operands and of the predicate."""
+Pass = micro_op("Pass", "undefined.flow", "Flow how; Predicates? predicate; Undefineds?[] results sources")
+"""predicate: of CHOSEN, whose sources are the places of both operands and of the predicate."""
 
-    how: Flow
-    predicate: Optional[Predicates]
-    results: Sequence[Optional[Undefineds]]
-    sources: Sequence[Optional[Undefineds]]
+Use = micro_op("Use", "undefined.use", "Undefineds[] used")
+StartSums = micro_op("StartSums", "undefined.sums", "Predicates adds; Undefineds[] sums")
+"""adds: whether what the sums of a product held counts."""
 
+Shuffled = micro_op("Shuffled", "undefined.shuffled", f"{SHUFFLE}; Undefineds undefined")
+"""Before a shuffle."""
 
-class Use(MicroOp, name="undefined.use"):
-    used: Sequence[Undefineds]
+Beside = micro_op(
+    "Beside", "undefined.load undefined.store", "Where where; Constant width; Undefineds?[] values"
+)
+"""Beside a load or store: bytes of an element, and the places of the registers."""
 
+Follow = micro_op("Follow", "undefined.follow", "Constant width")
+"""Before a load of which what is unwritten is followed. width: bytes of an element."""
 
-class StartSums(MicroOp, name="undefined.sums"):
-    """adds: whether what the sums of a product held counts."""
-
-    adds: Predicates
-    sums: Sequence[Undefineds]
-
-
-class Shuffled(Shuffle, name="undefined.shuffled"):
-    """Before a shuffle."""
-
-    undefined: Undefineds
-
-
-class Beside(MicroOp, names="undefined.load undefined.store"):
-    """Beside a load or store: bytes of an element, and the places of the registers."""
-
-    where: Where
-    width: Constant
-    values: Sequence[Optional[Undefineds]]
-
-
-class Follow(MicroOp, name="undefined.follow"):
-    """Before a load of which what is unwritten is followed. width: bytes of an element."""
-
-    width: Constant
-
-
-class Followed(MicroOp, name="undefined.followed"):
-    """Behind it."""
-
-    values: Sequence[Optional[Undefineds]]
+Followed = micro_op("Followed", "undefined.followed", "Undefineds?[] values")
+"""Behind it."""
 
 
 WINDOWS = {"local": LOCAL_WINDOW, "shared": SHARED_WINDOW}
@@ -219,7 +195,7 @@ class Undefined:
 
     def _beside(self, what: str, i: Instruction, where: Address, places: list[int]) -> MicroOp:
         reached = self.low.address(where, i, WINDOWS.get(i.space, 0), bounded=True)
-        made = Beside.named(f"undefined.{what}")
+        made = Beside[f"undefined.{what}"]
         return made(self.low, i, where=reached, width=BITS[i.type] // 8, values=places)
 
     def _flow(self, i: Instruction) -> list[MicroOp]:

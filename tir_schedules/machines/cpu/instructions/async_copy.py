@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 from tir_schedules.machines.cpu.abi import NONE
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.instructions.memory import without_hint
-from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Flag, MicroOp, Where, Words, fields
+from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Negated, Operand, Register
-from tir_schedules.machines.cpu.table import COPIES, Lower, Lowered, Row, Spread, exact
+from tir_schedules.machines.cpu.table import COPIES, Lower, Lowered, Row, Spread, exact, passthrough
 
+CopyAsync = micro_op(
+    "CopyAsync",
+    "cp.async",
+    "Where target source; Constant bytes; Words? available; Constant source_counter; Flag bypasses;"
+    " Counter counter",
+)
+"""available: bytes that are read, the others being zeros; bypasses: the L1 cache."""
 
-class CopyAsync(MicroOp, name="cp.async"):
-    """available: bytes that are read, the others being zeros; bypasses: the L1 cache."""
-
-    target: Where
-    source: Where
-    bytes: Constant
-    available: Optional[Words]
-    source_counter: Constant
-    bypasses: Flag
-    counter: Counter
-
-
-class CommitCopies(MicroOp, name="cp.async.commit_group"):
-    pass
-
-
-class WaitForCopies(MicroOp, name="cp.async.wait_group"):
-    """open: groups that may stay in flight; NONE: not even what is in no group."""
-
-    open: Constant
+CommitCopies = micro_op("CommitCopies", "cp.async.commit_group")
+WaitForCopies = micro_op("WaitForCopies", "cp.async.wait_group", "Constant open")
+"""open: groups that may stay in flight; NONE: not even what is in no group."""
 
 
 def copy_async(low: Lowering, i: Instruction) -> Lowered:
@@ -43,12 +31,8 @@ def copy_async(low: Lowering, i: Instruction) -> Lowered:
     before, available = bytes_available(low, i, others[0], size) if others else ([], None)
     low.watch_shared(i, size)
     counter, of_source = low.counter(i, "shared_cp_async"), low.counter(i, "global_cp_async")
-    how = fields(bytes=size, available=available, bypasses=i.has("cg"), source_counter=of_source)
+    how = dict(bytes=size, available=available, bypasses=i.has("cg"), source_counter=of_source)
     return [*before, CopyAsync(low, i, target=target, source=source, **how, counter=counter)]
-
-
-def commit(low: Lowering, i: Instruction) -> Lowered:
-    return [CommitCopies(low, i)]
 
 
 def wait(low: Lowering, i: Instruction) -> Lowered:
@@ -82,7 +66,9 @@ ROWS: dict[str, Row] = {
     "cp.async": of_copies(copy_async, "[d], [a], #size, available?, policy?", MODIFIERS).told(
         exact(f"cp.async.{SOURCES}", COPIES, 80)
     ),
-    "cp.async.commit_group": of_copies(commit).told(exact("cp.async.commit_group", COPIES, 80)),
+    "cp.async.commit_group": of_copies(passthrough(CommitCopies)).told(
+        exact("cp.async.commit_group", COPIES, 80)
+    ),
     "cp.async.wait_group": of_copies(wait, "#n").told(exact("cp.async.wait_group", COPIES, 80)),
     "cp.async.wait_all": of_copies(wait).told(exact("cp.async.wait_all", COPIES, 80)),
 }

@@ -3,75 +3,47 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Optional, Sequence
+from typing import Any
 
 from tir_schedules.machines.cpu.context import Lowering
-from tir_schedules.machines.cpu.micro_ops import (
-    Constant,
-    Counter,
-    Flag,
-    Halves,
-    Integers,
-    Lanes,
-    MicroOp,
-    Where,
-    Words,
-    fields,
-)
+from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, Address, Instruction, Operand, items
-from tir_schedules.machines.cpu.table import COPIES, Lower, Lowered, Row, Spread, exact, modelled, refusal
+from tir_schedules.machines.cpu.table import (
+    COPIES,
+    Lower,
+    Lowered,
+    Row,
+    Spread,
+    exact,
+    modelled,
+    passthrough,
+    refusal,
+)
 
 BY_MBARRIER, BY_GROUP = "mbarrier::complete_tx::bytes", "bulk_group"
 
 
-class BulkLoad(MicroOp, name="bulk.load"):
-    """told: the mbarrier; ranks: blocks of a multicast; far: a tensor map with coordinates, or `bytes` in a
-    row."""
+BulkLoad = micro_op(
+    "BulkLoad",
+    "bulk.load",
+    "Where into told; Halves? ranks; Flag from_shared; Where far; Integers[] coordinates; Words? bytes;"
+    " Counter counter",
+)
+"""told: the mbarrier; ranks: blocks of a multicast; far: a tensor map with coordinates, or `bytes` in a
+row."""
 
-    into: Where
-    told: Where
-    ranks: Optional[Halves]
-    from_shared: Flag
-    far: Where
-    coordinates: Sequence[Integers]
-    bytes: Optional[Words]
-    counter: Counter
+BulkStore = micro_op(
+    "BulkStore", "bulk.store", "Where source far; Integers[] coordinates; Words? bytes; Counter counter"
+)
+"""As BulkLoad, out of shared memory."""
 
+BulkPrefetch = micro_op("BulkPrefetch", "bulk.prefetch", "Where far; Integers[] coordinates; Words? bytes")
+BulkCommit = micro_op("BulkCommit", "bulk.commit")
+BulkWait = micro_op("BulkWait", "bulk.wait", "Constant open; Flag read")
+"""open: groups that may stay in flight; read: whether to have read is enough."""
 
-class BulkStore(MicroOp, name="bulk.store"):
-    """As BulkLoad, out of shared memory."""
-
-    source: Where
-    far: Where
-    coordinates: Sequence[Integers]
-    bytes: Optional[Words]
-    counter: Counter
-
-
-class BulkPrefetch(MicroOp, name="bulk.prefetch"):
-    far: Where
-    coordinates: Sequence[Integers]
-    bytes: Optional[Words]
-
-
-class BulkCommit(MicroOp, name="bulk.commit"):
-    pass
-
-
-class BulkWait(MicroOp, name="bulk.wait"):
-    """open: groups that may stay in flight; read: whether to have read is enough."""
-
-    open: Constant
-    read: Flag
-
-
-class StoreAsync(MicroOp, name="st.async"):
-    """told: the mbarrier; element: bytes of each of the values."""
-
-    into: Where
-    told: Where
-    element: Constant
-    values: Sequence[Lanes]
+StoreAsync = micro_op("StoreAsync", "st.async", "Where into told; Constant element; Lanes[] values")
+"""told: the mbarrier; element: bytes of each of the values."""
 
 
 def far_side(i: Instruction, far: Operand, size: Operand | None) -> dict[str, Any]:
@@ -82,7 +54,7 @@ def far_side(i: Instruction, far: Operand, size: Operand | None) -> dict[str, An
     rank = next((int(part[0]) for part in i.parts if re.fullmatch("[1-5]d", part)), 0)
     if size is None and (not rank or len(given) != rank):
         raise i.unsupported(f"{len(given)} coordinates")
-    return fields(far=far, coordinates=given, bytes=size)
+    return dict(far=far, coordinates=given, bytes=size)
 
 
 def copy(low: Lowering, i: Instruction) -> Lowered:
@@ -101,7 +73,7 @@ def copy(low: Lowering, i: Instruction) -> Lowered:
         far_side(i, source, None if tensor else size[0]),
         low.counter(i, "tma_load") if tensor else -1,
     )
-    how = fields(ranks=mask, from_shared=spaces[1] != "global", counter=counter)
+    how = dict(ranks=mask, from_shared=spaces[1] != "global", counter=counter)
     return [BulkLoad(low, i, into=into, told=told, **how, **far)]
 
 
@@ -117,14 +89,6 @@ def write_back(low: Lowering, i: Instruction, operands: list[Operand]) -> Lowere
 
 def prefetch(low: Lowering, i: Instruction) -> Lowered:
     return [BulkPrefetch(low, i, **far_side(i, i.operands[0], None if i.has("tensor") else i.operands[1]))]
-
-
-def commit(low: Lowering, i: Instruction) -> Lowered:
-    return [BulkCommit(low, i)]
-
-
-def wait(low: Lowering, i: Instruction) -> Lowered:
-    return [BulkWait(low, i, open=i.number(0), read=i.has("read"))]
 
 
 def store_async(low: Lowering, i: Instruction) -> Lowered:
@@ -179,10 +143,10 @@ ROWS: dict[str, Row] = {
         modelled("cp.async.bulk.prefetch.L2.global", NO_CACHE, 90),
         modelled(f"cp.async.bulk.prefetch.tensor.{SIZES}.L2.global{{,.tile}}", NO_CACHE, 90),
     ),
-    "cp.async.bulk.commit_group": of_copy(commit, "", "").told(
+    "cp.async.bulk.commit_group": of_copy(passthrough(BulkCommit), "", "").told(
         exact("cp.async.bulk.commit_group", COPIES, 90)
     ),
-    "cp.async.bulk.wait_group": of_copy(wait, "#n", "read").told(
+    "cp.async.bulk.wait_group": of_copy(passthrough(BulkWait), "#n", "read").told(
         exact("cp.async.bulk.wait_group{,.read}", COPIES, 90)
     ),
     "st.async": of_copy(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import IntEnum
-from typing import Any, Optional, Sequence
+from typing import Any
 
 from tir_schedules.machines.cpu.abi import NONE, Exit
 from tir_schedules.machines.cpu.context import Lowering, size_of
-from tir_schedules.machines.cpu.micro_ops import Constant, Lanes, Longs, MicroOp, Undefineds, Words
-from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Register, items
-from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, exact
+from tir_schedules.machines.cpu.micro_ops import micro_op
+from tir_schedules.machines.cpu.ptx import Instruction, Register, items
+from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, exact, passthrough
 
 Stop = IntEnum("Stop", "TRAPPED BROKE NO_FUNCTION NO_TARGET", start=0)
 """Why a launch ends."""
@@ -23,69 +23,31 @@ Stop = IntEnum("Stop", "TRAPPED BROKE NO_FUNCTION NO_TARGET", start=0)
 STOPS = {"trap": Stop.TRAPPED, "brkpt": Stop.BROKE}
 
 
-class Target(MicroOp, name="call.target"):
-    """address: of a function; starts: the first block of each function, or NONE."""
+Target = micro_op("Target", "call.target", "Longs address; Constant[] starts")
+"""address: of a function; starts: the first block of each function, or NONE."""
 
-    address: Longs
-    starts: Sequence[Constant]
+Switch = micro_op("Switch", "switch", "Words index; Constant[] targets")
+Enter = micro_op("Enter", "call.enter", "Constant place passed given")
+"""place: of a function's parameters and variables; passed: bytes of the parameters, from `given` on."""
 
+Push = micro_op("Push", "call.push", "Longs frame; Constant bytes passed given counted")
+"""As Enter, for a frame of `bytes` bytes, which counts as `counted`."""
 
-class Switch(MicroOp, name="switch"):
-    index: Words
-    targets: Sequence[Constant]
+Leave = micro_op("Leave", "call.leave", "Constant place bytes")
+Keep = micro_op(
+    "Keep", "call.save call.resume", "Lanes[] registers; Constant[] sizes; Undefineds?[] undefined"
+)
+"""Registers, the bytes of each, and what of it is undefined."""
 
+BuiltIn = micro_op(
+    "BuiltIn",
+    "call.printf call.assert call.malloc call.free call.memcpy call.memset",
+    "Constant arguments result",
+)
+"""A function of CUDA: where its arguments are, and where its result goes."""
 
-class Enter(MicroOp, name="call.enter"):
-    """place: of a function's parameters and variables; passed: bytes of the parameters, from `given` on."""
-
-    place: Constant
-    passed: Constant
-    given: Constant
-
-
-class Push(MicroOp, name="call.push"):
-    """As Enter, for a frame of `bytes` bytes, which counts as `counted`."""
-
-    frame: Longs
-    bytes: Constant
-    passed: Constant
-    given: Constant
-    counted: Constant
-
-
-class Leave(MicroOp, name="call.leave"):
-    place: Constant
-    bytes: Constant
-
-
-class Keep(MicroOp, names="call.save call.resume"):
-    """Registers, the bytes of each, and what of it is undefined."""
-
-    registers: Sequence[Lanes]
-    sizes: Sequence[Constant]
-    undefined: Sequence[Optional[Undefineds]]
-
-
-class BuiltIn(MicroOp, names="call.printf call.assert call.malloc call.free call.memcpy call.memset"):
-    """A function of CUDA: where its arguments are, and where its result goes."""
-
-    arguments: Constant
-    result: Constant
-
-
-class StopLaunch(MicroOp, name="stop"):
-    why: Stop
-
-
-class Allocate(MicroOp, name="alloca"):
-    result: Longs
-    bytes: Longs
-    align: Constant
-
-
-def numbers(i: Instruction) -> list[int]:
-    """The operands that are constants."""
-    return [operand.value for operand in i.operands if isinstance(operand, Immediate)]
+StopLaunch = micro_op("StopLaunch", "stop", "Stop why")
+Allocate = micro_op("Allocate", "alloca", "Longs result bytes; Constant align")
 
 
 def call(low: Lowering, i: Instruction) -> Lowered:
@@ -103,30 +65,13 @@ def switch(low: Lowering, i: Instruction) -> Lowered:
     return [Switch(low, i, index=i.operands[0], targets=low.successors[: len(i.operands) - 1])]
 
 
-def enter(low: Lowering, i: Instruction) -> Lowered:
-    """The parameters and variables of a function at a fixed place."""
-    place, passed, given = numbers(i)
-    return [Enter(low, i, place=place, passed=passed, given=given)]
-
-
-def push(low: Lowering, i: Instruction) -> Lowered:
-    """Those of a recursive function, in a new frame."""
-    size, passed, given, counted = numbers(i)
-    return [Push(low, i, frame=i.operands[0], bytes=size, passed=passed, given=given, counted=counted)]
-
-
 def keep(low: Lowering, i: Instruction) -> Lowered:
     """Registers of a recursive function: saved before a call, and taken back after it."""
     kept = [register for register in items(i.operands[0]) if isinstance(register, Register)]
     if not kept:
         return []
     sizes, undefined = [size_of(r.type) for r in kept], [low.followed.get(r) for r in kept]
-    return [Keep.named(i.opcode)(low, i, registers=kept, sizes=sizes, undefined=undefined)]
-
-
-def built_in(low: Lowering, i: Instruction) -> Lowered:
-    arguments, result = numbers(i)
-    return [BuiltIn.named(i.opcode)(low, i, arguments=arguments, result=result)]
+    return [Keep[i.opcode](low, i, registers=kept, sizes=sizes, undefined=undefined)]
 
 
 def stop(low: Lowering, i: Instruction) -> Lowered:
@@ -143,10 +88,11 @@ def allocate(low: Lowering, i: Instruction) -> Lowered:
 
 
 def leave(low: Lowering, i: Instruction) -> Lowered:
-    if not i.operands:
-        return []
-    place, size = numbers(i)
-    return [Leave(low, i, place=place, bytes=size)]
+    return [Leave(low, i, place=i.number(0), bytes=i.number(1))] if i.operands else []
+
+
+def built_in(name: str, **how: Any) -> Row:
+    return control(passthrough(BuiltIn[name]), "#arguments, #result", **how)
 
 
 def control(
@@ -159,16 +105,16 @@ def control(
 
 OURS = {
     "call.return": control(leave, "#place?, #size?", ends=Exit.RETURN),
-    "call.assert": control(built_in, "#arguments, #result", ends=Exit.LEAVE),
-    "call.enter": control(enter, "#place, #passed, #given"),
-    "call.push": control(push, "=frame, #size, #passed, #given, #counted"),
+    "call.assert": built_in("call.assert", ends=Exit.LEAVE),
+    "call.enter": control(passthrough(Enter), "#place, #passed, #given"),
+    "call.push": control(passthrough(Push), "=frame, #size, #passed, #given, #counted"),
     "call.save": control(keep, "a{}"),
     "call.resume": control(keep, "a{}"),
-    "call.printf": control(built_in, "#arguments, #result", fence=True),
-    "call.malloc": control(built_in, "#arguments, #result"),
-    "call.free": control(built_in, "#arguments, #result"),
-    "call.memcpy": control(built_in, "#arguments, #result", fence=True),
-    "call.memset": control(built_in, "#arguments, #result", fence=True),
+    "call.printf": built_in("call.printf", fence=True),
+    "call.malloc": built_in("call.malloc"),
+    "call.free": built_in("call.free"),
+    "call.memcpy": built_in("call.memcpy", fence=True),
+    "call.memset": built_in("call.memset", fence=True),
 }
 """What functions.py writes."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import IntEnum
-from typing import Optional
 
 from tir_schedules.machines.cpu.abi import Exit, Scope
 from tir_schedules.machines.cpu.context import Lowering
-from tir_schedules.machines.cpu.micro_ops import Flag, Lanes, MicroOp, Predicates, Words, fields
+from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Negated
 from tir_schedules.machines.cpu.table import Lowered, Row
 
@@ -19,21 +18,17 @@ BarrierVote = IntEnum("BarrierVote", "POPC AND OR", start=0)
 VOTES = {one.name.lower(): one for one in BarrierVote}
 
 
-class Barrier(MicroOp, name="barrier", executed=False):
-    """One of some threads, or one that votes; the engine reads it, and executes nothing. threads: how many;
-    predicate, result: of a vote."""
+Barrier = micro_op(
+    "Barrier",
+    "barrier",
+    "Flag only_arrives; Words number; Words? threads; BarrierVote vote; Predicates? predicate;"
+    " Flag negated; Lanes? result",
+    executed=False,
+)
+"""One of some threads, or one that votes; the engine reads it, and executes nothing. threads: how many;
+predicate, result: of a vote."""
 
-    only_arrives: Flag
-    number: Words
-    threads: Optional[Words]
-    vote: BarrierVote
-    predicate: Optional[Predicates]
-    negated: Flag
-    result: Optional[Lanes]
-
-
-class Fence(MicroOp, name="fence"):
-    scope: Scope
+Fence = micro_op("Fence", "fence", "Scope scope")
 
 
 def is_of_the_block(i: Instruction) -> bool:
@@ -55,7 +50,7 @@ def block_barrier(low: Lowering, i: Instruction) -> Lowered:
     number, threads = operands[0], (*operands[1:], None)[0]
     if i.has("arrive") and threads is None:
         raise i.unsupported("without a number of threads")
-    how = fields(only_arrives=i.has("arrive"), vote=vote, negated=negated)
+    how = dict(only_arrives=i.has("arrive"), vote=vote, negated=negated)
     return [Barrier(low, i, **how, number=number, threads=threads, predicate=predicate, result=result)]
 
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, rounding
-from tir_schedules.machines.cpu.micro_ops import Constant, Lanes, MicroOp, fields
+from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, Instruction, Opcode, SpecialRegister, Vector
 from tir_schedules.machines.cpu.table import (
     COPIES,
@@ -184,13 +184,10 @@ LaunchRegister = IntEnum(
 READ_BY_CORE = {re.sub("_(?=[XYZ]$)", ".", one.name).lower(): one for one in LaunchRegister}
 
 
-class ReadSpecial(MicroOp, name="special"):
-    """bytes: of the result; static_shared: of the kernel's static shared memory."""
-
-    which: LaunchRegister
-    result: Lanes
-    bytes: Constant
-    static_shared: Constant
+ReadSpecial = micro_op(
+    "ReadSpecial", "special", "LaunchRegister which; Lanes result; Constant bytes static_shared"
+)
+"""bytes: of the result; static_shared: of the kernel's static shared memory."""
 
 
 def move_or_read_clock(low: Lowering, i: Instruction) -> Lowered:
@@ -198,7 +195,7 @@ def move_or_read_clock(low: Lowering, i: Instruction) -> Lowered:
     source = i.operands[-1]
     if not isinstance(source, SpecialRegister) or source.name not in READ_BY_CORE:
         return by_itself(low, i)
-    how = fields(
+    how = dict(
         which=READ_BY_CORE[source.name], bytes=BITS[i.type] // 8, static_shared=low.kernel.shared_bytes
     )
     return [ReadSpecial(low, i, **how, result=i.operands[0])]

@@ -4,77 +4,54 @@ them."""
 from __future__ import annotations
 
 from enum import IntFlag
-from typing import Any, Optional
+from typing import Any
 
 from tir_schedules.machines.cpu.abi import Polls
 from tir_schedules.machines.cpu.context import Lowering
-from tir_schedules.machines.cpu.micro_ops import Flag, Lanes, Longs, MicroOp, Predicates, Where, Words, fields
+from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import SINK, Address, Instruction
-from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, exact, modelled, refusal, refused
+from tir_schedules.machines.cpu.table import (
+    Lower,
+    Lowered,
+    Row,
+    Spread,
+    exact,
+    modelled,
+    passthrough,
+    refusal,
+    refused,
+)
 
 Arrival = IntFlag("Arrival", "ARRIVES EXPECTS DROPS NO_COMPLETE RELAXED COMPLETES_BYTES")
 """What is told to an mbarrier."""
 
 
-class AtMbarrier(MicroOp):
-    """generic: whether the address is."""
+AT = "Where where; Flag generic; "
+"""Fields of what is about an mbarrier. generic: whether the address is."""
 
-    where: Where
-    generic: Flag
+Initialise = micro_op("Initialise", "mbarrier.init", AT + "Words count")
+"""count: arrivals of a phase."""
 
+Invalidate = micro_op("Invalidate", "mbarrier.inval", AT)
+Tell = micro_op("Tell", "mbarrier.tell", AT + "Arrival how; Words? count bytes; Longs? state")
+"""count: of arrivals, 1 where there is none; state: the result."""
 
-class Initialise(AtMbarrier, name="mbarrier.init"):
-    """count: arrivals of a phase."""
+Test = micro_op("Test", "mbarrier.test", AT + "Flag parity relaxed; Lanes value; Predicates result")
+"""value: a parity, or the state that an arrival gave."""
 
-    count: Words
+PendingCount = micro_op("PendingCount", "mbarrier.pending_count", "Words result; Longs state")
+ArriveWithCopies = micro_op("ArriveWithCopies", "cp.async.mbarrier", AT + "Flag noinc")
+"""noinc: whether the arrival is one of those that the mbarrier expects."""
 
-
-class Invalidate(AtMbarrier, name="mbarrier.inval"):
-    pass
-
-
-class Tell(AtMbarrier, name="mbarrier.tell"):
-    """count: of arrivals, 1 where there is none; state: the result."""
-
-    how: Arrival
-    count: Optional[Words]
-    bytes: Optional[Words]
-    state: Optional[Longs]
-
-
-class Test(AtMbarrier, name="mbarrier.test"):
-    """value: a parity, or the state that an arrival gave."""
-
-    parity: Flag
-    relaxed: Flag
-    value: Lanes
-    result: Predicates
-
-
-class PendingCount(MicroOp, name="mbarrier.pending_count"):
-    result: Words
-    state: Longs
-
-
-class ArriveWithCopies(AtMbarrier, name="cp.async.mbarrier"):
-    """noinc: whether the arrival is one of those that the mbarrier expects."""
-
-    noinc: Flag
-
-
-class FenceInit(MicroOp, name="fence.mbarrier_init"):
-    pass
-
-
-class FenceProxy(MicroOp, name="fence.proxy"):
-    pass
+FenceInit = micro_op("FenceInit", "fence.mbarrier_init")
+FenceProxy = micro_op("FenceProxy", "fence.proxy")
 
 
 def where(i: Instruction, k: int) -> dict[str, Any]:
-    """The operands of an AtMbarrier; operand k is the address."""
+    """The fields of AT; operand k is the address."""
     if i.types != ("b64",):
         raise i.unsupported("type")
-    return fields(where=i.operands[k], generic=i.space == "generic")
+    return dict(where=i.operands[k], generic=i.space == "generic")
 
 
 def initialise(low: Lowering, i: Instruction) -> Lowered:
@@ -96,7 +73,7 @@ def arrive(low: Lowering, i: Instruction) -> Lowered:
     how |= Arrival.DROPS if i.has("arrive_drop") else 0
     how |= Arrival.NO_COMPLETE if i.has("noComplete") else 0
     how |= Arrival.RELAXED if i.has("relaxed") else 0
-    numbers = fields(count=None if expects else number, bytes=number if expects else None)
+    numbers = dict(count=None if expects else number, bytes=number if expects else None)
     return [Tell(low, i, **where(i, at), how=how, **numbers, state=state)]
 
 
@@ -108,22 +85,13 @@ def count_bytes(low: Lowering, i: Instruction) -> Lowered:
 def test(low: Lowering, i: Instruction) -> Lowered:
     """test_wait and try_wait: of the phase of a state, or of a parity. How long to try does not matter."""
     result, _, value = i.operands[:3]
-    how = fields(parity=i.has("parity"), relaxed=i.has("relaxed"))
+    how = dict(parity=i.has("parity"), relaxed=i.has("relaxed"))
     placed = low.place(value, "u32" if i.has("parity") else "b64", i)
     return [Test(low, i, **where(i, 1), **how, value=placed, result=result)]
 
 
-def pending_count(low: Lowering, i: Instruction) -> Lowered:
-    return [PendingCount(low, i, result=i.operands[0], state=i.operands[1])]
-
-
 def arrive_with_copies(low: Lowering, i: Instruction) -> Lowered:
     return [ArriveWithCopies(low, i, **where(i, 0), noinc=i.has("noinc"))]
-
-
-def fence(low: Lowering, i: Instruction) -> Lowered:
-    """fence.proxy.async and fence.mbarrier_init."""
-    return [FenceInit(low, i) if i.has("mbarrier_init") else FenceProxy(low, i)]
 
 
 OWN, ALL = "shared shared::cta", "shared shared::cta shared::cluster"
@@ -197,16 +165,16 @@ ROWS: dict[str, Row] = {
             90,
         )
     ),
-    "mbarrier.pending_count": of_barrier(pending_count, "=count, state", "", "reads").told(
+    "mbarrier.pending_count": of_barrier(passthrough(PendingCount), "=count, state", "", "reads").told(
         exact("mbarrier.pending_count.b64", CASES, 80)
     ),
     "cp.async.mbarrier": of_barrier(arrive_with_copies, "[a]", "arrive noinc shared shared::cta").told(
         modelled("cp.async.mbarrier.arrive{,.noinc}{,.shared,.shared::cta}.b64", AT_ONCE, 80)
     ),
-    "fence.proxy.async": of_barrier(fence, "", "global shared::cta shared::cluster").told(
+    "fence.proxy.async": of_barrier(passthrough(FenceProxy), "", "global shared::cta shared::cluster").told(
         exact("fence.proxy.async{,.global,.shared::cta,.shared::cluster}", CASES, 90)
     ),
-    "fence.mbarrier_init": of_barrier(fence, "", "release cluster").told(
+    "fence.mbarrier_init": of_barrier(passthrough(FenceInit), "", "release cluster").told(
         exact("fence.mbarrier_init.release.cluster", CASES, 90)
     ),
     "fence.proxy.tensormap": refused(REBUILT).told(refusal("fence.proxy.tensormap", REBUILT, 90)),

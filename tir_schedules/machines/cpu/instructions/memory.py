@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Optional, Sequence
 
-from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, SHARED_WINDOW, SPACES, How, Polls, Space
+from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, SHARED_WINDOW, SPACES, How, Polls
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
-from tir_schedules.machines.cpu.micro_ops import Constant, Counter, Flag, Lanes, MicroOp, Where, fields
+from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
 from tir_schedules.machines.cpu.table import COPIES, Line, Lowered, Row, Spread, exact, modelled, refusal
 
@@ -33,43 +32,24 @@ ATOMIC_NAMES = ("add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "
 ATOMICS: dict[str, AtomicOperation] = dict(zip(ATOMIC_NAMES, AtomicOperation))
 
 
-class Access(MicroOp, names="ld.shared ld.global ld.generic st.shared st.global st.generic"):
-    """A load or a store. width: bytes of an element."""
+Access = micro_op(
+    "Access",
+    "ld.shared ld.global ld.generic st.shared st.global st.generic",
+    "Where where; Constant width; How how; Lanes[] values; Counter counter",
+)
+"""A load or a store. width: bytes of an element."""
 
-    where: Where
-    width: Constant
-    how: How
-    values: Sequence[Lanes]
-    counter: Counter
+LoadParameter = micro_op("LoadParameter", "ld.param", "Lanes result; Constant bytes offset")
+FillShared = micro_op("FillShared", "st.bulk", "Where where; Lanes size; Flag wide")
+"""st.bulk. size: in bytes; wide: whether it has 64 bits."""
 
-
-class LoadParameter(MicroOp, name="ld.param"):
-    result: Lanes
-    bytes: Constant
-    offset: Constant
-
-
-class FillShared(MicroOp, name="st.bulk"):
-    """st.bulk. size: in bytes; wide: whether it has 64 bits."""
-
-    where: Where
-    size: Lanes
-    wide: Flag
-
-
-class Atomic(MicroOp, name="atomic"):
-    """type: a letter, see of_atomic; element: bytes of one; other: the second value."""
-
-    where: Where
-    space: Space
-    operation: AtomicOperation
-    type: Constant
-    element: Constant
-    other: Optional[Lanes]
-    how: How
-    values: Sequence[Lanes]
-    results: Sequence[Optional[Lanes]]
-    counter: Counter
+Atomic = micro_op(
+    "Atomic",
+    "atomic",
+    "Where where; Space space; AtomicOperation operation; Constant type element; Lanes? other; How how;"
+    " Lanes[] values; Lanes?[] results; Counter counter",
+)
+"""type: a letter, see of_atomic; element: bytes of one; other: the second value."""
 
 
 def load_parameter(low: Lowering, i: Instruction) -> Lowered:
@@ -136,7 +116,7 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
     counter = -1
     if space in ("shared", "global"):
         counter = low.counter(i, f"{space}_{'store' if store else 'load'}")
-    made, how = Access.named(f"{i.name[:2]}.{space}"), how_ordered(i)
+    made, how = Access[f"{i.name[:2]}.{space}"], how_ordered(i)
     access = made(low, i, where=reached, width=bits // 8, how=how, values=places, counter=counter)
     return [*before, access, *after]
 
@@ -176,7 +156,7 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
         raise i.unsupported("number of elements")
     low.watch_shared(i, bytes_)
     space, beyond = ("generic", SHARED_WINDOW) if i.has("shared::cluster") else (i.space, 0)
-    how = fields(
+    how = dict(
         where=low.address(where, i, beyond, bounded=True), space=SPACES[space], operation=ATOMICS[operation],
         type=ord(letter), element=bytes_, other=(*others, None)[0], how=how_ordered(i),
         counter=low.counter(i, f"{space}_atomic") if space in ("shared", "global") else -1,

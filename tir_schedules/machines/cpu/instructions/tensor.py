@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum, IntFlag
-from typing import Sequence
 
-from tir_schedules.machines.cpu.abi import SPACES, Space
+from tir_schedules.machines.cpu.abi import SPACES
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.instructions.memory import SPACE_NAMES
-from tir_schedules.machines.cpu.micro_ops import (
-    Constant,
-    Counter,
-    Flag,
-    Integers,
-    Lanes,
-    MicroOp,
-    Where,
-    Words,
-    fields,
-)
+from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, items
-from tir_schedules.machines.cpu.table import COPIES, INTEGERS, Lowered, Row, Spread, exact, modelled, refusal
+from tir_schedules.machines.cpu.table import (
+    COPIES,
+    INTEGERS,
+    Lowered,
+    Row,
+    Spread,
+    exact,
+    modelled,
+    passthrough,
+    refusal,
+)
 
 RESULTS = {"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "f64": ("f64",)}
 """Type of a factor -> those of sums; s32 for integers."""
@@ -59,78 +58,39 @@ Matrix = IntEnum("Matrix", "A B C", start=0)
 MultiplyFlag = IntFlag("MultiplyFlag", "SATURATE XOR_BITS AND_BITS")
 
 
-class Matrices(MicroOp, names="ldmatrix stmatrix"):
-    """Rows of 8x8 matrices of 16 bits."""
+Matrices = micro_op(
+    "Matrices", "ldmatrix stmatrix", "Where where; Flag transposed; Words[] registers; Counter counter"
+)
+"""Rows of 8x8 matrices of 16 bits."""
 
-    where: Where
-    transposed: Flag
-    registers: Sequence[Words]
-    counter: Counter
+Transpose = micro_op("Transpose", "movmatrix", "Words result source")
+MultiplyHalves = micro_op(
+    "MultiplyHalves", "mma", "Constant k; Flag bfloat half_result half_addend wmma; Words[] d a b c"
+)
+"""Of halves; the sums may be halves or float32."""
 
+MultiplyFragments = micro_op(
+    "MultiplyFragments",
+    "mma.fragments",
+    "Element d_kind a_kind b_kind c_kind; Constant m n k; MultiplyFlag flags; Lanes[] d a b c",
+)
+"""Of any types and shape: d_kind is the type of d."""
 
-class Transpose(MicroOp, name="movmatrix"):
-    result: Words
-    source: Words
+Fragment = micro_op(
+    "Fragment",
+    "wmma.load wmma.store",
+    "Where where; Matrix matrix; Flag by_rows; Space space; Constant element; Integers stride;"
+    " Words[] registers; Counter counter",
+)
+"""A matrix of wmma in memory, of 16x16 elements. element: bytes of one; stride: of rows or columns."""
 
-
-class MultiplyHalves(MicroOp, name="mma"):
-    """Of halves; the sums may be halves or float32."""
-
-    k: Constant
-    bfloat: Flag
-    half_result: Flag
-    half_addend: Flag
-    wmma: Flag
-    d: Sequence[Words]
-    a: Sequence[Words]
-    b: Sequence[Words]
-    c: Sequence[Words]
-
-
-class MultiplyFragments(MicroOp, name="mma.fragments"):
-    """Of any types and shape: d_kind is the type of d."""
-
-    d_kind: Element
-    a_kind: Element
-    b_kind: Element
-    c_kind: Element
-    m: Constant
-    n: Constant
-    k: Constant
-    flags: MultiplyFlag
-    d: Sequence[Lanes]
-    a: Sequence[Lanes]
-    b: Sequence[Lanes]
-    c: Sequence[Lanes]
-
-
-class Fragment(MicroOp, names="wmma.load wmma.store"):
-    """A matrix of wmma in memory, of 16x16 elements. element: bytes of one; stride: of rows or columns."""
-
-    where: Where
-    matrix: Matrix
-    by_rows: Flag
-    space: Space
-    element: Constant
-    stride: Integers
-    registers: Sequence[Words]
-    counter: Counter
-
-
-class AnyFragment(MicroOp, names="wmma.load.fragments wmma.store.fragments"):
-    """One of any type and shape."""
-
-    where: Where
-    matrix: Matrix
-    kind: Element
-    m: Constant
-    n: Constant
-    k: Constant
-    by_rows: Flag
-    space: Space
-    stride: Integers
-    registers: Sequence[Lanes]
-    counter: Counter
+AnyFragment = micro_op(
+    "AnyFragment",
+    "wmma.load.fragments wmma.store.fragments",
+    "Where where; Matrix matrix; Element kind; Constant m n k; Flag by_rows; Space space; Integers stride;"
+    " Lanes[] registers; Counter counter",
+)
+"""One of any type and shape."""
 
 
 def matrices(low: Lowering, i: Instruction) -> Lowered:
@@ -140,13 +100,9 @@ def matrices(low: Lowering, i: Instruction) -> Lowered:
     low.narrowest_shared = min(low.narrowest_shared, 16 if low.by_lines else 2)
     if i.space != "shared" or i.type != "b16" or not i.has(f"x{len(items(registers))}"):
         raise i.unsupported("shape, type or space")
-    how = fields(transposed=i.has("trans"), counter=low.counter(i, i.name if load else "shared_store"))
+    how = dict(transposed=i.has("trans"), counter=low.counter(i, i.name if load else "shared_store"))
     reached = low.address(where, i, bounded=True)
-    return [Matrices.named(i.name)(low, i, where=reached, **how, registers=items(registers))]
-
-
-def transpose(low: Lowering, i: Instruction) -> Lowered:
-    return [Transpose(low, i, result=i.operands[0], source=i.operands[1])]
+    return [Matrices[i.name](low, i, where=reached, **how, registers=items(registers))]
 
 
 def factor_types(i: Instruction) -> tuple[str, ...]:
@@ -180,14 +136,14 @@ def matrix_multiply(low: Lowering, i: Instruction) -> Lowered:
         check_registers(i, len(group), kind, elements, bool(factor))
     kind = "f64" if left == "f64" else "b32"
     placed = ([low.place(register, kind, i) for register in group] for group in groups)
-    registers = fields(**dict(zip("dabc", placed)))
+    registers = dict(**dict(zip("dabc", placed)))
     if left in ("f16", "bf16") and shape in BY_ITSELF:
-        halves = fields(bfloat=left == "bf16", half_result=result == "f16", half_addend=addend == "f16")
+        halves = dict(bfloat=left == "bf16", half_result=result == "f16", half_addend=addend == "f16")
         return [MultiplyHalves(low, i, k=k, wmma=wmma, **halves, **registers)]
     flags = MultiplyFlag.SATURATE if i.has("satfinite") else MultiplyFlag(0)
     flags |= MultiplyFlag.XOR_BITS if i.has("xor") else 0
     flags |= MultiplyFlag.AND_BITS if i.has("and") else 0
-    kinds = fields(**{f"{name}_kind": ELEMENTS[kind] for name, kind in zip("dabc", types)})
+    kinds = dict(**{f"{name}_kind": ELEMENTS[kind] for name, kind in zip("dabc", types)})
     return [MultiplyFragments(low, i, **kinds, m=m, n=n, k=k, flags=flags, **registers)]
 
 
@@ -224,13 +180,13 @@ def wmma_access(low: Lowering, i: Instruction) -> Lowered:
     if i.space in ("shared", "global"):
         as_ldmatrix = by_itself and load and matrix < 2 and i.space == "shared"
         counter = low.counter(i, "ldmatrix" if as_ldmatrix else f"{i.space}_{i.parts[1]}")
-    operands = fields(
+    operands = dict(
         where=low.address(where, i, bounded=True), matrix=Matrix(matrix), by_rows=i.has("row"),
         space=SPACES[i.space], stride=stride, registers=places, counter=counter,
     )  # fmt: skip
     if by_itself:
-        return [Fragment.named(f"wmma.{i.parts[1]}")(low, i, **operands, element=size)]
-    made = AnyFragment.named(f"wmma.{i.parts[1]}.fragments")
+        return [Fragment[f"wmma.{i.parts[1]}"](low, i, **operands, element=size)]
+    made = AnyFragment[f"wmma.{i.parts[1]}.fragments"]
     return [made(low, i, **operands, kind=ELEMENTS[i.type], m=m, n=n, k=k)]
 
 
@@ -271,7 +227,7 @@ ROWS: dict[str, Row] = {
         exact("stmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES, 90),
         refusal("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "store matrices of 16 bits", 100),
     ),
-    "movmatrix": Row(transpose, "=d, a", EIGHTS, mix="move", spread=Spread.NONE).told(
+    "movmatrix": Row(passthrough(Transpose), "=d, a", EIGHTS, mix="move", spread=Spread.NONE).told(
         exact("movmatrix.sync.aligned.m8n8.trans.b16", COPIES)
     ),
     "mma": MULTIPLY.told(

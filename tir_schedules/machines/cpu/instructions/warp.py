@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Optional
+from typing import Any
 
 from tir_schedules.machines.cpu.abi import NONE
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import is_float
-from tir_schedules.machines.cpu.micro_ops import Constant, Flag, Lanes, MicroOp, Predicates, Words, fields
+from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Negated, Pair
-from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread
+from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, passthrough
 
 ShuffleMode = IntEnum("ShuffleMode", "UP DOWN BUTTERFLY INDEX", start=0)
 VoteMode = IntEnum("VoteMode", "BALLOT ANY ALL UNIFORM ACTIVE_MASK", start=0)
@@ -20,57 +20,26 @@ VOTES: dict[str, VoteMode] = dict(zip(("ballot", "any", "all", "uni"), VoteMode)
 REDUCTIONS = {one.name.lower(): one for one in Reduction}
 
 
-class Shuffle(MicroOp, name="shfl"):
-    """clamp: as PTX has it: the last lane, and what lanes of a segment have in common."""
+SHUFFLE = "ShuffleMode mode; Words source lane clamp result; Predicates? valid; Words members"
+Shuffle = micro_op("Shuffle", "shfl", SHUFFLE)
+"""clamp: as PTX has it: the last lane, and what lanes of a segment have in common."""
 
-    mode: ShuffleMode
-    source: Words
-    lane: Words
-    clamp: Words
-    result: Words
-    valid: Optional[Predicates]
-    members: Words
+Vote = micro_op(
+    "Vote", "vote", "VoteMode mode; Flag negated; Predicates? predicate; Lanes result; Words? members"
+)
+Reduce = micro_op("Reduce", "redux", "Reduction operation; Flag is_signed; Words source result members")
+Match = micro_op("Match", "match", "Constant bytes; Lanes source; Words result members")
+"""match.any. bytes: of each of the values that are compared."""
 
-
-class Vote(MicroOp, name="vote"):
-    mode: VoteMode
-    negated: Flag
-    predicate: Optional[Predicates]
-    result: Lanes
-    members: Optional[Words]
-
-
-class Reduce(MicroOp, name="redux"):
-    operation: Reduction
-    is_signed: Flag
-    source: Words
-    result: Words
-    members: Words
-
-
-class Match(MicroOp, name="match"):
-    """match.any. bytes: of each of the values that are compared."""
-
-    bytes: Constant
-    source: Lanes
-    result: Words
-    members: Words
-
-
-class Elect(MicroOp, name="elect"):
-    predicate: Predicates
-    elected: Optional[Words]
-
-
-class WarpBarrier(MicroOp, name="bar.warp"):
-    members: Words
+Elect = micro_op("Elect", "elect", "Predicates predicate; Words? elected")
+WarpBarrier = micro_op("WarpBarrier", "bar.warp", "Words members")
 
 
 def shuffled(i: Instruction) -> dict[str, Any]:
     """The operands of a Shuffle."""
     to, source, lane, clamp, *members = i.operands
     result, valid = (to.first, to.second) if isinstance(to, Pair) else (to, SINK)
-    return fields(
+    return dict(
         mode=SHUFFLES[i.choice([*SHUFFLES])], source=source, lane=lane, clamp=clamp, result=result,
         valid=valid, members=members[0] if members else Immediate(NONE),
     )  # fmt: skip
@@ -81,7 +50,7 @@ def shuffle(low: Lowering, i: Instruction) -> Lowered:
 
 
 def active_mask(low: Lowering, i: Instruction) -> Lowered:
-    how = fields(mode=VoteMode.ACTIVE_MASK, negated=False, predicate=None, members=None)
+    how = dict(mode=VoteMode.ACTIVE_MASK, negated=False, predicate=None, members=None)
     return [Vote(low, i, **how, result=i.operands[0])]
 
 
@@ -96,7 +65,7 @@ def reduction(low: Lowering, i: Instruction) -> Lowered:
     if is_float(i.type):
         raise i.unsupported("float operands")
     to, source, members = i.operands
-    how = fields(operation=REDUCTIONS[i.choice([*REDUCTIONS])], is_signed=i.type[0] == "s")
+    how = dict(operation=REDUCTIONS[i.choice([*REDUCTIONS])], is_signed=i.type[0] == "s")
     return [Reduce(low, i, **how, source=source, result=to, members=members)]
 
 
@@ -112,10 +81,6 @@ def elect(low: Lowering, i: Instruction) -> Lowered:
     return [Elect(low, i, predicate=results.second, elected=results.first)]
 
 
-def warp_barrier(low: Lowering, i: Instruction) -> Lowered:
-    return [WarpBarrier(low, i, members=i.operands[0])]
-
-
 def of_warp(lower: Lower, operands: str, modifiers: str, pipe: str = "") -> Row:
     return Row(lower, operands, modifiers, mix="shuffle", pipe=pipe, spread=Spread.NONE)
 
@@ -129,5 +94,7 @@ ROWS: dict[str, Row] = {
     "redux": of_warp(reduction, "=d, a, members", "sync add min max and or xor"),
     "match": of_warp(match_any, "=d, a, members", "any sync"),
     "elect": of_warp(elect, "=d|=p, members", "sync", "alu"),
-    "bar.warp": Row(warp_barrier, "members", "sync", mix="barrier", pipe="cbu", fence=True, gathers=True),
+    "bar.warp": Row(
+        passthrough(WarpBarrier), "members", "sync", mix="barrier", pipe="cbu", fence=True, gathers=True
+    ),
 }

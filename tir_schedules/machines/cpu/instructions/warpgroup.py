@@ -5,20 +5,10 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum, IntFlag
-from typing import Optional, Sequence
 
 from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.context import Lowering
-from tir_schedules.machines.cpu.micro_ops import (
-    Constant,
-    Counter,
-    Lanes,
-    Longs,
-    MicroOp,
-    Predicates,
-    Words,
-    fields,
-)
+from tir_schedules.machines.cpu.micro_ops import MicroOpType, micro_op
 from tir_schedules.machines.cpu.ptx import (
     Immediate,
     Instruction,
@@ -30,12 +20,12 @@ from tir_schedules.machines.cpu.ptx import (
 )
 from tir_schedules.machines.cpu.table import (
     INTEGERS,
-    Lower,
     Lowered,
     Row,
     Spread,
     exact,
     modelled,
+    passthrough,
     refusal,
     refused,
 )
@@ -65,40 +55,21 @@ ProductOption = IntFlag("ProductOption", "LEFT_ACROSS RIGHT_ACROSS NEGATED SATUR
 """LEFT_ACROSS, RIGHT_ACROSS: A, B lies across k. IN_REGISTERS: rows of A are."""
 
 
-class Wgmma(MicroOp, name="wgmma"):
-    """adds: whether what the sums hold counts. right: the descriptor of B; left: that of A, or its rows."""
+Wgmma = micro_op(
+    "Wgmma",
+    "wgmma",
+    "Constant columns; Factor left_kind right_kind; Sum sum_kind; ProductOption options; Predicates adds;"
+    " Longs right; Longs? left; Words[] rows; Lanes[] sums; Counter counter",
+)
+"""adds: whether what the sums hold counts. right: the descriptor of B; left: that of A, or its rows."""
 
-    columns: Constant
-    left_kind: Factor
-    right_kind: Factor
-    sum_kind: Sum
-    options: ProductOption
-    adds: Predicates
-    right: Longs
-    left: Optional[Longs]
-    rows: Sequence[Words]
-    sums: Sequence[Lanes]
-    counter: Counter
+FenceProducts = micro_op("FenceProducts", "wgmma.fence")
+CommitProducts = micro_op("CommitProducts", "wgmma.commit_group")
+WaitForProducts = micro_op("WaitForProducts", "wgmma.wait_group", "Constant open")
+"""open: groups that may stay in flight."""
 
-
-class FenceProducts(MicroOp, name="wgmma.fence"):
-    pass
-
-
-class CommitProducts(MicroOp, name="wgmma.commit_group"):
-    pass
-
-
-class WaitForProducts(MicroOp, name="wgmma.wait_group"):
-    """open: groups that may stay in flight."""
-
-    open: Constant
-
-
-class AskForRegisters(MicroOp, name="setmaxnreg"):
-    """asked: registers of a thread."""
-
-    asked: Constant
+AskForRegisters = micro_op("AskForRegisters", "setmaxnreg", "Constant asked")
+"""asked: registers of a thread."""
 
 
 COLUMNS = range(8, 257, 8)
@@ -163,24 +134,12 @@ def multiply(low: Lowering, i: Instruction) -> Lowered:
     rows = items(first) if isinstance(first, Vector) else []
     if len(registers) != columns // (4 if sums == "f16" else 2) or in_registers and len(rows) != 4:
         raise i.unsupported("number of registers")
-    factors = fields(left=None if rows else descriptor(i, first), rows=rows, right=descriptor(i, second))
-    how = fields(
+    factors = dict(left=None if rows else descriptor(i, first), rows=rows, right=descriptor(i, second))
+    how = dict(
         columns=columns, left_kind=FACTORS[left], right_kind=FACTORS[right], sum_kind=SUMS[sums],
         options=options, adds=adds, sums=registers, counter=low.counter(i, "wgmma"),
     )  # fmt: skip
     return [Wgmma(low, i, **how, **factors)]
-
-
-def fence(low: Lowering, i: Instruction) -> Lowered:
-    return [FenceProducts(low, i)]
-
-
-def commit(low: Lowering, i: Instruction) -> Lowered:
-    return [CommitProducts(low, i)]
-
-
-def wait(low: Lowering, i: Instruction) -> Lowered:
-    return [WaitForProducts(low, i, open=i.number(0))]
 
 
 def ask_for_registers(low: Lowering, i: Instruction) -> Lowered:
@@ -204,8 +163,9 @@ def of_product(columns: str, depth: int, types: str) -> str:
     return f"wgmma.mma_async.sync.aligned.m64n{{{columns}}}k{depth}.{types}"
 
 
-def of_group(lower: Lower, operands: str = "", ends: Exit | None = None) -> Row:
+def of_group(op: MicroOpType, operands: str = "", ends: Exit | None = None) -> Row:
     """The Row of what goes with products."""
+    lower = passthrough(op)
     return Row(lower, operands, "sync aligned", ends=ends, mix="barrier", pipe="tensor", units=True)
 
 
@@ -233,9 +193,9 @@ ROWS: dict[str, Row] = {
     "wgmma.mma_async.sp": refused("write the zeros of the sparse matrix out, and use wgmma.mma_async").told(
         refusal("wgmma.mma_async.sp", "write the zeros of the sparse matrix out, and use wgmma.mma_async", 90)
     ),
-    "wgmma.fence": of_group(fence),
-    "wgmma.commit_group": of_group(commit),
-    "wgmma.wait_group": of_group(wait, "#n", Exit.WAIT),
+    "wgmma.fence": of_group(FenceProducts),
+    "wgmma.commit_group": of_group(CommitProducts),
+    "wgmma.wait_group": of_group(WaitForProducts, "#n", Exit.WAIT),
     "setmaxnreg": Row(ask_for_registers, "#n", "inc dec sync aligned", mix="control", pipe="uniform").told(
         modelled("setmaxnreg.{inc,dec}.sync.aligned.u32", "registers are counted, and never run out", 90)
     ),

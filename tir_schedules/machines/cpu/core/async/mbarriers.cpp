@@ -11,7 +11,7 @@ const u32 MOST = (1 << 20) - 1;  // arrivals of a phase, and bytes
 struct Lanes {  // addresses of shared memory of the cluster; NONE: of no shared memory
   u32 address[32];
 };
-static Lanes places(const ops::AtMbarrier& op) {
+template <class Op> static Lanes places(const Op& op) {
   ALIGNED u64 given[32];
   Lanes found;
   op.where().fill(given);
