@@ -24,7 +24,6 @@ NO_INTERLEAVE, ZEROS_OUTSIDE = 0, 0
 CLUSTER_ATTRIBUTES = (11, 12, 13)
 """CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, _HEIGHT and _DEPTH; 0 where a kernel declares none."""
 
-
 MOST_KEPT = 1 << 14
 """Maps of as many arrays and kernels as a benchmark of one workload takes turns with."""
 

@@ -1,17 +1,18 @@
 """The table of instructions: what the machine knows of PTX ISA 9.0, and what it refuses by name.
 
-Each line comes from a Row, and tests/machines/test_catalogue.py runs or refuses each opcode of each line.
+Each line is of a Row, and tests/machines/test_catalogue.py runs or refuses each opcode of each line.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from itertools import product
 from typing import Iterator, NamedTuple
 
-from tir_schedules.machines.cpu.instructions import FAMILIES, ROWS
+from tir_schedules.machines.cpu.instructions import FAMILIES, ROWS, name_of_opcode
 from tir_schedules.machines.cpu.ptx import read_opcode
-from tir_schedules.machines.cpu.table import MIX_BY_TYPE, Line, Row, exact, modelled
+from tir_schedules.machines.cpu.table import BY_HAND, MIX_BY_TYPE, Line, Row, exact, modelled, refusal
 
 
 class Entry(NamedTuple):
@@ -32,13 +33,22 @@ MIX = tuple(dict.fromkeys([row.mix for row in ROWS.values() if row.mix] + list(M
 """Classes of instructions in the counters' mix."""
 
 
+def lines_of_rows() -> dict[str, list[Line]]:
+    """The lines of each row that has some, by its name: that of their first opcode."""
+    found: dict[str, list[Line]] = defaultdict(list)
+    for line in (line for family in FAMILIES for line in getattr(family, "LINES", ())):
+        found[name_of_opcode(next(expanded(line.opcodes)))].append(line)
+    return found
+
+
 def entries() -> list[Entry]:
+    lines = lines_of_rows()
     return [
         entry(family.__name__.rpartition(".")[2], row, line)
         for family in FAMILIES
         for name, row in family.ROWS.items()
         if not row.ours
-        for line in row.lines or [line_of(name, row)]
+        for line in lines.get(name) or [line_of(name, row)]
     ]
 
 
@@ -50,9 +60,11 @@ def entry(family: str, row: Row, line: Line) -> Entry:
 
 def line_of(name: str, row: Row) -> Line:
     """Of a Row that has no lines."""
+    if not row.known:
+        return refusal(name, row.remedy, row.since)
     if row.lower is None and row.ends is None:
         return modelled(name, "nothing is executed")
-    return exact(name, "cases written by hand")
+    return exact(name, BY_HAND)
 
 
 def expanded(opcodes: str) -> Iterator[str]:

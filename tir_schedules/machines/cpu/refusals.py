@@ -16,7 +16,6 @@ FUNCTIONS = {
 }
 """By how the name of a function begins; the longest that fits."""
 
-
 REGISTERS = {
     "pm": "it counts what a GPU's profiler is told to: profile on a GPU",
     "envreg": "the driver decides what it holds: pass a parameter",

@@ -79,7 +79,6 @@ CANONICAL = {kind: f"b{bits}" for kind, bits in BITS.items()} | {
 }  # fmt: skip
 """One type per way of storing a register."""
 
-
 Placed = list[tuple[Operand, str]]
 """Operands in registers, each with its type."""
 

@@ -6,7 +6,7 @@ Every other module asks the row, not the instruction's name; but extents.py know
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, Callable, Mapping, NamedTuple, Sequence, Union
@@ -43,7 +43,8 @@ class Spread(Enum):
 
 
 class Line(NamedTuple):
-    """Opcodes that the machine treats alike; `tir-schedules list --instructions` prints it.
+    """Opcodes that the machine treats alike; `tir-schedules list --instructions` prints it. A family has them
+    in LINES; of a row that has none there catalogue.py makes one.
 
     opcodes: separated by spaces; {,.sat} stands for nothing or .sat. precision: "exact", the bits of a GPU,
     but for those of a NaN of 32 or 64 bits; "modelled", right within a rule; or "refused". note: what an
@@ -58,6 +59,7 @@ class Line(NamedTuple):
 
 
 INTEGERS, FRACTIONS, COPIES = "Python's integers", "rational arithmetic", "the bytes themselves"
+BY_HAND = "cases written by hand"
 
 
 def exact(opcodes: str, held_against: str = INTEGERS, since: int = 0) -> Line:
@@ -160,8 +162,8 @@ class Row:
     makes_addresses: whether what it computes from an address may be an address in the same variable.
     zeros: how many low bits of its result are provably zero, from those of its operands.
     operation: the C++ of one lane.
-    known: whether it is not refused; remedy: of one that is, what would be right in its place.
-    lines: of `list --instructions`. ours: whether no PTX has it, and functions.py writes it.
+    known: whether it is not refused; remedy, since: of one that is, what would be right in its place, and the
+    oldest GPU that has it. ours: whether no PTX has it, and functions.py writes it.
     """
 
     lower: Lower | None
@@ -182,12 +184,8 @@ class Row:
     operation: Operation | None = None
     remedy: str = ""
     known: bool = True
-    lines: tuple[Line, ...] = ()
+    since: int = 0
     ours: bool = False
-
-    def told(self, *lines: Line) -> Row:
-        """The same Row with lines of `list --instructions`."""
-        return replace(self, lines=lines)
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -255,8 +253,7 @@ def by_itself(low: Lowering, instruction: Instruction) -> Lowered:
 
 
 def passthrough(op: MicroOpType) -> Lower:
-    """Lowers an instruction whose operands are the first fields of a micro-op in their order; each other field
-    is a modifier."""
+    """Lowers an instruction whose operands are the first fields of a micro-op; other fields are modifiers."""
 
     def lower(low: Lowering, i: Instruction) -> Lowered:
         values: dict[str, Any] = {name: i.has(name) for name in op.fields}
@@ -268,13 +265,13 @@ def passthrough(op: MicroOpType) -> Lower:
     return lower
 
 
-def refused(remedy: str) -> Row:
-    """The Row of an instruction that is refused. remedy: what would be right."""
+def refused(remedy: str, since: int = 0) -> Row:
+    """The Row of an instruction that is refused."""
 
     def lower(low: Lowering, instruction: Instruction) -> Lowered:
         raise instruction.unsupported(remedy)
 
-    return Row(lower, remedy=remedy, known=False)
+    return Row(lower, remedy=remedy, since=since, known=False)
 
 
 def unknown(low: Lowering, instruction: Instruction) -> Lowered:

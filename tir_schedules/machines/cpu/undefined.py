@@ -44,7 +44,6 @@ from tir_schedules.machines.cpu.table import Spread
 Flow = IntEnum("Flow", "ANY_OF ALL_OF CHOSEN EACH", start=0)
 """How what is undefined in some places becomes undefined in others."""
 
-
 Pass = micro_op("Pass", "undefined.flow", "Flow how; Predicates? predicate; Undefineds?[] results sources")
 """predicate: of CHOSEN, whose sources are the places of both operands and of the predicate."""
 
@@ -65,7 +64,6 @@ Follow = micro_op("Follow", "undefined.follow", "Constant width")
 
 Followed = micro_op("Followed", "undefined.followed", "Undefineds?[] values")
 """Behind it."""
-
 
 WINDOWS = {"local": LOCAL_WINDOW, "shared": SHARED_WINDOW}
 

@@ -52,7 +52,6 @@ ROWS = {name: row for family in FAMILIES for name, row in family.ROWS.items()}
 
 LONGEST = max(name.count(".") for name in ROWS) + 1
 
-
 SHAPE = re.compile(r"m\d+n\d+(k\d+)?")
 
 

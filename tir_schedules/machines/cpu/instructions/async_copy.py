@@ -63,12 +63,15 @@ def of_copies(lower: Lower, operands: str = "", modifiers: str = "") -> Row:
 
 
 ROWS: dict[str, Row] = {
-    "cp.async": of_copies(copy_async, "[d], [a], #size, available?, policy?", MODIFIERS).told(
-        exact(f"cp.async.{SOURCES}", COPIES, 80)
-    ),
-    "cp.async.commit_group": of_copies(passthrough(CommitCopies)).told(
-        exact("cp.async.commit_group", COPIES, 80)
-    ),
-    "cp.async.wait_group": of_copies(wait, "#n").told(exact("cp.async.wait_group", COPIES, 80)),
-    "cp.async.wait_all": of_copies(wait).told(exact("cp.async.wait_all", COPIES, 80)),
+    "cp.async": of_copies(copy_async, "[d], [a], #size, available?, policy?", MODIFIERS),
+    "cp.async.commit_group": of_copies(passthrough(CommitCopies)),
+    "cp.async.wait_group": of_copies(wait, "#n"),
+    "cp.async.wait_all": of_copies(wait),
 }
+
+LINES = (
+    exact(f"cp.async.{SOURCES}", COPIES, 80),
+    exact("cp.async.commit_group", COPIES, 80),
+    exact("cp.async.wait_group", COPIES, 80),
+    exact("cp.async.wait_all", COPIES, 80),
+)

@@ -139,39 +139,45 @@ def zeros_of_insert(i: Instruction, zeros: Zeros) -> int:
 COUNT = lane(count_bits, "=d, a", pipe="xu")
 
 ROWS: dict[str, Row] = {
-    "and": lane(logic, "=d, a, b", spread=Spread.PARTS, zeros=zeros_of_and).told(
-        exact("and.{pred,b16,b32,b64}")
-    ),
-    "or": lane(logic, "=d, a, b", spread=Spread.PARTS, zeros=zeros_of_or).told(
-        exact("or.{pred,b16,b32,b64}")
-    ),
-    "xor": lane(logic, "=d, a, b", zeros=zeros_of_or).told(exact("xor.{pred,b16,b32,b64}")),
-    "not": lane(complement, "=d, a").told(exact("not.{pred,b16,b32,b64}")),
-    "shl": lane(shift, "=d, a, b:u32", zeros=zeros_of_left_shift).told(exact("shl.{b16,b32,b64}")),
-    "shr": lane(shift, "=d, a, b:u32", zeros=zeros_of_right_shift).told(
-        exact("shr.{b16,b32,b64,u16,s16,u32,s32,u64,s64}")
-    ),
-    "shf": lane(funnel_shift, "=d, a, b, c:u32", "l r wrap clamp", spread=Spread.PARTS).told(
-        exact("shf.{l,r}.{wrap,clamp}.b32")
-    ),
-    "bfi": lane(insert, "=f, a, b, c:u32, d:u32", spread=Spread.PARTS, zeros=zeros_of_insert).told(
-        exact("bfi.{b32,b64}")
-    ),
-    "bfe": lane(extract, "=d, a, b:u32, c:u32").told(exact("bfe.{u32,s32,u64,s64}")),
-    "prmt": lane(permute, "=d, a, b, c", " ".join(PERMUTE_MODES), spread=Spread.PARTS).told(
-        exact("prmt.b32{,.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}")
-    ),
-    "lop3": lane(three_input_logic, "=d|=p?, a, b, c, #table, q:pred?", "and or", spread=Spread.PARTS).told(
-        exact("lop3.b32 lop3.{or,and}.b32")
-    ),
-    "cnot": lane(conditional_not, "=d, a").told(exact("cnot.{b16,b32,b64}")),
-    "fns": lane(find_nth, "=d, mask, base, offset").told(exact("fns.b32")),
-    "bmsk": lane(bit_mask, "=d, a, b", "clamp wrap").told(exact("bmsk.{clamp,wrap}.b32")),
-    "szext": lane(extend, "=d, a, b:u32", "clamp wrap").told(exact("szext.{clamp,wrap}.{u32,s32}")),
-    "popc": COUNT.told(exact("popc.{b32,b64}")),
-    "clz": COUNT.told(exact("clz.{b32,b64}")),
-    "brev": COUNT.told(exact("brev.{b32,b64}")),
-    "bfind": lane(count_bits, "=d, a", "shiftamt", pipe="xu").told(
-        exact("bfind{,.shiftamt}.{u32,s32,u64,s64}")
-    ),
+    "and": lane(logic, "=d, a, b", spread=Spread.PARTS, zeros=zeros_of_and),
+    "or": lane(logic, "=d, a, b", spread=Spread.PARTS, zeros=zeros_of_or),
+    "xor": lane(logic, "=d, a, b", zeros=zeros_of_or),
+    "not": lane(complement, "=d, a"),
+    "shl": lane(shift, "=d, a, b:u32", zeros=zeros_of_left_shift),
+    "shr": lane(shift, "=d, a, b:u32", zeros=zeros_of_right_shift),
+    "shf": lane(funnel_shift, "=d, a, b, c:u32", "l r wrap clamp", spread=Spread.PARTS),
+    "bfi": lane(insert, "=f, a, b, c:u32, d:u32", spread=Spread.PARTS, zeros=zeros_of_insert),
+    "bfe": lane(extract, "=d, a, b:u32, c:u32"),
+    "prmt": lane(permute, "=d, a, b, c", " ".join(PERMUTE_MODES), spread=Spread.PARTS),
+    "lop3": lane(three_input_logic, "=d|=p?, a, b, c, #table, q:pred?", "and or", spread=Spread.PARTS),
+    "cnot": lane(conditional_not, "=d, a"),
+    "fns": lane(find_nth, "=d, mask, base, offset"),
+    "bmsk": lane(bit_mask, "=d, a, b", "clamp wrap"),
+    "szext": lane(extend, "=d, a, b:u32", "clamp wrap"),
+    "popc": COUNT,
+    "clz": COUNT,
+    "brev": COUNT,
+    "bfind": lane(count_bits, "=d, a", "shiftamt", pipe="xu"),
 }
+
+LINES = (
+    exact("and.{pred,b16,b32,b64}"),
+    exact("or.{pred,b16,b32,b64}"),
+    exact("xor.{pred,b16,b32,b64}"),
+    exact("not.{pred,b16,b32,b64}"),
+    exact("shl.{b16,b32,b64}"),
+    exact("shr.{b16,b32,b64,u16,s16,u32,s32,u64,s64}"),
+    exact("shf.{l,r}.{wrap,clamp}.b32"),
+    exact("bfi.{b32,b64}"),
+    exact("bfe.{u32,s32,u64,s64}"),
+    exact("prmt.b32{,.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}"),
+    exact("lop3.b32 lop3.{or,and}.b32"),
+    exact("cnot.{b16,b32,b64}"),
+    exact("fns.b32"),
+    exact("bmsk.{clamp,wrap}.b32"),
+    exact("szext.{clamp,wrap}.{u32,s32}"),
+    exact("popc.{b32,b64}"),
+    exact("clz.{b32,b64}"),
+    exact("brev.{b32,b64}"),
+    exact("bfind{,.shiftamt}.{u32,s32,u64,s64}"),
+)

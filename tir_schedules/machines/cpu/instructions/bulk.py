@@ -22,7 +22,6 @@ from tir_schedules.machines.cpu.table import (
 
 BY_MBARRIER, BY_GROUP = "mbarrier::complete_tx::bytes", "bulk_group"
 
-
 BulkLoad = micro_op(
     "BulkLoad",
     "bulk.load",
@@ -117,44 +116,35 @@ NO_IM2COL = "boxes of tiles alone are known: copy a .tile"
 NO_CACHE = "no cache is modelled"
 
 ROWS: dict[str, Row] = {
-    "cp.async.bulk": of_copy(copy, "[d], [a], size, [mbarrier]?, ranks?, policy?", WORDS).told(
-        exact(
-            f"cp.async.bulk.shared::cluster.global.{BY_MBARRIER}{{,.multicast::cluster}}{{,.L2::cache_hint}}",
-            COPIES,
-            90,
-        ),
-        exact(
-            f"cp.async.bulk.{{shared::cluster.shared::cta,shared::cta.global}}.{BY_MBARRIER}",
-            COPIES,
-            90,
-        ),
-        exact(f"cp.async.bulk.global.shared::cta.{BY_GROUP}{{,.L2::cache_hint}}", COPIES, 90),
-    ),
-    "cp.async.bulk.tensor": of_copy(copy, "[d], [a], [mbarrier]?, ranks?, policy?", f"{WORDS} {BOXES}").told(
-        exact(
-            f"cp.async.bulk.tensor.{SIZES}.shared::cluster.global{{,.tile}}.{BY_MBARRIER}{{,.multicast::cluster}}",
-            COPIES,
-            90,
-        ),
-        exact(f"cp.async.bulk.tensor.{SIZES}.global.shared::cta{{,.tile}}.{BY_GROUP}", COPIES, 90),
-        refusal("cp.async.bulk.tensor.{3d,4d,5d}.shared::cluster.global.im2col", NO_IM2COL, 90),
-    ),
-    "cp.async.bulk.prefetch": of_copy(prefetch, "[a], size?", f"L2 global tensor {BOXES}", "reads").told(
-        modelled("cp.async.bulk.prefetch.L2.global", NO_CACHE, 90),
-        modelled(f"cp.async.bulk.prefetch.tensor.{SIZES}.L2.global{{,.tile}}", NO_CACHE, 90),
-    ),
-    "cp.async.bulk.commit_group": of_copy(passthrough(BulkCommit), "", "").told(
-        exact("cp.async.bulk.commit_group", COPIES, 90)
-    ),
-    "cp.async.bulk.wait_group": of_copy(passthrough(BulkWait), "#n", "read").told(
-        exact("cp.async.bulk.wait_group{,.read}", COPIES, 90)
-    ),
+    "cp.async.bulk": of_copy(copy, "[d], [a], size, [mbarrier]?, ranks?, policy?", WORDS),
+    "cp.async.bulk.tensor": of_copy(copy, "[d], [a], [mbarrier]?, ranks?, policy?", f"{WORDS} {BOXES}"),
+    "cp.async.bulk.prefetch": of_copy(prefetch, "[a], size?", f"L2 global tensor {BOXES}", "reads"),
+    "cp.async.bulk.commit_group": of_copy(passthrough(BulkCommit), "", ""),
+    "cp.async.bulk.wait_group": of_copy(passthrough(BulkWait), "#n", "read"),
     "st.async": of_copy(
         store_async, "[d], a{}, [mbarrier]", f"weak shared::cluster {BY_MBARRIER} v2 v4", pipe="lsu"
-    ).told(
-        exact(
-            f"st.async{{,.weak}}.shared::cluster.{BY_MBARRIER}{{,.v2,.v4}}.{{b32,u32,s32,f32}}", COPIES, 90
-        ),
-        exact(f"st.async.shared::cluster.{BY_MBARRIER}{{,.v2}}.{{b64,u64,s64,f64}}", COPIES, 90),
     ),
 }
+
+LINES = (
+    exact(
+        f"cp.async.bulk.shared::cluster.global.{BY_MBARRIER}{{,.multicast::cluster}}{{,.L2::cache_hint}}",
+        COPIES,
+        90,
+    ),
+    exact(f"cp.async.bulk.{{shared::cluster.shared::cta,shared::cta.global}}.{BY_MBARRIER}", COPIES, 90),
+    exact(f"cp.async.bulk.global.shared::cta.{BY_GROUP}{{,.L2::cache_hint}}", COPIES, 90),
+    exact(
+        f"cp.async.bulk.tensor.{SIZES}.shared::cluster.global{{,.tile}}.{BY_MBARRIER}{{,.multicast::cluster}}",
+        COPIES,
+        90,
+    ),
+    exact(f"cp.async.bulk.tensor.{SIZES}.global.shared::cta{{,.tile}}.{BY_GROUP}", COPIES, 90),
+    refusal("cp.async.bulk.tensor.{3d,4d,5d}.shared::cluster.global.im2col", NO_IM2COL, 90),
+    modelled("cp.async.bulk.prefetch.L2.global", NO_CACHE, 90),
+    modelled(f"cp.async.bulk.prefetch.tensor.{SIZES}.L2.global{{,.tile}}", NO_CACHE, 90),
+    exact("cp.async.bulk.commit_group", COPIES, 90),
+    exact("cp.async.bulk.wait_group{,.read}", COPIES, 90),
+    exact(f"st.async{{,.weak}}.shared::cluster.{BY_MBARRIER}{{,.v2,.v4}}.{{b32,u32,s32,f32}}", COPIES, 90),
+    exact(f"st.async.shared::cluster.{BY_MBARRIER}{{,.v2}}.{{b64,u64,s64,f64}}", COPIES, 90),
+)

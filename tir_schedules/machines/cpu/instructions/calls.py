@@ -14,14 +14,12 @@ from tir_schedules.machines.cpu.abi import NONE, Exit
 from tir_schedules.machines.cpu.context import Lowering, size_of
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import Instruction, Register, items
-from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, exact, passthrough
+from tir_schedules.machines.cpu.table import BY_HAND, Lower, Lowered, Row, Spread, exact, passthrough
 
 Stop = IntEnum("Stop", "TRAPPED BROKE NO_FUNCTION NO_TARGET", start=0)
 """Why a launch ends."""
 
-
 STOPS = {"trap": Stop.TRAPPED, "brkpt": Stop.BROKE}
-
 
 Target = micro_op("Target", "call.target", "Longs address; Constant[] starts")
 """address: of a function; starts: the first block of each function, or NONE."""
@@ -118,15 +116,19 @@ OURS = {
 }
 """What functions.py writes."""
 
-BY_HAND = "cases written by hand"
-
 ROWS: dict[str, Row] = {
-    "call": control(call, "f", "uni", Exit.CALL, spread=Spread.USE).told(exact("call{,.uni}", BY_HAND)),
-    "brx": control(switch, "index, target...", "idx uni", Exit.SWITCH, spread=Spread.USE).told(
-        exact("brx.idx{,.uni}", BY_HAND)
-    ),
-    "trap": control(stop, ends=Exit.LEAVE).told(exact("trap", BY_HAND)),
-    "brkpt": control(stop, ends=Exit.LEAVE).told(exact("brkpt", BY_HAND)),
-    "alloca": control(allocate, "=d, size, #align?").told(exact("alloca.u64", BY_HAND)),
+    "call": control(call, "f", "uni", Exit.CALL, spread=Spread.USE),
+    "brx": control(switch, "index, target...", "idx uni", Exit.SWITCH, spread=Spread.USE),
+    "trap": control(stop, ends=Exit.LEAVE),
+    "brkpt": control(stop, ends=Exit.LEAVE),
+    "alloca": control(allocate, "=d, size, #align?"),
     **{name: replace(row, ours=True) for name, row in OURS.items()},
 }
+
+LINES = (
+    exact("call{,.uni}", BY_HAND),
+    exact("brx.idx{,.uni}", BY_HAND),
+    exact("trap", BY_HAND),
+    exact("brkpt", BY_HAND),
+    exact("alloca.u64", BY_HAND),
+)

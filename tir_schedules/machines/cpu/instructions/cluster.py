@@ -7,10 +7,7 @@ from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, Instruction
-from tir_schedules.machines.cpu.table import Lowered, Row, exact, passthrough
-
-CASES = "cases written by hand"
-
+from tir_schedules.machines.cpu.table import BY_HAND, Lowered, Row, exact, passthrough
 
 AtBarrier = micro_op("AtBarrier", "cluster.arrive cluster.wait", "Flag relaxed aligned")
 """aligned: whether all lanes of the warp must execute it."""
@@ -39,16 +36,15 @@ def of_barrier(function: str, modifiers: str, ends: Exit | None = None) -> Row:
 
 
 ROWS: dict[str, Row] = {
-    "barrier.cluster.arrive": of_barrier("cluster.arrive", "release relaxed aligned").told(
-        exact("barrier.cluster.arrive{,.release,.relaxed}{,.aligned}", CASES, 90)
-    ),
-    "barrier.cluster.wait": of_barrier("cluster.wait", "acquire aligned", Exit.WAIT).told(
-        exact("barrier.cluster.wait{,.acquire}{,.aligned}", CASES, 90)
-    ),
-    "mapa": Row(
-        map_address, "=d, a, rank", "shared::cluster", mix="int", makes_addresses=False, units=True
-    ).told(exact("mapa{,.shared::cluster}.{u32,u64}", CASES, 90)),
-    "getctarank": Row(rank_of, "=d, a", "shared::cluster", mix="int", units=True).told(
-        exact("getctarank{,.shared::cluster}.{u32,u64}", CASES, 90)
-    ),
+    "barrier.cluster.arrive": of_barrier("cluster.arrive", "release relaxed aligned"),
+    "barrier.cluster.wait": of_barrier("cluster.wait", "acquire aligned", Exit.WAIT),
+    "mapa": Row(map_address, "=d, a, rank", "shared::cluster", mix="int", makes_addresses=False, units=True),
+    "getctarank": Row(rank_of, "=d, a", "shared::cluster", mix="int", units=True),
 }
+
+LINES = (
+    exact("barrier.cluster.arrive{,.release,.relaxed}{,.aligned}", BY_HAND, 90),
+    exact("barrier.cluster.wait{,.acquire}{,.aligned}", BY_HAND, 90),
+    exact("mapa{,.shared::cluster}.{u32,u64}", BY_HAND, 90),
+    exact("getctarank{,.shared::cluster}.{u32,u64}", BY_HAND, 90),
+)

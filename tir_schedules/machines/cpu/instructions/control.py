@@ -14,9 +14,7 @@ from tir_schedules.machines.cpu.table import Lowered, Row
 DEVICE_SCOPES = {"gl", "sys", "gpu", "cluster"}
 BarrierVote = IntEnum("BarrierVote", "POPC AND OR", start=0)
 
-
 VOTES = {one.name.lower(): one for one in BarrierVote}
-
 
 Barrier = micro_op(
     "Barrier",

@@ -183,7 +183,6 @@ LaunchRegister = IntEnum(
 
 READ_BY_CORE = {re.sub("_(?=[XYZ]$)", ".", one.name).lower(): one for one in LaunchRegister}
 
-
 ReadSpecial = micro_op(
     "ReadSpecial", "special", "LaunchRegister which; Lanes result; Constant bytes static_shared"
 )
@@ -242,17 +241,14 @@ MOVE = replace(
 )
 
 ROWS: dict[str, Row] = {
-    "mov": MOVE.told(
-        exact("mov.{pred,b16,b32,b64,b128,u16,s16,u32,s32,u64,s64,f32,f64}", COPIES),
-        modelled("mov.{u32,u64}", TIME),
-    ),
+    "mov": MOVE,
     "cvta": lane(
         convert_address,
         "=d, a:u64",
         "to global shared shared::cta local const",
         mix="move",
         zeros=zeros_of_source,
-    ).told(exact("cvta{,.to}.{global,shared,shared::cta,local,const}.u64", COPIES)),
+    ),
     "cvt": lane(
         convert,
         "=d, a, b?",
@@ -260,29 +256,31 @@ ROWS: dict[str, Row] = {
         mix="convert",
         pipe=pipe_of_conversion,
         zeros=zeros_of_converted,
-    ).told(
-        exact(f"cvt.{WHOLE}.{WHOLE}"),
-        exact(saturating(False)),
-        refusal(saturating(True), NEVER_LIMITED),
-        exact(f"cvt{TO_WHOLE}.{WHOLE}.{{f16,f32,f64}} cvt{TO_WHOLE}.ftz.{{s32,u64}}.f32", FRACTIONS),
-        exact(f"cvt{ROUND}.{{f16,f32,f64}}.{WHOLE}", FRACTIONS),
-        exact(f"cvt{TO_WHOLE}{{.f16.f16,.f32.f32,.f64.f64,.ftz.f32.f32,.sat.f32.f32}}", FRACTIONS),
-        exact(f"cvt{ROUND}{{,.sat}}.f16.{{f32,f64}} cvt{ROUND}{{,.ftz}}{{,.sat}}.f32.f64", FRACTIONS),
-        exact("cvt{,.sat}.{f32,f64}.f16 cvt{,.ftz}{,.sat}.f64.f32 cvt.ftz{,.sat}.f32.f16", FRACTIONS),
-        exact("cvt{.rn,.rz}{,.relu}.{f16x2,bf16x2,bf16,f16}.f32 cvt.rna.tf32.f32", FRACTIONS, 80),
-        exact("cvt{.rm,.rp}.bf16.f32 cvt.f32.bf16", FRACTIONS, 80),
-        exact(f"cvt{ROUND}.bf16.{WHOLE} cvt{TO_WHOLE}.{{s32,u64}}.bf16 cvt{ROUND}.bf16.f64", FRACTIONS, 90),
-        exact(
-            "cvt{.rn,.rz}{,.relu}.tf32.f32 cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.{f32,f16x2}",
-            FRACTIONS,
-            89,
-        ),
-        exact("cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2}", FRACTIONS, 89),
-        refusal("cvt.rn.satfinite.{e2m1x2,e2m3x2,e3m2x2}.f32 cvt.rz.ue8m0x2.f32", NARROW_FLOATS, 100),
-        refusal("cvt.rs.satfinite.{e4m3x4,e5m2x4}.f32", NARROW_FLOATS, 100),
     ),
-    "cvt.pack": lane(pack_integers, "=d, a, b, c:b32?", "sat", mix="convert", pipe="alu").told(
-        exact("cvt.pack.sat.{u16,s16}.s32 cvt.pack.sat.{u8,s8}.s32.b32"),
-        refusal("cvt.pack.sat.{u4,s4}.s32.b32", "pack bytes, and put these together with shifts"),
-    ),
+    "cvt.pack": lane(pack_integers, "=d, a, b, c:b32?", "sat", mix="convert", pipe="alu"),
 }
+
+LINES = (
+    exact("mov.{pred,b16,b32,b64,b128,u16,s16,u32,s32,u64,s64,f32,f64}", COPIES),
+    modelled("mov.{u32,u64}", TIME),
+    exact("cvta{,.to}.{global,shared,shared::cta,local,const}.u64", COPIES),
+    exact(f"cvt.{WHOLE}.{WHOLE}"),
+    exact(saturating(False)),
+    refusal(saturating(True), NEVER_LIMITED),
+    exact(f"cvt{TO_WHOLE}.{WHOLE}.{{f16,f32,f64}} cvt{TO_WHOLE}.ftz.{{s32,u64}}.f32", FRACTIONS),
+    exact(f"cvt{ROUND}.{{f16,f32,f64}}.{WHOLE}", FRACTIONS),
+    exact(f"cvt{TO_WHOLE}{{.f16.f16,.f32.f32,.f64.f64,.ftz.f32.f32,.sat.f32.f32}}", FRACTIONS),
+    exact(f"cvt{ROUND}{{,.sat}}.f16.{{f32,f64}} cvt{ROUND}{{,.ftz}}{{,.sat}}.f32.f64", FRACTIONS),
+    exact("cvt{,.sat}.{f32,f64}.f16 cvt{,.ftz}{,.sat}.f64.f32 cvt.ftz{,.sat}.f32.f16", FRACTIONS),
+    exact("cvt{.rn,.rz}{,.relu}.{f16x2,bf16x2,bf16,f16}.f32 cvt.rna.tf32.f32", FRACTIONS, 80),
+    exact("cvt{.rm,.rp}.bf16.f32 cvt.f32.bf16", FRACTIONS, 80),
+    exact(f"cvt{ROUND}.bf16.{WHOLE} cvt{TO_WHOLE}.{{s32,u64}}.bf16 cvt{ROUND}.bf16.f64", FRACTIONS, 90),
+    exact(
+        "cvt{.rn,.rz}{,.relu}.tf32.f32 cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.{f32,f16x2}", FRACTIONS, 89
+    ),
+    exact("cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2}", FRACTIONS, 89),
+    refusal("cvt.rn.satfinite.{e2m1x2,e2m3x2,e3m2x2}.f32 cvt.rz.ue8m0x2.f32", NARROW_FLOATS, 100),
+    refusal("cvt.rs.satfinite.{e4m3x4,e5m2x4}.f32", NARROW_FLOATS, 100),
+    exact("cvt.pack.sat.{u16,s16}.s32 cvt.pack.sat.{u8,s8}.s32.b32"),
+    refusal("cvt.pack.sat.{u4,s4}.s32.b32", "pack bytes, and put these together with shifts"),
+)

@@ -109,24 +109,29 @@ WITH_PARTS = "only u32 results without .sat"
 DIFFERENCES = lane(part_differences, "=d, a, b, c", "add")
 
 ROWS: dict[str, Row] = {
-    "addc": CARRIED.told(exact("addc{,.cc}.{u32,s32,u64,s64}")),
-    "subc": CARRIED.told(exact("subc{,.cc}.{u32,s32,u64,s64}")),
-    "madc": lane(extended, "=d, a, b, c", "cc lo hi", pipe="fma").told(
-        exact("madc.{lo,hi}{,.cc}.{u32,s32,u64,s64}")
-    ),
-    "sad": lane(sum_of_differences, "=d, a, b, c").told(exact("sad.{u16,s16,u32,s32,u64,s64}")),
-    "mul24": lane(of_24_bits, "=d, a, b", "lo hi", pipe="fma").told(exact("mul24.{lo,hi}.{u32,s32}")),
-    "mad24": lane(of_24_bits, "=d, a, b, c", "lo hi sat", pipe="fma").told(
-        exact("mad24.{lo,hi}.{u32,s32} mad24.hi.sat.s32")
-    ),
-    "dp4a": lane(dot_product, "=d, a, b, c", pipe="fma").told(exact("dp4a.{u32,s32}.{u32,s32}")),
-    "dp2a": lane(dot_product, "=d, a, b, c", "lo hi", pipe="fma").told(
-        exact("dp2a.{lo,hi}.{u32,s32}.{u32,s32}")
-    ),
-    "vabsdiff2": DIFFERENCES.told(
-        exact(f"vabsdiff2.{ABSOLUTE}"), refusal(f"vabsdiff2.{LIMITED}", WITH_PARTS)
-    ),
-    "vabsdiff4": DIFFERENCES.told(
-        exact(f"vabsdiff4.{ABSOLUTE}"), refusal(f"vabsdiff4.{LIMITED}", WITH_PARTS)
-    ),
+    "addc": CARRIED,
+    "subc": CARRIED,
+    "madc": lane(extended, "=d, a, b, c", "cc lo hi", pipe="fma"),
+    "sad": lane(sum_of_differences, "=d, a, b, c"),
+    "mul24": lane(of_24_bits, "=d, a, b", "lo hi", pipe="fma"),
+    "mad24": lane(of_24_bits, "=d, a, b, c", "lo hi sat", pipe="fma"),
+    "dp4a": lane(dot_product, "=d, a, b, c", pipe="fma"),
+    "dp2a": lane(dot_product, "=d, a, b, c", "lo hi", pipe="fma"),
+    "vabsdiff2": DIFFERENCES,
+    "vabsdiff4": DIFFERENCES,
 }
+
+LINES = (
+    exact("addc{,.cc}.{u32,s32,u64,s64}"),
+    exact("subc{,.cc}.{u32,s32,u64,s64}"),
+    exact("madc.{lo,hi}{,.cc}.{u32,s32,u64,s64}"),
+    exact("sad.{u16,s16,u32,s32,u64,s64}"),
+    exact("mul24.{lo,hi}.{u32,s32}"),
+    exact("mad24.{lo,hi}.{u32,s32} mad24.hi.sat.s32"),
+    exact("dp4a.{u32,s32}.{u32,s32}"),
+    exact("dp2a.{lo,hi}.{u32,s32}.{u32,s32}"),
+    exact(f"vabsdiff2.{ABSOLUTE}"),
+    refusal(f"vabsdiff2.{LIMITED}", WITH_PARTS),
+    exact(f"vabsdiff4.{ABSOLUTE}"),
+    refusal(f"vabsdiff4.{LIMITED}", WITH_PARTS),
+)

@@ -11,6 +11,8 @@ from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import SINK, Address, Instruction
 from tir_schedules.machines.cpu.table import (
+    BY_HAND,
+    Line,
     Lower,
     Lowered,
     Row,
@@ -18,13 +20,11 @@ from tir_schedules.machines.cpu.table import (
     exact,
     modelled,
     passthrough,
-    refusal,
     refused,
 )
 
 Arrival = IntFlag("Arrival", "ARRIVES EXPECTS DROPS NO_COMPLETE RELAXED COMPLETES_BYTES")
 """What is told to an mbarrier."""
-
 
 AT = "Where where; Flag generic; "
 """Fields of what is about an mbarrier. generic: whether the address is."""
@@ -108,77 +108,52 @@ def of_barrier(
 
 
 SPACE, OF_BLOCK = "{,.shared,.shared::cta}", "{,.shared::cta}"
-CASES = "cases written by hand"
 AT_ONCE = "the copies arrive at once"
 REBUILT = "tensor maps are those of the launch: give the kernel another one"
 
 ROWS: dict[str, Row] = {
-    "mbarrier.init": of_barrier(initialise, "[a], count", OWN).told(
-        exact(f"mbarrier.init{SPACE}.b64", CASES, 80)
-    ),
-    "mbarrier.inval": of_barrier(initialise, "[a]", OWN).told(exact(f"mbarrier.inval{SPACE}.b64", CASES, 80)),
-    "mbarrier.arrive": of_barrier(arrive, "=state?, [a], count?", f"{ALL} {ORDER} expect_tx noComplete").told(
-        exact("mbarrier.arrive{,.noComplete}{,.shared}.b64", CASES, 80),
-        exact(
-            "mbarrier.arrive{,.expect_tx}{,.release.cta,.release.cluster,.relaxed.cta}"
-            "{,.shared::cta,.shared::cluster}.b64",
-            CASES,
-            90,
-        ),
-    ),
-    "mbarrier.arrive_drop": of_barrier(
-        arrive, "=state?, [a], count?", f"{ALL} {ORDER} expect_tx noComplete"
-    ).told(
-        exact("mbarrier.arrive_drop{,.noComplete}{,.shared}.b64", CASES, 80),
-        exact("mbarrier.arrive_drop.expect_tx{,.shared::cta,.shared::cluster}.b64", CASES, 90),
-    ),
-    "mbarrier.expect_tx": of_barrier(count_bytes, "[a], bytes", f"{ALL} relaxed cta cluster").told(
-        exact(
-            "mbarrier.expect_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64",
-            CASES,
-            90,
-        )
-    ),
-    "mbarrier.complete_tx": of_barrier(count_bytes, "[a], bytes", f"{ALL} relaxed cta cluster").told(
-        exact(
-            "mbarrier.complete_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64",
-            CASES,
-            90,
-        )
-    ),
+    "mbarrier.init": of_barrier(initialise, "[a], count", OWN),
+    "mbarrier.inval": of_barrier(initialise, "[a]", OWN),
+    "mbarrier.arrive": of_barrier(arrive, "=state?, [a], count?", f"{ALL} {ORDER} expect_tx noComplete"),
+    "mbarrier.arrive_drop": of_barrier(arrive, "=state?, [a], count?", f"{ALL} {ORDER} expect_tx noComplete"),
+    "mbarrier.expect_tx": of_barrier(count_bytes, "[a], bytes", f"{ALL} relaxed cta cluster"),
+    "mbarrier.complete_tx": of_barrier(count_bytes, "[a], bytes", f"{ALL} relaxed cta cluster"),
     "mbarrier.test_wait": of_barrier(
         test, "=p, [a], state", f"{OWN} {ORDER} parity", "reads", Polls.OF_BARRIERS
-    ).told(
-        exact("mbarrier.test_wait{,.parity}{,.shared}.b64", CASES, 80),
-        exact(
-            "mbarrier.test_wait{,.parity}{.acquire.cta,.acquire.cluster,.relaxed.cta}.shared::cta.b64",
-            CASES,
-            90,
-        ),
     ),
     "mbarrier.try_wait": of_barrier(
         test, "=p, [a], state, time?", f"{OWN} {ORDER} parity", "reads", Polls.OF_BARRIERS
-    ).told(
-        exact(
-            "mbarrier.try_wait{,.parity}{,.acquire.cta,.acquire.cluster,.relaxed.cta}{,.shared::cta}.b64",
-            CASES,
-            90,
-        )
     ),
-    "mbarrier.pending_count": of_barrier(passthrough(PendingCount), "=count, state", "", "reads").told(
-        exact("mbarrier.pending_count.b64", CASES, 80)
-    ),
-    "cp.async.mbarrier": of_barrier(arrive_with_copies, "[a]", "arrive noinc shared shared::cta").told(
-        modelled("cp.async.mbarrier.arrive{,.noinc}{,.shared,.shared::cta}.b64", AT_ONCE, 80)
-    ),
-    "fence.proxy.async": of_barrier(passthrough(FenceProxy), "", "global shared::cta shared::cluster").told(
-        exact("fence.proxy.async{,.global,.shared::cta,.shared::cluster}", CASES, 90)
-    ),
-    "fence.mbarrier_init": of_barrier(passthrough(FenceInit), "", "release cluster").told(
-        exact("fence.mbarrier_init.release.cluster", CASES, 90)
-    ),
-    "fence.proxy.tensormap": refused(REBUILT).told(refusal("fence.proxy.tensormap", REBUILT, 90)),
-    "fence.proxy.tensormap::generic": refused(REBUILT).told(
-        refusal("fence.proxy.tensormap::generic", REBUILT, 90)
-    ),
+    "mbarrier.pending_count": of_barrier(passthrough(PendingCount), "=count, state", "", "reads"),
+    "cp.async.mbarrier": of_barrier(arrive_with_copies, "[a]", "arrive noinc shared shared::cta"),
+    "fence.proxy.async": of_barrier(passthrough(FenceProxy), "", "global shared::cta shared::cluster"),
+    "fence.mbarrier_init": of_barrier(passthrough(FenceInit), "", "release cluster"),
+    "fence.proxy.tensormap": refused(REBUILT, 90),
+    "fence.proxy.tensormap::generic": refused(REBUILT, 90),
 }
+
+
+def cases(opcodes: str, since: int = 90) -> Line:
+    return exact(opcodes, BY_HAND, since)
+
+
+LINES = (
+    cases(f"mbarrier.init{SPACE}.b64", 80),
+    cases(f"mbarrier.inval{SPACE}.b64", 80),
+    cases("mbarrier.arrive{,.noComplete}{,.shared}.b64", 80),
+    cases(
+        "mbarrier.arrive{,.expect_tx}{,.release.cta,.release.cluster,.relaxed.cta}"
+        "{,.shared::cta,.shared::cluster}.b64"
+    ),
+    cases("mbarrier.arrive_drop{,.noComplete}{,.shared}.b64", 80),
+    cases("mbarrier.arrive_drop.expect_tx{,.shared::cta,.shared::cluster}.b64"),
+    cases("mbarrier.expect_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64"),
+    cases("mbarrier.complete_tx{,.relaxed.cta,.relaxed.cluster}{,.shared::cta,.shared::cluster}.b64"),
+    cases("mbarrier.test_wait{,.parity}{,.shared}.b64", 80),
+    cases("mbarrier.test_wait{,.parity}{.acquire.cta,.acquire.cluster,.relaxed.cta}.shared::cta.b64"),
+    cases("mbarrier.try_wait{,.parity}{,.acquire.cta,.acquire.cluster,.relaxed.cta}{,.shared::cta}.b64"),
+    cases("mbarrier.pending_count.b64", 80),
+    modelled("cp.async.mbarrier.arrive{,.noinc}{,.shared,.shared::cta}.b64", AT_ONCE, 80),
+    cases("fence.proxy.async{,.global,.shared::cta,.shared::cluster}"),
+    cases("fence.mbarrier_init.release.cluster"),
+)

@@ -9,7 +9,17 @@ from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
-from tir_schedules.machines.cpu.table import COPIES, Line, Lowered, Row, Spread, exact, modelled, refusal
+from tir_schedules.machines.cpu.table import (
+    BY_HAND,
+    COPIES,
+    Line,
+    Lowered,
+    Row,
+    Spread,
+    exact,
+    modelled,
+    refusal,
+)
 
 HOW = {
     "volatile": How.STRONG | How.VOLATILE,
@@ -22,15 +32,12 @@ HOW = {
 }
 """By what the opcode says of order and scope."""
 
-
 AtomicOperation = IntEnum(
     "AtomicOperation", "ADD MIN MAX EXCHANGE COMPARE_AND_SWAP AND OR XOR INCREMENT DECREMENT", start=0
 )
 
-
 ATOMIC_NAMES = ("add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec")
 ATOMICS: dict[str, AtomicOperation] = dict(zip(ATOMIC_NAMES, AtomicOperation))
-
 
 Access = micro_op(
     "Access",
@@ -212,6 +219,8 @@ def of_updates(operands: str, observes: Polls) -> Row:
 TYPES = "{b8,b16,b32,b64,u8,s8,u16,s16,u32,s32,u64,s64,f32,f64}"
 PAIRS = "{b16,b32,b64,u8,u16,u32,u64,f32,f64}"
 VECTORS = f".v2.{PAIRS} .v4.{{b8,b16,b32,u8,u16,u32,f32}} .b128"
+HINTS = ("prefetch", "prefetchu", "discard", "applypriority")
+NO_CACHE = "no cache is modelled"
 TOO_WIDE = "two accesses of 16 bytes each: only sm_100 has one of 32"
 IN_SPACE = "{,.global,.shared}"
 FLUSHES = "in global memory denormal numbers count as zeros, in shared memory they do not"
@@ -242,32 +251,32 @@ def of_atomics(name: str) -> tuple[Line, ...]:
 
 
 ROWS: dict[str, Row] = {
-    "ld": LOAD.told(
-        exact(f"ld{{,.global,.shared,.local,.const}}.{TYPES} {of_vectors('ld.global')}", COPIES),
-        exact("ld.global.{nc,ca,cg,cs,lu,cv}.b32 ld.{volatile,relaxed.gpu,acquire.sys}.global.b32", COPIES),
-        exact("ld.param.{b8,b16,b32,b64,u8,s8,u16,s16,u32,s32,u64,s64,f32,f64,v2.b32,v4.f32}", COPIES),
-        refusal("ld.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
-    ),
-    "ldu": LOAD.told(exact("ldu.global.{b32,v4.f32}", COPIES)),
-    "st": STORE.told(
-        exact(f"st{{,.global,.shared,.local}}.{TYPES} {of_vectors('st.global')}", COPIES),
-        exact("st.global.{wb,cg,cs,wt}.b32 st.{volatile,relaxed.gpu,release.sys}.global.b32", COPIES),
-        refusal("st.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
-    ),
-    "atom": of_updates("=d{}, [a], b{}, c?, policy?", Polls.OF_MEMORY).told(
-        *of_atomics("atom"),
-        modelled(f"atom{IN_SPACE}.{{cas,exch}}.{{b32,b64}} atom{IN_SPACE}.cas.b16", ONE_BY_ONE),
-        modelled(f"atom{IN_SPACE}.{{cas,exch}}.b128", ONE_BY_ONE, 90),
-    ),
-    "red": of_updates("[a], b{}, policy?", Polls.NOTHING).told(*of_atomics("red")),
+    "ld": LOAD,
+    "ldu": LOAD,
+    "st": STORE,
+    "atom": of_updates("=d{}, [a], b{}, c?, policy?", Polls.OF_MEMORY),
+    "red": of_updates("[a], b{}, policy?", Polls.NOTHING),
     "st.bulk": Row(
         fill_shared, "[d], size, #n", "weak shared shared::cta", mix="store", fence=True, spread=Spread.USE
-    ).told(exact("st.bulk{,.weak}{,.shared,.shared::cta}", "cases written by hand", 100)),
-    "createpolicy": Row(cache_policy, "=policy, a...", POLICIES, mix="move").told(
-        modelled("createpolicy", "no cache is modelled", 80)
     ),
-    **{
-        name: HINT.told(modelled(name, "no cache is modelled"))
-        for name in ("prefetch", "prefetchu", "discard", "applypriority")
-    },
+    "createpolicy": Row(cache_policy, "=policy, a...", POLICIES, mix="move"),
+    **dict.fromkeys(HINTS, HINT),
 }
+
+LINES = (
+    exact(f"ld{{,.global,.shared,.local,.const}}.{TYPES} {of_vectors('ld.global')}", COPIES),
+    exact("ld.global.{nc,ca,cg,cs,lu,cv}.b32 ld.{volatile,relaxed.gpu,acquire.sys}.global.b32", COPIES),
+    exact("ld.param.{b8,b16,b32,b64,u8,s8,u16,s16,u32,s32,u64,s64,f32,f64,v2.b32,v4.f32}", COPIES),
+    refusal("ld.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
+    exact("ldu.global.{b32,v4.f32}", COPIES),
+    exact(f"st{{,.global,.shared,.local}}.{TYPES} {of_vectors('st.global')}", COPIES),
+    exact("st.global.{wb,cg,cs,wt}.b32 st.{volatile,relaxed.gpu,release.sys}.global.b32", COPIES),
+    refusal("st.global.{v8.b32,v4.b64}", TOO_WIDE, 100),
+    *of_atomics("atom"),
+    modelled(f"atom{IN_SPACE}.{{cas,exch}}.{{b32,b64}} atom{IN_SPACE}.cas.b16", ONE_BY_ONE),
+    modelled(f"atom{IN_SPACE}.{{cas,exch}}.b128", ONE_BY_ONE, 90),
+    *of_atomics("red"),
+    exact("st.bulk{,.weak}{,.shared,.shared::cta}", BY_HAND, 100),
+    modelled("createpolicy", NO_CACHE, 80),
+    *(modelled(name, NO_CACHE) for name in HINTS),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tir_schedules.machines.cpu.table import Row, refusal, refused
+from tir_schedules.machines.cpu.table import Row, refused
 
 VIDEO = "write it with prmt, bfe and integer arithmetic"
 TEXTURES = "textures: read the array through a pointer, with __ldg or a plain load"
@@ -30,6 +30,4 @@ REFUSED = {
 }
 """Opcode, or the first parts of it -> what would be right instead, and the oldest GPU that has it."""
 
-ROWS: dict[str, Row] = {
-    name: refused(remedy).told(refusal(name, remedy, since)) for name, (remedy, since) in REFUSED.items()
-}
+ROWS: dict[str, Row] = {name: refused(remedy, since) for name, (remedy, since) in REFUSED.items()}

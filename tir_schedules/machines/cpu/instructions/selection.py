@@ -134,28 +134,26 @@ def of_comparisons(name: str, result: str) -> tuple[Line, ...]:
 
 
 ROWS: dict[str, Row] = {
-    "setp": lane(compare, "=p|=q?, a, b, c:pred?", COMPARED, pipe="fp32:alu").told(
-        *of_comparisons("setp", ""),
-        exact(f"setp.{ON_FLOATS}{{,.and}}.f16x2", FRACTIONS),
-        exact(f"setp.{ON_FLOATS}.{{bf16,bf16x2}}", FRACTIONS, 90),
-    ),
-    "set": lane(set_number, "=d, a, b, c:pred?", COMPARED, pipe="fp32:alu").told(
-        *of_comparisons("set", ".{u32,s32,f32}"),
-        exact(f"set.{ON_FLOATS}.{{f16x2,u32}}.f16x2", FRACTIONS),
-        exact(f"set.{ON_FLOATS}.{{bf16x2,u32}}.bf16x2 set.{ON_FLOATS}.bf16.bf16", FRACTIONS, 90),
-    ),
-    "testp": lane(test_property, "=p, a", PROPERTIES, pipe="fp32:alu").told(
-        exact("testp.{finite,infinite,number,notanumber,normal,subnormal}.{f32,f64}", FRACTIONS)
-    ),
-    "isspacep": lane(is_in_space, "=p, a:u64", "global local shared shared::cta shared::cluster").told(
-        exact("isspacep.{global,local,shared,shared::cta}"),
-        exact("isspacep.shared::cluster", since=90),
-        refusal("isspacep.const", "the machine keeps constants among global variables"),
-    ),
-    "slct": lane(select_by_sign, "=d, a, b, c", "ftz", pipe="alu").told(
-        exact("slct.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}.s32"), exact("slct{,.ftz}.{b32,f64}.f32")
-    ),
-    "selp": lane(select, "=d, a, b, c:pred", pipe="alu", spread=Spread.CHOSEN, zeros=zeros_of_either).told(
-        exact("selp.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}")
-    ),
+    "setp": lane(compare, "=p|=q?, a, b, c:pred?", COMPARED, pipe="fp32:alu"),
+    "set": lane(set_number, "=d, a, b, c:pred?", COMPARED, pipe="fp32:alu"),
+    "testp": lane(test_property, "=p, a", PROPERTIES, pipe="fp32:alu"),
+    "isspacep": lane(is_in_space, "=p, a:u64", "global local shared shared::cta shared::cluster"),
+    "slct": lane(select_by_sign, "=d, a, b, c", "ftz", pipe="alu"),
+    "selp": lane(select, "=d, a, b, c:pred", pipe="alu", spread=Spread.CHOSEN, zeros=zeros_of_either),
 }
+
+LINES = (
+    *of_comparisons("setp", ""),
+    exact(f"setp.{ON_FLOATS}{{,.and}}.f16x2", FRACTIONS),
+    exact(f"setp.{ON_FLOATS}.{{bf16,bf16x2}}", FRACTIONS, 90),
+    *of_comparisons("set", ".{u32,s32,f32}"),
+    exact(f"set.{ON_FLOATS}.{{f16x2,u32}}.f16x2", FRACTIONS),
+    exact(f"set.{ON_FLOATS}.{{bf16x2,u32}}.bf16x2 set.{ON_FLOATS}.bf16.bf16", FRACTIONS, 90),
+    exact("testp.{finite,infinite,number,notanumber,normal,subnormal}.{f32,f64}", FRACTIONS),
+    exact("isspacep.{global,local,shared,shared::cta}"),
+    exact("isspacep.shared::cluster", since=90),
+    refusal("isspacep.const", "the machine keeps constants among global variables"),
+    exact("slct.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}.s32"),
+    exact("slct{,.ftz}.{b32,f64}.f32"),
+    exact("selp.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}"),
+)

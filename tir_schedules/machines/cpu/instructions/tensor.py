@@ -44,19 +44,14 @@ KNOWN_SHAPES = [*dict.fromkeys(" ".join([*SHAPES.values(), *WMMA_SHAPES.values()
 BY_ITSELF = ("m16n8k8", "m16n8k16", "m16n16k16")
 """Shapes that core/tensor.cpp has for halves; all else is in core/fragments.cpp."""
 
-
 Element = IntEnum("Element", "F16 BF16 TF32 F64 F32 S32 S8 U8 S4 U4 B1", start=0)
 """Of a matrix."""
 
-
 ELEMENTS = {one.name.lower(): one for one in Element}
-
 
 Matrix = IntEnum("Matrix", "A B C", start=0)
 
-
 MultiplyFlag = IntFlag("MultiplyFlag", "SATURATE XOR_BITS AND_BITS")
-
 
 Matrices = micro_op(
     "Matrices", "ldmatrix stmatrix", "Where where; Flag transposed; Words[] registers; Counter counter"
@@ -219,53 +214,48 @@ HALF_SHAPES = "{m16n16k16,m32n8k16,m8n32k16}"
 ROWS: dict[str, Row] = {
     "ldmatrix": Row(
         matrices, "=d{}, [a]", f"{EIGHTS} x1 x2 x4", mix="load", access="reads", spread=Spread.NONE
-    ).told(
-        exact("ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES),
-        refusal("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "load matrices of 16 bits", 100),
     ),
-    "stmatrix": Row(matrices, "[a], b{}", f"{EIGHTS} x1 x2 x4", mix="store", spread=Spread.USE).told(
-        exact("stmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES, 90),
-        refusal("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "store matrices of 16 bits", 100),
-    ),
-    "movmatrix": Row(passthrough(Transpose), "=d, a", EIGHTS, mix="move", spread=Spread.NONE).told(
-        exact("movmatrix.sync.aligned.m8n8.trans.b16", COPIES)
-    ),
-    "mma": MULTIPLY.told(
-        modelled(of_mma(SHAPES["f16"], "{f16.f16.f16.f16,f32.f16.f16.f32}"), SUMS),
-        modelled(of_mma(SHAPES["bf16"], "f32.bf16.bf16.f32"), SUMS, 80),
-        modelled(of_mma(SHAPES["tf32"], "f32.tf32.tf32.f32"), SUMS, 80),
-        modelled(of_mma("m8n8k4", "f64.f64.f64.f64"), "fused sums in the order of k", 80),
-        modelled(of_mma("m16n8k4 m16n8k8 m16n8k16", "f64.f64.f64.f64"), "fused sums in the order of k", 90),
-        exact(of_mma(SHAPES["s8"], "{,satfinite.}s32.{s8.s8,u8.u8,s8.u8,u8.s8}.s32"), INTEGERS),
-        exact(of_mma(SHAPES["s4"], "{,satfinite.}s32.{s4.s4,u4.u4,s4.u4,u4.s4}.s32"), INTEGERS),
-        exact(of_mma(SHAPES["b1"], "s32.b1.b1.s32.{xor,and}.popc"), INTEGERS),
-        refusal(of_mma("m8n8k4", "{f16.f16.f16.f16,f32.f16.f16.f32}"), ON_OTHERS),
-        refusal(of_mma("m16n8k32", "f32.{e4m3.e4m3,e5m2.e5m2}.f32"), "convert to f16 first", 89),
-    ),
-    "wmma.mma": MULTIPLY.told(
-        modelled(of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.{{f16.f16,f32.f32}}"), SUMS),
-        modelled(of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.f32.bf16.bf16.f32"), SUMS, 80),
-        modelled(of_wmma("mma", "sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32"), SUMS, 80),
-        modelled(
-            of_wmma("mma", "sync.aligned.row.col.m8n8k4.f64.f64.f64.f64"), "fused sums in the order of k", 80
-        ),
-        exact(
-            of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.s32.{{s8.s8,u8.u8}}.s32{{,.satfinite}}"),
-            INTEGERS,
-        ),
-        refusal("wmma.mma.sync.aligned.row.col.m8n8k32.s32.{s4.s4,u4.u4}.s32", "use mma.sync"),
-        refusal("wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", "use mma.sync"),
-    ),
+    "stmatrix": Row(matrices, "[a], b{}", f"{EIGHTS} x1 x2 x4", mix="store", spread=Spread.USE),
+    "movmatrix": Row(passthrough(Transpose), "=d, a", EIGHTS, mix="move", spread=Spread.NONE),
+    "mma": MULTIPLY,
+    "wmma.mma": MULTIPLY,
     "wmma.load": Row(
         wmma_access, "=d{}, [a], stride?", FRAGMENT, mix="load", access="reads", spread=Spread.NONE
-    ).told(
-        modelled(of_wmma("load.{a,b}", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,bf16,s8,u8}}"), LAYOUT),
-        modelled(of_wmma("load.c", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
-        modelled(of_wmma("load.{a,b}", "sync.aligned.{row,col}.{m16n16k8.tf32,m8n8k4.f64}"), LAYOUT, 80),
-        refusal(of_wmma("load.a", "sync.aligned.row.m8n8k32.{s4,u4}"), "use mma.sync"),
     ),
-    "wmma.store": Row(wmma_access, "[a], d{}, stride?", FRAGMENT, mix="store", spread=Spread.USE).told(
-        modelled(of_wmma("store.d", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
-        modelled(of_wmma("store.d", "sync.aligned.{row,col}.{m16n16k8.f32,m8n8k4.f64}"), LAYOUT, 80),
-    ),
+    "wmma.store": Row(wmma_access, "[a], d{}, stride?", FRAGMENT, mix="store", spread=Spread.USE),
 }
+
+LINES = (
+    exact("ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES),
+    refusal("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "load matrices of 16 bits", 100),
+    exact("stmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}.shared.b16", COPIES, 90),
+    refusal("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "store matrices of 16 bits", 100),
+    exact("movmatrix.sync.aligned.m8n8.trans.b16", COPIES),
+    modelled(of_mma(SHAPES["f16"], "{f16.f16.f16.f16,f32.f16.f16.f32}"), SUMS),
+    modelled(of_mma(SHAPES["bf16"], "f32.bf16.bf16.f32"), SUMS, 80),
+    modelled(of_mma(SHAPES["tf32"], "f32.tf32.tf32.f32"), SUMS, 80),
+    modelled(of_mma("m8n8k4", "f64.f64.f64.f64"), "fused sums in the order of k", 80),
+    modelled(of_mma("m16n8k4 m16n8k8 m16n8k16", "f64.f64.f64.f64"), "fused sums in the order of k", 90),
+    exact(of_mma(SHAPES["s8"], "{,satfinite.}s32.{s8.s8,u8.u8,s8.u8,u8.s8}.s32"), INTEGERS),
+    exact(of_mma(SHAPES["s4"], "{,satfinite.}s32.{s4.s4,u4.u4,s4.u4,u4.s4}.s32"), INTEGERS),
+    exact(of_mma(SHAPES["b1"], "s32.b1.b1.s32.{xor,and}.popc"), INTEGERS),
+    refusal(of_mma("m8n8k4", "{f16.f16.f16.f16,f32.f16.f16.f32}"), ON_OTHERS),
+    refusal(of_mma("m16n8k32", "f32.{e4m3.e4m3,e5m2.e5m2}.f32"), "convert to f16 first", 89),
+    modelled(of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.{{f16.f16,f32.f32}}"), SUMS),
+    modelled(of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.f32.bf16.bf16.f32"), SUMS, 80),
+    modelled(of_wmma("mma", "sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32"), SUMS, 80),
+    modelled(
+        of_wmma("mma", "sync.aligned.row.col.m8n8k4.f64.f64.f64.f64"), "fused sums in the order of k", 80
+    ),
+    exact(
+        of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.s32.{{s8.s8,u8.u8}}.s32{{,.satfinite}}"), INTEGERS
+    ),
+    refusal("wmma.mma.sync.aligned.row.col.m8n8k32.s32.{s4.s4,u4.u4}.s32", "use mma.sync"),
+    refusal("wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", "use mma.sync"),
+    modelled(of_wmma("load.{a,b}", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,bf16,s8,u8}}"), LAYOUT),
+    modelled(of_wmma("load.c", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
+    modelled(of_wmma("load.{a,b}", "sync.aligned.{row,col}.{m16n16k8.tf32,m8n8k4.f64}"), LAYOUT, 80),
+    refusal(of_wmma("load.a", "sync.aligned.row.m8n8k32.{s4,u4}"), "use mma.sync"),
+    modelled(of_wmma("store.d", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
+    modelled(of_wmma("store.d", "sync.aligned.{row,col}.{m16n16k8.f32,m8n8k4.f64}"), LAYOUT, 80),
+)

@@ -19,7 +19,6 @@ SHUFFLES: dict[str, ShuffleMode] = dict(zip(("up", "down", "bfly", "idx"), Shuff
 VOTES: dict[str, VoteMode] = dict(zip(("ballot", "any", "all", "uni"), VoteMode))
 REDUCTIONS = {one.name.lower(): one for one in Reduction}
 
-
 SHUFFLE = "ShuffleMode mode; Words source lane clamp result; Predicates? valid; Words members"
 Shuffle = micro_op("Shuffle", "shfl", SHUFFLE)
 """clamp: as PTX has it: the last lane, and what lanes of a segment have in common."""

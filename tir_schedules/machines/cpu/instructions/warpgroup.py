@@ -32,9 +32,7 @@ from tir_schedules.machines.cpu.table import (
 
 Factor = IntEnum("Factor", "F16 BF16 TF32 E4M3 E5M2 S8 U8", start=0)
 
-
 Sum = IntEnum("Sum", "F16 F32 S32", start=0)
-
 
 FACTORS = {one.name.lower(): one for one in Factor}
 SUMS = {one.name.lower(): one for one in Sum}
@@ -50,10 +48,8 @@ BYTES = {"f16": 2, "bf16": 2, "tf32": 4}
 DEPTH_BYTES = 32
 """Bytes of the elements along k, of every type."""
 
-
 ProductOption = IntFlag("ProductOption", "LEFT_ACROSS RIGHT_ACROSS NEGATED SATURATED IN_REGISTERS")
 """LEFT_ACROSS, RIGHT_ACROSS: A, B lies across k. IN_REGISTERS: rows of A are."""
-
 
 Wgmma = micro_op(
     "Wgmma",
@@ -70,7 +66,6 @@ WaitForProducts = micro_op("WaitForProducts", "wgmma.wait_group", "Constant open
 
 AskForRegisters = micro_op("AskForRegisters", "setmaxnreg", "Constant asked")
 """asked: registers of a thread."""
-
 
 COLUMNS = range(8, 257, 8)
 COLUMNS_OF_INTEGERS = [n for n in COLUMNS if n % 16 == 0 or n in (8, 24)]
@@ -183,23 +178,22 @@ ROWS: dict[str, Row] = {
         spread=Spread.SUMS,
         makes_addresses=False,
         units=True,
-    ).told(
-        exact(of_product(EVERY, 16, HALVES), SUMMED, 90),
-        exact(of_product(EVERY, 8, "f32.tf32.tf32"), SUMMED, 90),
-        exact(of_product(EVERY, 32, BYTE_FLOATS), SUMMED_BYTES, 90),
-        exact(of_product(OF_INTEGERS, 32, "s32{,.satfinite}.{s8,u8}.{s8,u8}"), INTEGERS, 90),
-        refusal(of_product("8", 256, "s32.b1.b1.and.popc"), "use mma.sync", 90),
     ),
-    "wgmma.mma_async.sp": refused("write the zeros of the sparse matrix out, and use wgmma.mma_async").told(
-        refusal("wgmma.mma_async.sp", "write the zeros of the sparse matrix out, and use wgmma.mma_async", 90)
-    ),
+    "wgmma.mma_async.sp": refused("write the zeros of the sparse matrix out, and use wgmma.mma_async", 90),
     "wgmma.fence": of_group(FenceProducts),
     "wgmma.commit_group": of_group(CommitProducts),
     "wgmma.wait_group": of_group(WaitForProducts, "#n", Exit.WAIT),
-    "setmaxnreg": Row(ask_for_registers, "#n", "inc dec sync aligned", mix="control", pipe="uniform").told(
-        modelled("setmaxnreg.{inc,dec}.sync.aligned.u32", "registers are counted, and never run out", 90)
-    ),
-    "griddepcontrol": Row(None, "", "launch_dependents wait", mix="control").told(
-        modelled("griddepcontrol.{launch_dependents,wait}", "kernels run one after another", 90)
-    ),
+    "setmaxnreg": Row(ask_for_registers, "#n", "inc dec sync aligned", mix="control", pipe="uniform"),
+    "griddepcontrol": Row(None, "", "launch_dependents wait", mix="control"),
 }
+
+LINES = (
+    exact(of_product(EVERY, 16, HALVES), SUMMED, 90),
+    exact(of_product(EVERY, 8, "f32.tf32.tf32"), SUMMED, 90),
+    exact(of_product(EVERY, 32, BYTE_FLOATS), SUMMED_BYTES, 90),
+    exact(of_product(OF_INTEGERS, 32, "s32{,.satfinite}.{s8,u8}.{s8,u8}"), INTEGERS, 90),
+    refusal(of_product("8", 256, "s32.b1.b1.and.popc"), "use mma.sync", 90),
+    refusal("wgmma.mma_async.sp", "write the zeros of the sparse matrix out, and use wgmma.mma_async", 90),
+    modelled("setmaxnreg.{inc,dec}.sync.aligned.u32", "registers are counted, and never run out", 90),
+    modelled("griddepcontrol.{launch_dependents,wait}", "kernels run one after another", 90),
+)
