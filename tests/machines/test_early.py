@@ -8,7 +8,7 @@ from ptx_kernels import module
 from tir_schedules import run as runs
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines import early
-from tir_schedules.machines.cpu import CpuMachine, library, machine
+from tir_schedules.machines.cpu import CpuMachine, kernels, library, machine
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.workloads.gemm import Gemm
@@ -28,9 +28,9 @@ def test_the_library_is_begun_first_and_needed_last(monkeypatch):
         in_time(lowered)
         return the_library()
 
-    make, lower = runs.lower, machine.lowered
+    make, lower = runs.lower, kernels.lowered
     monkeypatch.setattr(runs, "lower", lambda *given: (in_time(begun), make(*given))[1])
-    monkeypatch.setattr(machine, "lowered", lambda *given: (lower(*given), lowered.set())[0])
+    monkeypatch.setattr(kernels, "lowered", lambda *given: (lower(*given), lowered.set())[0])
     for place in (library, machine):
         monkeypatch.setattr(place, "the_library", slow)
     jobs = [(find("sgemm/naive")[0], Gemm(8, 8, 8))]

@@ -12,9 +12,8 @@ from ptx_kernels import module
 from tir_schedules.compiler.cache import MANIFEST, damage, write_manifest
 from tir_schedules.compiler.code import hash_of
 from tir_schedules.errors import CheckFailed
-from tir_schedules.machines.cpu import kept
-from tir_schedules.machines.cpu.kept import FILE, lowered_kernel, made
-from tir_schedules.machines.cpu.linking import link
+from tir_schedules.machines.cpu import kernels
+from tir_schedules.machines.cpu.kernels import FILE, link, lowered_kernel, made
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 
 BODY = """.shared .align 16 .b8 tile[64]; .reg .b32 a, b; .reg .pred p;
@@ -34,7 +33,7 @@ def lowered(monkeypatch, tmp_path):
         found.append((ptx, entry))
         return made(ptx, entry)
 
-    monkeypatch.setattr(kept, "made", noted)
+    monkeypatch.setattr(kernels, "made", noted)
     return found
 
 
@@ -47,16 +46,16 @@ def same(one, other):
 def test_each_kernel_is_lowered_once(lowered):
     asked = [(PTX, "first"), (PTX, "second"), (OTHER, "first")]
     for _ in range(2):
-        kernels = [lowered_kernel(*each) for each in asked]
-        assert all(same(kernel, made(*each)) for kernel, each in zip(kernels, asked))
+        found = [lowered_kernel(*each) for each in asked]
+        assert all(same(kernel, made(*each)) for kernel, each in zip(found, asked))
     assert lowered == asked
-    assert not same(kernels[0], kernels[1]) and not same(kernels[0], kernels[2])
+    assert not same(found[0], found[1]) and not same(found[0], found[2])
 
 
 @pytest.mark.parametrize("what", ["CODE", "sys.version", "np.__version__"])
 def test_what_other_code_lowered_is_not_served(what, lowered, monkeypatch):
     lowered_kernel(PTX, "first")
-    monkeypatch.setattr(f"tir_schedules.machines.cpu.kept.{what}", "another")
+    monkeypatch.setattr(f"tir_schedules.machines.cpu.kernels.{what}", "another")
     lowered_kernel(PTX, "first")
     assert len(lowered) == 2
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tir_schedules.machines.cpu.kept import made
+from tir_schedules.machines.cpu.kernels import made
 
 MORE = 4
 

@@ -6,7 +6,7 @@ import pytest
 from ptx_kernels import SLOTS, module
 
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.machines.cpu.kept import made
+from tir_schedules.machines.cpu.kernels import made
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 
 HEAD = (

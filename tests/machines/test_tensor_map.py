@@ -8,8 +8,8 @@ from warpgroup_kernels import entry, launch
 
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu import abi
+from tir_schedules.machines.cpu.invocation import encoded
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
-from tir_schedules.machines.cpu.tensor_maps import encoded
 from tir_schedules.machines.tensor_map import ELEMENT_BYTES, box_bytes, check_tensor_map
 from tir_schedules.model.launch import TensorMap
 

@@ -6,7 +6,7 @@ from ptx_kernels import module
 from test_ptx_faults import findings, one
 from test_warp_instructions import PRELUDE, STORE
 
-from tir_schedules.machines.cpu.kept import made
+from tir_schedules.machines.cpu.kernels import made
 
 VARIABLE = "uses a variable that nothing has written"
 LOCAL = (

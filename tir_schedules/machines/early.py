@@ -30,7 +30,7 @@ def compile_library() -> None:
 def lower(machine: Device, binary: Binary) -> Binary:
     """Have a kernel lowered, for which the library is not needed. Returns the same binary."""
     if machine.name == "cpu":
-        from tir_schedules.machines.cpu.machine import lowered
+        from tir_schedules.machines.cpu.kernels import lowered
 
         with suppress(Exception):
             lowered(binary.ptx, binary.kernel.entry)

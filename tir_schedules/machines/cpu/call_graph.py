@@ -14,13 +14,29 @@ from tir_schedules.machines.cpu.ptx import (
     Vector,
     items,
 )
-from tir_schedules.machines.cpu.refusals import function_remedy
 
 BUILT_IN = {
     "vprintf": "call.printf", "__assertfail": "call.assert", "malloc": "call.malloc", "free": "call.free",
     "memcpy": "call.memcpy", "memset": "call.memset",
 }  # fmt: skip
 """Functions of the machine, and the opcode that executes each."""
+
+REFUSED_FUNCTIONS = {
+    "cudaDeviceSynchronize": "a kernel cannot wait for its own launches: end it there",
+    "cudaGetParameterBuffer": "launches from a kernel: launch from the host",
+    "cudaLaunchDevice": "launches from a kernel: launch from the host",
+    "cudaMalloc": "use malloc",
+    "cudaFree": "use free",
+    "__cudaCDP": "launches from a kernel: launch from the host",
+    "cuda": "the CUDA runtime: call it from the host",
+}
+"""What would be right in place of a function, by how its name begins; the longest that fits."""
+
+
+def function_remedy(name: str) -> str:
+    """What would be right in place of a function that is not there, after a semicolon."""
+    known = [start for start in REFUSED_FUNCTIONS if name.startswith(start)]
+    return f"; {REFUSED_FUNCTIONS[max(known, key=len)]}" if known else "; define it in the same file"
 
 
 class CallGraph:

@@ -14,14 +14,14 @@ from enum import Enum, IntFlag
 from types import ModuleType
 from typing import Iterable
 
-from tir_schedules.machines.cpu import abi, product_registers, undefined
+from tir_schedules.machines.cpu import abi, instrumentation
 from tir_schedules.machines.cpu.instructions import FAMILIES
 from tir_schedules.machines.cpu.micro_ops import MICRO_OPS, TYPES, MicroOpType, Number, Several
 
 TABLE = "table.cpp"
 """What names every function, and so is compiled behind all of them."""
 
-SOURCES = (*FAMILIES, product_registers, undefined)
+SOURCES = (*FAMILIES, instrumentation)
 """What has micro-ops; to import it enters them in MICRO_OPS."""
 
 

@@ -20,7 +20,6 @@ from tir_schedules.machines.cpu.ptx import (
     SpecialRegister,
     Symbol,
 )
-from tir_schedules.machines.cpu.refusals import register_remedy
 
 LANES = np.arange(32)
 LANE_MASKS = {
@@ -42,6 +41,19 @@ ALWAYS = {
 """Special registers that hold one number. The machine is one multiprocessor that runs one grid, and reserves
 no shared memory; a fourth extent is always 0 (PTX ISA 9.0, 10.1)."""
 
+REFUSED_REGISTERS = {
+    "pm": "it counts what a GPU's profiler is told to: profile on a GPU",
+    "envreg": "the driver decides what it holds: pass a parameter",
+    "reserved_smem_offset": "shared memory of the system's: declare a variable",
+    "aggr_smem_size": "it counts what the system takes: read %total_smem_size",
+    **{
+        name: f"read its parts, such as %{name}.x"
+        for name in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid")
+    },
+    **{f"cluster_{name}": f"read its parts, such as %cluster_{name}.x" for name in ("ctaid", "nctaid")},
+}
+"""Special registers of PTX ISA 9.0 that are not known, by how the name begins; and what would be right."""
+
 BYTES = {kind: int(storage[1:]) // 8 for kind, storage in STORAGE.items()}
 
 PARAMETERS = "parameters of the kernel"
@@ -52,6 +64,12 @@ WORKSPACE = "the grid's workspace"
 
 WORKSPACE_WORDS = {"envreg1": 32, "envreg2": 0}
 """Special registers with the halves of its address, and the bits below each half."""
+
+
+def register_remedy(name: str) -> str:
+    """Why a special register is not known, after a colon; empty for one that PTX does not have."""
+    why = REFUSED_REGISTERS.get(name) or REFUSED_REGISTERS.get(name.rstrip("_0123456789"))
+    return f": {why}" if why else ""
 
 
 def size_of(kind: str) -> int:

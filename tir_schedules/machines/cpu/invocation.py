@@ -19,17 +19,17 @@ from tir_schedules.machines.cpu.counting import counters_of
 from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.cpu.findings import findings
 from tir_schedules.machines.cpu.functions import FRAME_ALIGN
+from tir_schedules.machines.cpu.kernels import LinkedKernel
 from tir_schedules.machines.cpu.library import Library
-from tir_schedules.machines.cpu.linking import LinkedKernel
-from tir_schedules.machines.cpu.ptx import BITS, Parameter, Variable
+from tir_schedules.machines.cpu.ptx import BITS, Parameter, UnsupportedInstruction, Variable
 from tir_schedules.machines.cpu.sources import NamedBuffer, Sources
-from tir_schedules.machines.cpu.tensor_maps import encoded
 from tir_schedules.machines.cpu.watching import Watched
+from tir_schedules.machines.tensor_map import ELEMENT_BYTES, check_tensor_map
 from tir_schedules.model.attributes import Attributes, attributes_of
 from tir_schedules.model.findings import NOTES, Location
 from tir_schedules.model.gpus import known_sm, occupancy, rounded_up
 from tir_schedules.model.kernel import Binary
-from tir_schedules.model.launch import Dim3
+from tir_schedules.model.launch import Dim3, TensorMap
 from tir_schedules.model.machine import Execution
 from tir_schedules.model.workload import Arguments
 
@@ -296,3 +296,27 @@ def pack(parameters: Sequence[Parameter], values: Sequence[Any], label: str) -> 
             )
         content[parameter.offset : parameter.offset + parameter.size] = data
     return (ctypes.c_uint8 * len(content)).from_buffer(content)
+
+
+def encoded(label: str, tensor: TensorMap, address: int) -> bytes:
+    """The 128 bytes that the machine has a tensor map in: a TensorMap of abi.py. address: of the array.
+
+    CheckFailed for what CUDA refuses, and UnsupportedInstruction for what is known of no GPU: how rows lie that
+    are shorter than the swizzle.
+    """
+    check_tensor_map(label, tensor, address)
+    element = ELEMENT_BYTES[tensor.element]
+    row = tensor.box[-1] * element
+    if tensor.swizzle and row != tensor.swizzle:
+        raise UnsupportedInstruction(
+            f"{label}: tensor map {tensor.name}: the CPU machine does not know rows of {row} bytes in a"
+            f" swizzle of {tensor.swizzle}: take boxes of {tensor.swizzle // element} elements"
+        )
+    rank = len(tensor.shape)
+    content = np.zeros(1, abi.TENSOR_MAP)
+    content["mark"], content["address"], content["rank"] = abi.MAP_MARK, address, rank
+    content["element"], content["swizzle"] = element, tensor.swizzle
+    content["shape"][0, :rank] = tensor.shape[::-1]
+    content["box"][0, :rank] = tensor.box[::-1]
+    content["pitches"][0, : rank - 1] = tensor.pitches[::-1]
+    return content.tobytes()

@@ -17,12 +17,12 @@ from tir_schedules.machines.cpu.context import (
     size_of,
 )
 from tir_schedules.machines.cpu.extents import Extent, Extents
+from tir_schedules.machines.cpu.flow import polling_blocks
 from tir_schedules.machines.cpu.instructions import check, mix_of, row_of
 from tir_schedules.machines.cpu.instructions.control import is_of_the_block
+from tir_schedules.machines.cpu.instrumentation import ProductRegisters, Undefined
 from tir_schedules.machines.cpu.merging import Merged, address_of, merged_accesses
 from tir_schedules.machines.cpu.micro_ops import MicroOp
-from tir_schedules.machines.cpu.polling import polling_blocks
-from tir_schedules.machines.cpu.product_registers import ProductRegisters
 from tir_schedules.machines.cpu.ptx import (
     BasicBlock,
     Instruction,
@@ -35,7 +35,6 @@ from tir_schedules.machines.cpu.ptx import (
     Variable,
 )
 from tir_schedules.machines.cpu.signatures import signature_of
-from tir_schedules.machines.cpu.undefined import Undefined
 from tir_schedules.model.attributes import check_local
 from tir_schedules.model.gpus import SMS
 
@@ -258,7 +257,7 @@ class Blocks:
     """Lowers a kernel's basic blocks, one after another.
 
     keep: registers that other blocks see, or that what ends one reads or writes; the places of the others are
-    used again after their last use. polling: see polling.py.
+    used again after their last use. polling: see polling_blocks().
     """
 
     def __init__(self, module: PtxModule, kernel: PtxKernel):

@@ -11,7 +11,6 @@ import os
 import re
 import time
 from dataclasses import replace
-from functools import lru_cache
 from numbers import Integral
 from typing import Iterator, Mapping, Sequence
 
@@ -30,10 +29,8 @@ from tir_schedules.machines.cpu.invocation import (
     Room,
     attributes,
 )
-from tir_schedules.machines.cpu.kept import lowered_kernel
-from tir_schedules.machines.cpu.library import Library, the_library
-from tir_schedules.machines.cpu.linking import LinkedKernel, link
-from tir_schedules.machines.cpu.lowering import LoweredKernel
+from tir_schedules.machines.cpu.kernels import linked
+from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.orders import combined
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.machines.cpu.watching import Watched
@@ -200,18 +197,6 @@ def check_launch(binary: Binary) -> None:
         raise UnsupportedInstruction(
             f"{kernel.label}: the CPU machine does not know {asked.unknown[0]}, which {kernel.entry} declares"
         )
-
-
-@lru_cache(maxsize=128)
-def linked(library: Library, ptx: str, entry: str) -> LinkedKernel:
-    """A kernel ready to run; launches of one kernel with other arguments share the result."""
-    return link(library, lowered(ptx, entry))
-
-
-@lru_cache(maxsize=128)
-def lowered(ptx: str, entry: str) -> LoweredKernel:
-    """The same without addresses, so that it may be made before there is a library."""
-    return lowered_kernel(ptx, entry)
 
 
 def with_place(message: str, binary: Binary) -> str:

@@ -1,10 +1,13 @@
-"""What kernels were lowered to, kept in the cache: to read it takes a small part of the time of lowering."""
+"""Kernels that are ready to run: what they were lowered to is kept in the cache, as to read it takes a small
+part of the time of lowering; then numbers become addresses of this process."""
 
 from __future__ import annotations
 
 import pickle
 import sys
 import zlib
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +15,12 @@ import numpy as np
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.code import hash_of
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
+from tir_schedules.machines.cpu import abi
+from tir_schedules.machines.cpu.extents import rows_of
+from tir_schedules.machines.cpu.library import Library
 from tir_schedules.machines.cpu.lowering import LoweredKernel, lower
 from tir_schedules.machines.cpu.parser import parse
+from tir_schedules.machines.cpu.signatures import Signature
 
 CODE = hash_of("errors.py", "model", "machines/cpu")
 """The code that decides what becomes of a kernel: now, when it is loaded, as it may be changed later."""
@@ -56,3 +63,44 @@ def read(folder: Path) -> LoweredKernel:
     if not isinstance(kernel, LoweredKernel):
         raise FileNotFoundError(path)
     return kernel
+
+
+@dataclass(frozen=True)
+class LinkedKernel:
+    """A kernel ready to run; the arrays are kept alive because the program points into them."""
+
+    lowered: LoweredKernel
+    program: abi.Program
+    arrays: tuple[np.ndarray, ...]
+
+
+def link(library: Library, kernel: LoweredKernel) -> LinkedKernel:
+    """UnsupportedInstruction for a signature that is not known."""
+    lanes = library.lane_functions(Signature(text, line) for text, line in kernel.lanes.items())
+    functions = [lanes[name] if name in lanes else library.function(name) for name in kernel.functions]
+    extents = rows_of(kernel.extents)
+    rows = kernel.micro_ops.copy()
+    rows["run"] = np.array(functions, np.uint64)[rows["run"]]
+    rows["operands"] = kernel.operands.ctypes.data + kernel.operands.itemsize * rows["operands"]
+    rows["extent"] = extents.ctypes.data + extents.itemsize * rows["extent"]
+    program = abi.Program(
+        rows.ctypes.data,
+        kernel.blocks.ctypes.data,
+        kernel.registers.ctypes.data,
+        len(kernel.registers),
+        kernel.special,
+        kernel.traits,
+        len(kernel.blocks),
+        len(kernel.counted),
+    )
+    return LinkedKernel(kernel, program, (rows, extents))
+
+
+lowered = lru_cache(maxsize=128)(lowered_kernel)
+"""The same from memory; without addresses, so that a kernel may be lowered before there is a library."""
+
+
+@lru_cache(maxsize=128)
+def linked(library: Library, ptx: str, entry: str) -> LinkedKernel:
+    """Launches of one kernel with other arguments share the result."""
+    return link(library, lowered(ptx, entry))

@@ -1,8 +1,10 @@
-"""Micro-ops beside a kernel's own that follow values which nothing has written: see core/undefined.cpp.
+"""Micro-ops beside a kernel's own. Undefined: they follow values that nothing has written, see
+core/check/definedness.cpp. ProductRegisters: they watch registers that a wgmma changes or reads while the
+warp goes on, see core/check/warpgroups.cpp.
 
-Such a value is in a register that is read before it is written, which is what a variable without an initial
-value becomes; in local memory, where nvcc keeps arrays that it cannot keep in registers; or what a shuffle
-takes from a lane that its mask does not name.
+An undefined value is in a register that is read before it is written, which is what a variable without an
+initial value becomes; in local memory, where nvcc keeps arrays that it cannot keep in registers; or what a
+shuffle takes from a lane that its mask does not name.
 
 A load of global or shared memory that nothing has written is a fault itself, but for one whose value a
 `selp` or a guarded `mov` may drop: nvcc loads ahead of the condition. The value is followed to where it is
@@ -27,6 +29,7 @@ from tir_schedules.machines.cpu.extents import Extents
 from tir_schedules.machines.cpu.flow import reached
 from tir_schedules.machines.cpu.instructions import row_of
 from tir_schedules.machines.cpu.instructions.warp import SHUFFLE, shuffled
+from tir_schedules.machines.cpu.instructions.warpgroup import held_registers
 from tir_schedules.machines.cpu.micro_ops import MicroOp, micro_op
 from tir_schedules.machines.cpu.ptx import (
     BITS,
@@ -35,6 +38,7 @@ from tir_schedules.machines.cpu.ptx import (
     Instruction,
     Operand,
     Pair,
+    PtxKernel,
     Register,
     items,
     registers_of,
@@ -264,3 +268,31 @@ def sources(i: Instruction) -> tuple[Register, ...]:
     if how in (Spread.NONE, Spread.USE, Spread.LOAD, Spread.SUMS):
         return ()
     return registers_of(i.operands[3:4] if how is Spread.ADDEND else i.operands[1:])
+
+
+# ---- registers of a wgmma ---
+TouchRegisters = micro_op("TouchRegisters", "wgmma.registers", "Flag moves; Words[] read written")
+"""moves: whether the instruction is a mov."""
+
+
+class ProductRegisters:
+    """The registers of a kernel that are sums or factors of a wgmma. They need places of their own: they are
+    written when nobody names them. nvcc keeps sums in one place of PTX throughout, so that this is exact."""
+
+    def __init__(self, kernel: PtxKernel):
+        self.registers = frozenset[Register]().union(
+            *(held_registers(i) for i in kernel.instructions if row_of(i).spread is Spread.SUMS)
+        )
+
+    def before(self, low: Lowering, i: Instruction) -> list[MicroOp]:
+        """What goes before an instruction that touches any; a wgmma looks after its own."""
+        if not self.registers or row_of(i).spread is Spread.SUMS:
+            return []
+        touched = [
+            {register for register in registers if register in self.registers}
+            for registers in (i.reads, i.results)
+        ]
+        read, written = (sorted(registers, key=lambda r: r.name) for registers in touched)
+        if not read and not written:
+            return []
+        return [TouchRegisters(low, i, moves=i.name == "mov", read=read, written=written)]
