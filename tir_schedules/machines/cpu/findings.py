@@ -5,12 +5,13 @@ A Fault has the phrases that messages are made of. Each kind of finding has its 
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import dataclass
 from typing import Callable, Sequence
 
 import numpy as np
 
-from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING_KINDS, NONE, RANK_SHIFT, Act, Space
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, FINDING, FINDING_KINDS, NONE, RANK_SHIFT, Act, Space
 from tir_schedules.machines.cpu.extents import Extent, variable_at
 from tir_schedules.machines.cpu.functions import ARGUMENTS, RESULTS
 from tir_schedules.machines.cpu.sources import NamedBuffer, Sources
@@ -18,6 +19,9 @@ from tir_schedules.machines.tensor_map import PIECE
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.launch import Dim3
+
+Record = namedtuple("Record", FINDING.names)
+"""A row of FINDING as numbers."""
 
 ACTS = ("reads", "writes", "updates")
 """In the order of Act."""
@@ -35,7 +39,7 @@ def rank_and_byte(address: int) -> tuple[int, int]:
 class Fault:
     """One record in phrases. short: without addresses in shared memory, threads and source text."""
 
-    record: np.void
+    record: Record
     sources: Sources
     buffers: Sequence[NamedBuffer]
     extents: Sequence[Extent]
@@ -45,12 +49,12 @@ class Fault:
 
     @property
     def act(self) -> str:
-        return ACTS[self.record["act"]]
+        return ACTS[self.record.act]
 
     @property
     def where(self) -> str:
         """What the address is: an element of a buffer, or a byte of a variable or of a space."""
-        address, space = int(self.record["address"]), int(self.record["space"])
+        address, space = self.record.address, self.record.space
         number, offset = (address >> BUFFER_SHIFT) - 1, address & ((1 << BUFFER_SHIFT) - 1)
         if space != Space.GLOBAL:
             address -= (address >> 31 & 1) << 32
@@ -74,8 +78,8 @@ class Fault:
     @property
     def extent(self) -> Extent | None:
         """The variable that an access to shared or local memory goes to, or comes from where it misses it."""
-        number, space = int(self.record["extent"]), int(self.record["space"])
-        address = int(self.record["address"])
+        number, space = self.record.extent, self.record.space
+        address = self.record.address
         if space == Space.SHARED:
             _, address = rank_and_byte(address)
         return self.extents[number] if number else variable_at(self.extents, space, address)
@@ -88,18 +92,18 @@ class Fault:
     @property
     def of_heap(self) -> int:
         """1 in what malloc gave, 2 where that has been freed."""
-        plain = FINDING_KINDS[self.record["kind"]] in ("out_of_bounds", "bad_free")
-        return int(self.record["detail"]) if plain else 0
+        plain = FINDING_KINDS[self.record.kind] in ("out_of_bounds", "bad_free")
+        return self.record.detail if plain else 0
 
     @property
     def limits(self) -> str:
-        address = int(self.record["address"])
+        address = self.record.address
         if self.of_heap:
-            has = f"it has {self.record['extent_bytes']} bytes"
+            has = f"it has {self.record.extent_bytes} bytes"
             return f"; {has}" if self.of_heap == 1 else "; it has been freed"
-        if int(self.record["space"]) != Space.GLOBAL:
-            has = f"; {self.variable_name or 'it'} has {self.record['extent_bytes']} bytes"
-            return has if self.record["extent"] else ""
+        if self.record.space != Space.GLOBAL:
+            has = f"; {self.variable_name or 'it'} has {self.record.extent_bytes} bytes"
+            return has if self.record.extent else ""
         number = (address >> BUFFER_SHIFT) - 1
         number += address & ((1 << BUFFER_SHIFT) - 1) >= 1 << (BUFFER_SHIFT - 1)
         if not 0 <= number < len(self.buffers):
@@ -108,13 +112,13 @@ class Fault:
 
     @property
     def bytes(self) -> str:
-        return f"{self.record['bytes']} bytes"
+        return f"{self.record.bytes} bytes"
 
     @property
     def other(self) -> str:
         """The other access of a conflict, where it is known."""
-        warp, lane, line = (int(self.record[name]) for name in ("other_warp", "other_lane", "other_line"))
-        if self.short and self.sources(line).place == self.sources(int(self.record["line"])).place != "":
+        warp, lane, line = self.record.other_warp, self.record.other_lane, self.record.other_line
+        if self.short and self.sources(line).place == self.sources(self.record.line).place != "":
             return "the same line"
         if self.short:
             return self.sources(line).place or (f"PTX line {line}" if line else "another warp")
@@ -124,13 +128,13 @@ class Fault:
     @property
     def other_place(self) -> str:
         """The line of the other instruction."""
-        line = int(self.record["other_line"])
+        line = self.record.other_line
         return self.sources(line).place or f"PTX line {line}"
 
     @property
     def other_block(self) -> str:
         """The block of the other access, when it is another: "block 1,0,0 "."""
-        number = int(self.record["other_block"]) - 1
+        number = self.record.other_block - 1
         if number < 0:
             return ""
         rest, x = divmod(number, self.grid[0])
@@ -142,25 +146,26 @@ class Fault:
         """What a race or reliance on lockstep is between."""
         if not self.short:
             return f"{self.act} {self.where}, which is also accessed by {self.other},"
-        return (
-            f"{self.act} {self.where} that {self.other} {self.sources.act(int(self.record['other_line']))},"
-        )
+        return f"{self.act} {self.where} that {self.other} {self.sources.act(self.record.other_line)},"
 
 
 # ---- threads, blocks and memory ---
 def missing(fault: Fault) -> str:
     """What would order the two accesses of a race."""
-    if fault.record["other_block"]:
+    if fault.record.other_block:
         return "nothing orders the two blocks" if fault.short else "and nothing orders the two blocks"
     barrier = missing_barrier(fault) or "no __syncthreads between"
     return barrier if fault.short else f"with {barrier}"
 
 
 def deadlock(fault: Fault) -> str:
-    if int(fault.record["act"]):
+    if fault.record.act:
         return unit_deadlock(fault)
     number, arrived, expected, resident = (
-        int(fault.record[name]) for name in ("detail", "extent", "extent_bytes", "bytes")
+        fault.record.detail,
+        fault.record.extent,
+        fault.record.extent_bytes,
+        fault.record.bytes,
     )
     held = (
         f"; a GPU holds {resident} blocks of this kernel at once, and the others never begin"
@@ -190,18 +195,18 @@ def bad_free(fault: Fault) -> str:
 
 
 def trap(fault: Fault) -> str:
-    address = int(fault.record["bytes"]) | int(fault.record["extent_bytes"]) << 32
+    address = fault.record.bytes | fault.record.extent_bytes << 32
     called = f"calls a function at {address:#x}, where there is none"
     beyond = f"goes to entry {address} of a table of branches, which has less"
     what = ("a trap was executed", "a brkpt was executed, with no debugger to stop in", called, beyond)
-    return f"{what[int(fault.record['detail'])]}; the launch was stopped"
+    return f"{what[fault.record.detail]}; the launch was stopped"
 
 
 def uninitialized(fault: Fault) -> str:
-    line, space = int(fault.record["other_line"]), int(fault.record["space"])
-    use, read = fault.sources(line), fault.sources(int(fault.record["line"]))
+    line, space = fault.record.other_line, fault.record.space
+    use, read = fault.sources(line), fault.sources(fault.record.line)
     used = f"; used at {use}" if line and (use.file, use.line) != (read.file, read.line) else ""
-    followed = int(fault.record["detail"])
+    followed = fault.record.detail
     if space == Space.GENERIC and followed:
         return f"takes the value of a lane outside its mask, which is undefined{used}"
     if space == Space.GENERIC:
@@ -216,7 +221,7 @@ def uninitialized(fault: Fault) -> str:
 
 
 def misaligned(fault: Fault) -> str:
-    stride = int(fault.record["detail"])
+    stride = fault.record.detail
     if stride:
         return (
             f"{fault.act} a tile at {fault.where} whose rows are {stride} bytes apart, which is not a"
@@ -226,10 +231,10 @@ def misaligned(fault: Fault) -> str:
 
 
 def divergent_barrier(fault: Fault) -> str:
-    if int(fault.record["detail"]):
-        asked = f"waits at barrier {fault.record['extent']} for {fault.record['extent_bytes']} threads"
+    if fault.record.detail:
+        asked = f"waits at barrier {fault.record.extent} for {fault.record.extent_bytes} threads"
         return f"{asked}; there are barriers 0 to 15, for multiples of 32 threads"
-    line, warp, lane = (int(fault.record[name]) for name in ("other_line", "other_warp", "other_lane"))
+    line, warp, lane = fault.record.other_line, fault.record.other_warp, fault.record.other_lane
     there = fault.sources(line)
     return (
         f"warp {warp} lane {lane} waits at another barrier,"
@@ -255,27 +260,25 @@ def operation(fault: Fault, line: int) -> str:
 
 
 def slot_in_use(fault: Fault) -> str:
-    line = int(fault.record["other_line"])
+    line = fault.record.other_line
     message = f"{fault.act} {fault.where}, which {operation(fault, line)} may still be reading"
     remedy = NO_WAIT.get(fault.sources.mix(line), "")
     return message if fault.short or not remedy else f"{message}: {remedy}"
 
 
 def in_flight(fault: Fault) -> str:
-    line = int(fault.record["other_line"])
+    line = fault.record.other_line
     if fault.sources.mix(line) not in (COPY, PRODUCT):
         return f"{fault.act} {fault.where}, where a cp.async is still under way"
     message = f"{fault.act} {fault.where}, where {operation(fault, line)} may still be under way"
     if fault.short:
         return message
-    waits = (
-        "with cp.async.bulk.wait_group" if int(fault.record["space"]) == Space.GLOBAL else "at its mbarrier"
-    )
+    waits = "with cp.async.bulk.wait_group" if fault.record.space == Space.GLOBAL else "at its mbarrier"
     return f"{message}: wait for it {waits} first"
 
 
 def unfenced_proxy(fault: Fault) -> str:
-    if int(fault.record["act"]) == Act.ATOMIC:
+    if fault.record.act == Act.ATOMIC:
         return (
             f"tells the mbarrier {fault.where} of its bytes, which {fault.other} has initialised,"
             " with no fence.mbarrier_init or fence.proxy.async between"
@@ -285,20 +288,20 @@ def unfenced_proxy(fault: Fault) -> str:
 
 def missing_barrier(fault: Fault) -> str:
     """Of a race between a unit and a thread, or about an mbarrier itself; empty for others."""
-    mixes = {fault.sources.mix(int(fault.record[name])) for name in ("line", "other_line")}
-    if fault.record["other_block"] or mixes.isdisjoint((COPY, PRODUCT, BARRIER)):
+    mixes = {fault.sources.mix(line) for line in (fault.record.line, fault.record.other_line)}
+    if fault.record.other_block or mixes.isdisjoint((COPY, PRODUCT, BARRIER)):
         return ""
     return "no barrier or mbarrier between"
 
 
 def unit_deadlock(fault: Fault) -> str:
     """Of lanes that wait for an mbarrier, other blocks of the cluster, or warps of their warpgroup."""
-    if int(fault.record["act"]) == Act.WRITE:
+    if fault.record.act == Act.WRITE:
         return (
             "waits at the barrier of the cluster, which not all threads of its blocks reach",
             "waits for products that not all four warps of the warpgroup have committed",
-        )[int(fault.record["detail"])]
-    arrivals, missing = int(fault.record["extent_bytes"]), signed(fault.record["bytes"])
+        )[fault.record.detail]
+    arrivals, missing = fault.record.extent_bytes, signed(fault.record.bytes)
     lacks = [f"{arrivals} arrival{'s' * (arrivals != 1)}"] if arrivals else []
     lacks += [f"{missing} bytes"] if missing > 0 else []
     needs = (
@@ -307,21 +310,19 @@ def unit_deadlock(fault: Fault) -> str:
     if missing < 0:
         more = f"{-missing} bytes came that nobody has told it to expect"
         needs = f"{needs}, and {more}" if needs else more
-    missed = int(fault.record["other_lane"])
+    missed = fault.record.other_lane
     also = f"; phase {missed} is over, and this thread has not waited for it" if missed else ""
-    role = int(fault.record["role"])
+    role = fault.record.role
     named = f"{('empty', 'full')[(role - 1) % 2]} {(role - 1) // 2}, " if role else ""
-    return (
-        f"waits for phase {int(fault.record['detail'])} of {named}the mbarrier {fault.where}: {needs}{also}"
-    )
+    return f"waits for phase {fault.record.detail} of {named}the mbarrier {fault.where}: {needs}{also}"
 
 
 def signed(number: int) -> int:
-    return int(number) - (int(number) >> 31 << 32)
+    return number - (number >> 31 << 32)
 
 
 def barrier_misuse(fault: Fault) -> str:
-    value, what = int(fault.record["extent_bytes"]), f"the mbarrier {fault.where}"
+    value, what = fault.record.extent_bytes, f"the mbarrier {fault.where}"
     most = (1 << 20) - 1
     return (
         f"uses {what}, which is not initialised",
@@ -336,7 +337,7 @@ def barrier_misuse(fault: Fault) -> str:
         "arrives at the barrier of the cluster again, without a barrier.cluster.wait between",
         "waits at the barrier of the cluster, where it has not arrived",
         f"{what} is in another block than what is copied to",
-    )[int(fault.record["detail"])]
+    )[fault.record.detail]
 
 
 def cluster_exit(fault: Fault) -> str:
@@ -353,9 +354,8 @@ def left_in_flight(fault: Fault) -> str:
         "the warp leaves while this product is under way: wait for it with wgmma.wait_group 0",
         "the block leaves while this copy may be under way: nobody has waited for the mbarrier"
         f" {fault.where}",
-        f"the block leaves while the mbarrier {fault.where} expects {signed(fault.record['bytes'])} more"
-        " bytes",
-    )[int(fault.record["detail"])]
+        f"the block leaves while the mbarrier {fault.where} expects {signed(fault.record.bytes)} more bytes",
+    )[fault.record.detail]
 
 
 # ---- warpgroups and tensor maps ---
@@ -363,61 +363,61 @@ LANES, DIFFERENT_WARPS, INCOMPLETE_GROUP, LEFT_OUT = range(4)
 """What is not together, as core/warpgroup.cpp has it."""
 
 
-def divergent_aligned(record: np.void, other: str) -> str:
-    if record["extent"] == INCOMPLETE_GROUP:
-        return f"the block has {record['bytes']} warps, and a warpgroup four: take a multiple of 128 threads"
-    if record["extent"] == LEFT_OUT:
-        return f"warp {record['warp']} has left, and the others of its warpgroup have executed this"
-    if record["extent"] == DIFFERENT_WARPS:
+def divergent_aligned(record: Record, other: str) -> str:
+    if record.extent == INCOMPLETE_GROUP:
+        return f"the block has {record.bytes} warps, and a warpgroup four: take a multiple of 128 threads"
+    if record.extent == LEFT_OUT:
+        return f"warp {record.warp} has left, and the others of its warpgroup have executed this"
+    if record.extent == DIFFERENT_WARPS:
         return f"the warps of a warpgroup execute different instructions: {other} is there in its place"
-    return f"not every lane it concerns executes it (active lanes {int(record['detail']):#010x})"
+    return f"not every lane it concerns executes it (active lanes {record.detail:#010x})"
 
 
 # ---- descriptors ---
-def beyond(record: np.void) -> str:
-    return f"it ends at byte {record['bytes']}, behind the end of shared memory: check start and strides"
+def beyond(record: Record) -> str:
+    return f"it ends at byte {record.bytes}, behind the end of shared memory: check start and strides"
 
 
-def across_rows(record: np.void) -> str:
-    span = int(record["extent_bytes"])
-    into = int(record["address"]) % span
+def across_rows(record: Record) -> str:
+    span = record.extent_bytes
+    into = record.address % span
     return f"it begins {into} bytes into a row of {span}, and takes 32: begin {span - 32} into it at most"
 
 
-def between_patterns(record: np.void) -> str:
-    pattern = 8 * int(record["extent_bytes"])
-    into = int(record["address"]) % pattern
+def between_patterns(record: Record) -> str:
+    pattern = 8 * record.extent_bytes
+    into = record.address % pattern
     return (
         f"it begins {into} bytes into the pattern of its swizzle: align the array to {pattern} bytes, or say"
         f" base offset {into >> 7}"
     )
 
 
-def wrong_base(record: np.void) -> str:
-    pattern = 8 * int(record["extent_bytes"])
-    right = int(record["address"]) % pattern >> 7
-    return f"base offset {record['extent']} does not fit its start: {right} would"
+def wrong_base(record: Record) -> str:
+    pattern = 8 * record.extent_bytes
+    right = record.address % pattern >> 7
+    return f"base offset {record.extent} does not fit its start: {right} would"
 
 
-def overlapping(record: np.void, which: str) -> str:
-    pattern = 8 * int(record["extent_bytes"])
+def overlapping(record: Record, which: str) -> str:
+    pattern = 8 * record.extent_bytes
     return (
-        f"its parts overlap: one takes {pattern} bytes, and by its {which} byte offset of {record['bytes']}"
+        f"its parts overlap: one takes {pattern} bytes, and by its {which} byte offset of {record.bytes}"
         " the next begins within it"
     )
 
 
-DESCRIPTOR_FAULTS: dict[int, Callable[[np.void], str]] = {
+DESCRIPTOR_FAULTS: dict[int, Callable[[Record], str]] = {
     1: lambda record: "bits are set that have no meaning: mask what is put into its fields with 0x3FFF",
     2: beyond,
-    3: lambda record: f"base offset {record['extent']} without a swizzle: it has to be 0",
+    3: lambda record: f"base offset {record.extent} without a swizzle: it has to be 0",
     4: across_rows,
     5: between_patterns,
     6: wrong_base,
     7: lambda record: "lanes or warps of the warpgroup have different ones: all have to have the same",
     8: lambda record: (
-        f"its swizzle is of {int(record['extent_bytes']) or 'no'} bytes, the tensor map's of"
-        f" {int(record['extent']) or 'none'}: take the same for both"
+        f"its swizzle is of {record.extent_bytes or 'no'} bytes, the tensor map's of"
+        f" {record.extent or 'none'}: take the same for both"
     ),
     9: lambda record: overlapping(record, "stride"),
     10: lambda record: overlapping(record, "leading"),
@@ -427,31 +427,31 @@ DESCRIPTOR_FAULTS: dict[int, Callable[[np.void], str]] = {
 OTHER_SWIZZLE = 8
 
 
-def bad_descriptor(record: np.void, other: str) -> str:
-    fault, of_right = int(record["detail"]) & 0xFF, int(record["detail"]) >> 8
-    what = f"the descriptor of {'AB'[of_right]} (start at byte {int(record['address'])} of shared memory)"
+def bad_descriptor(record: Record, other: str) -> str:
+    fault, of_right = record.detail & 0xFF, record.detail >> 8
+    what = f"the descriptor of {'AB'[of_right]} (start at byte {record.address} of shared memory)"
     copied = f" it reads what {other} has copied, and" if fault == OTHER_SWIZZLE else ""
     return f"{what}:{copied} {DESCRIPTOR_FAULTS[fault](record)}"
 
 
 # ---- registers ---
-def touched_registers(record: np.void, act: str, other: str) -> str:
-    what = "a factor" if record["detail"] else "a sum"
+def touched_registers(record: Record, act: str, other: str) -> str:
+    what = "a factor" if record.detail else "a sum"
     return f"{act} {what} of the wgmma of {other} before wgmma.wait_group has waited for its group"
 
 
-def unfenced_registers(record: np.void, other: str) -> str:
-    what = "a factor" if record["detail"] else "a sum"
-    if not record["other_line"]:
+def unfenced_registers(record: Record, other: str) -> str:
+    what = "a factor" if record.detail else "a sum"
+    if not record.other_line:
         return f"{what} of it is in a register, and no wgmma.fence has been executed"
     return f"{what} of it was written by {other}, with no wgmma.fence between"
 
 
-def too_many_registers(record: np.void) -> str:
-    launched = int(record["extent_bytes"])
+def too_many_registers(record: Record) -> str:
+    launched = record.extent_bytes
     there = f"it was launched with {launched}" if launched else "a multiprocessor has 65536"
     return (
-        f"asks for {record['detail']} registers of each thread, and the block for {record['bytes']}: {there},"
+        f"asks for {record.detail} registers of each thread, and the block for {record.bytes}: {there},"
         " and this waits forever"
     )
 
@@ -466,29 +466,27 @@ def within_a_piece(coordinate: int, element: int) -> str:
     )
 
 
-MAP_FAULTS: dict[int, Callable[[np.void], str]] = {
+MAP_FAULTS: dict[int, Callable[[Record], str]] = {
     1: lambda record: (
         "there is no tensor map at the address: pass one as const __grid_constant__ CUtensorMap, and name it"
         " in the launch"
     ),
     2: lambda record: (
-        f"the copy has {record['bytes']} coordinates, and the tensor {record['extent_bytes']} dimensions"
+        f"the copy has {record.bytes} coordinates, and the tensor {record.extent_bytes} dimensions"
     ),
-    3: lambda record: (
-        f"byte {int(record['address'])} of shared memory is no multiple of 128: align the array"
-    ),
+    3: lambda record: f"byte {record.address} of shared memory is no multiple of 128: align the array",
     4: lambda record: "the tensor map lies in memory that the kernel may write: pass it as a parameter",
-    5: lambda record: within_a_piece(signed(record["bytes"]), int(record["extent_bytes"])),
+    5: lambda record: within_a_piece(signed(record.bytes), record.extent_bytes),
     6: lambda record: (
-        f"a store begins at coordinate {signed(record['bytes'])}: it may reach beyond the end of the tensor,"
+        f"a store begins at coordinate {signed(record.bytes)}: it may reach beyond the end of the tensor,"
         " but not begin before it, or a GPU ends the kernel (illegal instruction)"
     ),
 }
 """In the order of MapFault in core/tensor_map.cpp."""
 
 
-def bad_tensor_map(record: np.void) -> str:
-    return MAP_FAULTS[int(record["detail"])](record)
+def bad_tensor_map(record: Record) -> str:
+    return MAP_FAULTS[record.detail](record)
 
 
 # ---- all ---
@@ -517,7 +515,7 @@ MESSAGES = {
     "divergent_barrier": divergent_barrier,
     "bad_free": bad_free,
     "stack_overflow": lambda f: (
-        f"the stack has {f.record['detail']} bytes, and {f.record['bytes']} more are needed; the launch was"
+        f"the stack has {f.record.detail} bytes, and {f.record.bytes} more are needed; the launch was"
         " stopped (on a GPU, cudaDeviceSetLimit with cudaLimitStackSize gives it more)"
     ),
     "assertion": lambda f: f.assertion,
@@ -525,15 +523,13 @@ MESSAGES = {
     "deadlock": deadlock,
     "endless_loop": lambda f: (
         "this loop never ends: it comes back to where it was"
-        if int(f.record["detail"])
+        if f.record.detail
         else "the instruction budget of a warp is used up; the launch was stopped"
     ),
     "same_value": lambda f: (
         f"{f.act} {f.where}, where {f.other} has stored the same value, and nothing orders the two"
     ),
 }
-
-PLAIN = ("line", "other_line", "warp", "lane", "other_warp", "count")
 
 
 def findings(
@@ -547,27 +543,15 @@ def findings(
     """Findings of the engine's records (dtype FINDING), most serious first. assertion: what the one that
     failed says."""
     found = []
-    for record in records:
-        kind, (x, y, z) = FINDING_KINDS[record["kind"]], (int(index) for index in record["block"])
-        line, other, warp, lane, other_warp, count = (int(record[name]) for name in PLAIN)
+    for record in map(Record._make, records.tolist()):
+        kind, against = FINDING_KINDS[record.kind], sources(record.other_line) if record.other_line else None
         message, brief = (
             MESSAGES[kind](Fault(record, sources, buffers, extents, kernel.grid, short, assertion))
             for short in (False, True)
         )
-        location, against = sources(line), sources(other) if other else None
-        found.append(
-            Finding(
-                kind,
-                message,
-                kernel.label,
-                location,
-                (x, y, z),
-                warp,
-                lane,
-                count,
-                against,
-                other_warp,
-                brief,
-            )
-        )
+        x, y, z = record.block.tolist()
+        found.append(Finding(
+            kind, message, kernel.label, sources(record.line), (x, y, z), record.warp, record.lane,
+            record.count, against, record.other_warp, brief,
+        ))  # fmt: skip
     return tuple(sorted(found, key=lambda finding: FINDING_KINDS.index(finding.kind)))

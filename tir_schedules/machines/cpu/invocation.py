@@ -301,8 +301,8 @@ def pack(parameters: Sequence[Parameter], values: Sequence[Any], label: str) -> 
 def encoded(label: str, tensor: TensorMap, address: int) -> bytes:
     """The 128 bytes that the machine has a tensor map in: a TensorMap of abi.py. address: of the array.
 
-    CheckFailed for what CUDA refuses, and UnsupportedInstruction for what is known of no GPU: how rows lie that
-    are shorter than the swizzle.
+    CheckFailed for what CUDA refuses, and UnsupportedInstruction for what is known of no GPU: how rows lie
+    that are shorter than the swizzle.
     """
     check_tensor_map(label, tensor, address)
     element = ELEMENT_BYTES[tensor.element]
