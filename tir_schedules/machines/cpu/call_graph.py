@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator
 
-from tir_schedules.machines.cpu.ptx import (
-    Instruction,
-    Operand,
-    Prototype,
-    PtxFunction,
-    Symbol,
-    UnsupportedInstruction,
-    Vector,
-    items,
-)
+from tir_schedules.machines.cpu import ptx
 
 BUILT_IN = {
     "vprintf": "call.printf", "__assertfail": "call.assert", "malloc": "call.malloc", "free": "call.free",
@@ -48,27 +39,27 @@ class CallGraph:
 
     def __init__(
         self,
-        entry: PtxFunction,
-        functions: dict[str, PtxFunction],
+        entry: ptx.PtxFunction,
+        functions: dict[str, ptx.PtxFunction],
         stored: set[str],
-        refused: dict[str, UnsupportedInstruction],
+        refused: dict[str, ptx.UnsupportedInstruction],
     ):
         self.functions, self.stored, self.refused = functions, stored, refused
         self.pointed: set[str] = set()
-        self.order: list[PtxFunction] = []
+        self.order: list[ptx.PtxFunction] = []
         self._find_pointed(entry)
         self.component: dict[str, int] = {}
         self.recursive: set[str] = set()
         self._visit(entry)
 
-    def callees(self, caller: PtxFunction) -> list[PtxFunction]:
+    def callees(self, caller: ptx.PtxFunction) -> list[ptx.PtxFunction]:
         found = [one for i in calls_of(caller) for one in self.reached_by(caller, i)]
         return list({one.name: one for one in found}.values())
 
-    def reached_by(self, caller: PtxFunction, i: Instruction) -> list[PtxFunction]:
+    def reached_by(self, caller: ptx.PtxFunction, i: ptx.Instruction) -> list[ptx.PtxFunction]:
         """Functions of the module that a call may go to."""
         target = call_target(i)
-        if isinstance(target, Symbol):
+        if isinstance(target, ptx.Symbol):
             return [] if target.name in BUILT_IN else [self._named(i, target.name)]
         if (targets := targets_of(caller, i)) is not None:
             return [self._named(i, name) for name in targets]
@@ -78,14 +69,14 @@ class CallGraph:
     def _fits(self, name: str, shape: tuple[tuple[int, ...], ...]) -> bool:
         return name in self.functions and self.functions[name].prototype.shape == shape
 
-    def _named(self, i: Instruction, name: str) -> PtxFunction:
+    def _named(self, i: ptx.Instruction, name: str) -> ptx.PtxFunction:
         if name in self.refused:
             raise self.refused[name]
         if name not in self.functions:
             raise i.unsupported(f"the function {name}, which the PTX does not define{function_remedy(name)}")
         return self.functions[name]
 
-    def _find_pointed(self, entry: PtxFunction) -> None:
+    def _find_pointed(self, entry: ptx.PtxFunction) -> None:
         """Functions whose addresses are taken: in the initial values of variables, or in what is reached."""
         before = -1
         while len(self.pointed) != before:
@@ -99,14 +90,14 @@ class CallGraph:
                 reached.update(callee.name for callee in new)
                 pending += new
 
-    def _visit(self, entry: PtxFunction) -> None:
+    def _visit(self, entry: ptx.PtxFunction) -> None:
         """Tarjan's strongly connected components, without recursion of our own."""
         number: dict[str, int] = {}
         lowest: dict[str, int] = {}
-        stack: list[PtxFunction] = []
-        work: list[tuple[PtxFunction, Iterator[PtxFunction]]] = []
+        stack: list[ptx.PtxFunction] = []
+        work: list[tuple[ptx.PtxFunction, Iterator[ptx.PtxFunction]]] = []
 
-        def enter(function: PtxFunction) -> None:
+        def enter(function: ptx.PtxFunction) -> None:
             number[function.name] = lowest[function.name] = len(number)
             stack.append(function)
             work.append((function, iter(self.callees(function))))
@@ -130,7 +121,7 @@ class CallGraph:
             if callee is caller:
                 self.recursive.add(name)
 
-    def _close(self, stack: list[PtxFunction], root: PtxFunction) -> None:
+    def _close(self, stack: list[ptx.PtxFunction], root: ptx.PtxFunction) -> None:
         members = []
         while not members or members[-1] is not root:
             members.append(stack.pop())
@@ -141,31 +132,31 @@ class CallGraph:
         self.order += members
 
 
-def calls_of(function: PtxFunction) -> Iterator[Instruction]:
-    return (i for i in function.items if isinstance(i, Instruction) and i.name == "call")
+def calls_of(function: ptx.PtxFunction) -> Iterator[ptx.Instruction]:
+    return (i for i in function.items if isinstance(i, ptx.Instruction) and i.name == "call")
 
 
-def split_call(i: Instruction) -> tuple[list[Operand], Operand, list[Operand], str]:
+def split_call(i: ptx.Instruction) -> tuple[list[ptx.Operand], ptx.Operand, list[ptx.Operand], str]:
     """What a call returns, where it goes, what it takes, and the label of its prototype or targets."""
-    lists = [k for k, operand in enumerate(i.operands) if isinstance(operand, Vector)]
-    results = items(i.operands[0]) if 0 in lists else []
+    lists = [k for k, operand in enumerate(i.operands) if isinstance(operand, ptx.Vector)]
+    results = ptx.items(i.operands[0]) if 0 in lists else []
     at = int(0 in lists)
-    arguments = items(i.operands[at + 1]) if at + 1 in lists else []
+    arguments = ptx.items(i.operands[at + 1]) if at + 1 in lists else []
     last = i.operands[-1]
-    label = last.name if isinstance(last, Symbol) and len(i.operands) - 1 > at else ""
+    label = last.name if isinstance(last, ptx.Symbol) and len(i.operands) - 1 > at else ""
     return results, i.operands[at], arguments, label
 
 
-def call_target(i: Instruction) -> Operand:
+def call_target(i: ptx.Instruction) -> ptx.Operand:
     return split_call(i)[1]
 
 
-def targets_of(caller: PtxFunction, i: Instruction) -> list[str] | None:
+def targets_of(caller: ptx.PtxFunction, i: ptx.Instruction) -> list[str] | None:
     """The functions that a call through a pointer names, where it names them."""
     return caller.targets.get(split_call(i)[3])
 
 
-def prototype_of(caller: PtxFunction, i: Instruction) -> Prototype:
+def prototype_of(caller: ptx.PtxFunction, i: ptx.Instruction) -> ptx.Prototype:
     """Of a call through a pointer."""
     label = split_call(i)[3]
     if label not in caller.prototypes:
@@ -173,12 +164,12 @@ def prototype_of(caller: PtxFunction, i: Instruction) -> Prototype:
     return caller.prototypes[label]
 
 
-def addresses_taken(function: PtxFunction) -> set[str]:
+def addresses_taken(function: ptx.PtxFunction) -> set[str]:
     """Symbols that it mentions other than to call them."""
-    operands: Iterable[Operand] = (
+    operands: Iterable[ptx.Operand] = (
         operand
         for i in function.items
-        if isinstance(i, Instruction) and i.name != "call"
+        if isinstance(i, ptx.Instruction) and i.name != "call"
         for operand in i.operands
     )
-    return {operand.name for operand in operands if isinstance(operand, Symbol)}
+    return {operand.name for operand in operands if isinstance(operand, ptx.Symbol)}

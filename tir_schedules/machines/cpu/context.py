@@ -7,19 +7,9 @@ from typing import Hashable, NamedTuple
 
 import numpy as np
 
+from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, SPECIAL, function_address
 from tir_schedules.machines.cpu.lane_code import STORAGE
-from tir_schedules.machines.cpu.ptx import (
-    Address,
-    Immediate,
-    Instruction,
-    Operand,
-    PtxKernel,
-    PtxModule,
-    Register,
-    SpecialRegister,
-    Symbol,
-)
 
 LANES = np.arange(32)
 LANE_MASKS = {
@@ -84,7 +74,7 @@ class Reach(NamedTuple):
     base: int
     wide: bool
     offset: int
-    within: Address | None = None
+    within: ptx.Address | None = None
 
 
 class RegisterFile:
@@ -147,40 +137,40 @@ class Lowering:
     followed: places that say where registers are undefined. successors: of the block that is lowered.
     """
 
-    def __init__(self, module: PtxModule, kernel: PtxKernel):
+    def __init__(self, module: ptx.PtxModule, kernel: ptx.PtxKernel):
         self.kernel = kernel
         self.file = RegisterFile()
-        self.counted: list[tuple[Instruction, str]] = []
-        self.temporaries: list[tuple[Register, int]] = []
+        self.counted: list[tuple[ptx.Instruction, str]] = []
+        self.temporaries: list[tuple[ptx.Register, int]] = []
         self.narrowest_shared, self.narrowest_store, self.unused = 4, 16, False
         self.by_lines = False
         self.special = [self.file.place(name, 4) for name in SPECIAL]
         self.buffers = {name: number for number, name in enumerate(module.variables)}
         self.parameters = {parameter.name: parameter.offset for parameter in kernel.parameters}
         self.functions = module.functions
-        self.followed: dict[Register, int] = {}
+        self.followed: dict[ptx.Register, int] = {}
         self.successors: tuple[int, ...] = ()
-        self._constants: dict[tuple[Immediate, str], int] = {}
+        self._constants: dict[tuple[ptx.Immediate, str], int] = {}
 
-    def place(self, operand: Operand, kind: str, instruction: Instruction) -> int:
+    def place(self, operand: ptx.Operand, kind: str, instruction: ptx.Instruction) -> int:
         """Register offset of an operand; a constant or a variable's address gets a register that holds it."""
-        if isinstance(operand, Register):
+        if isinstance(operand, ptx.Register):
             return self.file.place(operand, size_of(operand.type))
-        if isinstance(operand, SpecialRegister):
+        if isinstance(operand, ptx.SpecialRegister):
             name = operand.name
             if name in SPECIAL:
                 return self.special[SPECIAL.index(name)]
             if name in ALWAYS:
-                return self.place(Immediate(ALWAYS[name]), kind, instruction)
+                return self.place(ptx.Immediate(ALWAYS[name]), kind, instruction)
             if name in WORKSPACE_WORDS:
-                word = self.address_of(Symbol(WORKSPACE), instruction) >> WORKSPACE_WORDS[name]
-                return self.place(Immediate(word & 0xFFFFFFFF), "u32", instruction)
+                word = self.address_of(ptx.Symbol(WORKSPACE), instruction) >> WORKSPACE_WORDS[name]
+                return self.place(ptx.Immediate(word & 0xFFFFFFFF), "u32", instruction)
             if operand.name in LANE_MASKS:
                 return self.file.constant(LANE_MASKS[operand.name].astype(np.uint32))
             raise instruction.unsupported(f"special register %{operand.name}{register_remedy(operand.name)}")
-        if isinstance(operand, Symbol):
-            operand = Immediate(self.address_of(operand, instruction))
-        if not isinstance(operand, Immediate):
+        if isinstance(operand, ptx.Symbol):
+            operand = ptx.Immediate(self.address_of(operand, instruction))
+        if not isinstance(operand, ptx.Immediate):
             raise instruction.unsupported(f"operand {operand}")
         place = self._constants.get((operand, kind))
         if place is None:
@@ -188,7 +178,7 @@ class Lowering:
             self._constants[operand, kind] = place
         return place
 
-    def address_of(self, symbol: Symbol, instruction: Instruction) -> int:
+    def address_of(self, symbol: ptx.Symbol, instruction: ptx.Instruction) -> int:
         """Address of a variable in its own space; of a global or const variable, in global memory."""
         if symbol.name in self.kernel.variables:
             return self.kernel.variables[symbol.name].offset
@@ -201,31 +191,31 @@ class Lowering:
         raise instruction.unsupported(f"symbol {symbol.name}")
 
     def address(
-        self, address: Operand, instruction: Instruction, beyond: int = 0, bounded: bool = False
+        self, address: ptx.Operand, instruction: ptx.Instruction, beyond: int = 0, bounded: bool = False
     ) -> Reach:
         """What an address operand says. beyond: what is added to it. bounded: whether it must stay in the
         variable that it comes from."""
-        if not isinstance(address, Address):
+        if not isinstance(address, ptx.Address):
             raise instruction.unsupported(f"address {address}")
         within, offset = address if bounded else None, address.offset + beyond
-        if isinstance(address.base, Register):
+        if isinstance(address.base, ptx.Register):
             base = self.place(address.base, address.base.type, instruction)
             return Reach(base, address.base.bits == 64, offset, within)
         start = self.address_of(address.base, instruction) if address.base is not None else 0
-        return Reach(self.place(Immediate(0), "u64", instruction), True, offset + start, within)
+        return Reach(self.place(ptx.Immediate(0), "u64", instruction), True, offset + start, within)
 
-    def temporary(self, name: str, kind: str) -> Register:
+    def temporary(self, name: str, kind: str) -> ptx.Register:
         """A register of our own that lives until the current PTX instruction is done."""
-        register = Register(f"temporary {name}", kind)
+        register = ptx.Register(f"temporary {name}", kind)
         self.temporaries.append((register, size_of(kind)))
         return register
 
-    def counter(self, instruction: Instruction, kind: str) -> int:
+    def counter(self, instruction: ptx.Instruction, kind: str) -> int:
         """Number of a new counter, of one access."""
         self.counted.append((instruction, kind))
         return len(self.counted) - 1
 
-    def watch_shared(self, instruction: Instruction, element_bytes: int) -> None:
+    def watch_shared(self, instruction: ptx.Instruction, element_bytes: int) -> None:
         """Note the width of what may be an access to shared memory."""
         if instruction.space in ("shared", "generic"):
             self.narrowest_shared = min(self.narrowest_shared, element_bytes)
@@ -233,7 +223,7 @@ class Lowering:
             self.narrowest_store = min(self.narrowest_store, element_bytes)
 
 
-def constant(immediate: Immediate, kind: str) -> np.ndarray:
+def constant(immediate: ptx.Immediate, kind: str) -> np.ndarray:
     """A number as one element of the numpy type that a register of `kind` holds."""
     size = size_of(kind)
     if kind == "pred":

@@ -21,17 +21,9 @@ from typing import Sequence
 
 import numpy as np
 
+from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.abi import EXTENT, NONE, SPACES, Space
 from tir_schedules.machines.cpu.instructions import row_of
-from tir_schedules.machines.cpu.ptx import (
-    Address,
-    Immediate,
-    Instruction,
-    PtxKernel,
-    Register,
-    Symbol,
-    Variable,
-)
 
 TO_THE_END = NONE
 SEVERAL = 16
@@ -56,19 +48,19 @@ NOWHERE: frozenset[Extent] = frozenset()
 class Extents:
     """The variables of a kernel in shared and local memory; `known` begins with ANYWHERE."""
 
-    def __init__(self, kernel: PtxKernel):
+    def __init__(self, kernel: ptx.PtxKernel):
         self.variables = {variable.name: extent_of(variable) for variable in kernel.variables.values()}
         self.known: list[Extent] = []
         self._numbers: dict[Extent, int] = {}
         for extent in (ANYWHERE, *self.variables.values()):
             self._number(extent)
-        self._reached: dict[Register, frozenset[Extent]] = defaultdict(frozenset)
+        self._reached: dict[ptx.Register, frozenset[Extent]] = defaultdict(frozenset)
         if self.variables:
             self._follow(kernel)
 
-    def of(self, address: Address, space: str) -> int:
+    def of(self, address: ptx.Address, space: str) -> int:
         """Number in `known` of the extent that an access through the address must stay in; 0 for any."""
-        if isinstance(address.base, Symbol):
+        if isinstance(address.base, ptx.Symbol):
             found = frozenset({self.variables.get(address.base.name, ANYWHERE)})
         else:
             found = self._reached.get(address.base, NOWHERE) if address.base else NOWHERE
@@ -85,10 +77,10 @@ class Extents:
             self.known.append(extent)
         return self._numbers[extent]
 
-    def _follow(self, kernel: PtxKernel) -> None:
+    def _follow(self, kernel: ptx.PtxKernel) -> None:
         """Find what every register may be an address in: forward from each mention of a variable."""
         instructions = [instruction for instruction in kernel.instructions if computes_address(instruction)]
-        users: dict[Register, list[int]] = defaultdict(list)
+        users: dict[ptx.Register, list[int]] = defaultdict(list)
         for k, instruction in enumerate(instructions):
             for register in instruction.reads:
                 users[register].append(k)
@@ -140,28 +132,30 @@ def hull(extents: frozenset[Extent]) -> Extent:
     return Extent(first.space, first.low, max(extent.high for extent in extents), name)
 
 
-def extent_of(variable: Variable) -> Extent:
+def extent_of(variable: ptx.Variable) -> Extent:
     if variable.name.startswith(DEPOT):
         return ANYWHERE
     end = TO_THE_END if variable.extern else variable.offset + variable.size
     return Extent(SPACES[variable.space], variable.offset, end, source_name(variable.name.partition("@")[0]))
 
 
-def computes_address(instruction: Instruction) -> bool:
+def computes_address(instruction: ptx.Instruction) -> bool:
     """Whether its results are computed from its operands alone, and may be addresses."""
     for operand in instruction.operands:
-        if isinstance(operand, Address):
+        if isinstance(operand, ptx.Address):
             return False
     return row_of(instruction).makes_addresses
 
 
-def mentioned(variables: dict[str, Extent], instruction: Instruction) -> list[Extent]:
+def mentioned(variables: dict[str, Extent], instruction: ptx.Instruction) -> list[Extent]:
     return [
-        variables[o.name] for o in instruction.operands[1:] if isinstance(o, Symbol) and o.name in variables
+        variables[o.name]
+        for o in instruction.operands[1:]
+        if isinstance(o, ptx.Symbol) and o.name in variables
     ]
 
 
-def handed_addresses(kernel: PtxKernel) -> list[Register]:
+def handed_addresses(kernel: ptx.PtxKernel) -> list[ptx.Register]:
     """Registers that may hold the address of another function's variable: what a call hands over lies in
     local memory."""
     loads = (i for i in kernel.instructions if i.opcode.startswith("ld.local")) if kernel.starts else ()
@@ -169,7 +163,7 @@ def handed_addresses(kernel: PtxKernel) -> list[Register]:
 
 
 def depot_arrays(
-    kernel: PtxKernel, instructions: list[Instruction], users: dict[Register, list[int]]
+    kernel: ptx.PtxKernel, instructions: list[ptx.Instruction], users: dict[ptx.Register, list[int]]
 ) -> dict[int, Extent]:
     """Index of each instruction that makes the start of an array -> the array."""
     depots = [variable for name, variable in kernel.variables.items() if name.startswith(DEPOT)]
@@ -177,10 +171,12 @@ def depot_arrays(
 
 
 def arrays_in(
-    depot: Variable, instructions: list[Instruction], users: dict[Register, list[int]]
+    depot: ptx.Variable, instructions: list[ptx.Instruction], users: dict[ptx.Register, list[int]]
 ) -> dict[int, Extent]:
     """Those of one depot."""
-    frames = [i.results[0] for i in instructions if i.name == "mov" and i.operands[1] == Symbol(depot.name)]
+    frames = [
+        i.results[0] for i in instructions if i.name == "mov" and i.operands[1] == ptx.Symbol(depot.name)
+    ]
     frames += [
         instructions[k].results[0] for frame in frames for k in users[frame] if instructions[k].name == "cvta"
     ]
@@ -188,7 +184,7 @@ def arrays_in(
         k: instructions[k].number(2)
         for frame in frames
         for k in users[frame]
-        if instructions[k].opcode == "add.u64" and isinstance(instructions[k].operands[2], Immediate)
+        if instructions[k].opcode == "add.u64" and isinstance(instructions[k].operands[2], ptx.Immediate)
     }
     ends = sorted({*starts.values(), depot.size})
     return {

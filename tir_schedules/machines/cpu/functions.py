@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from typing import Iterator, Union
 
+from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.call_graph import (
     BUILT_IN,
     CallGraph,
@@ -21,22 +22,6 @@ from tir_schedules.machines.cpu.call_graph import (
     targets_of,
 )
 from tir_schedules.machines.cpu.flow import basic_blocks
-from tir_schedules.machines.cpu.ptx import (
-    Address,
-    BasicBlock,
-    Immediate,
-    Instruction,
-    Operand,
-    Parameter,
-    Prototype,
-    PtxFunction,
-    PtxKernel,
-    Register,
-    Symbol,
-    UnsupportedInstruction,
-    Variable,
-    Vector,
-)
 from tir_schedules.model.gpus import rounded_up
 
 ARGUMENTS, RESULTS = "arguments of calls", "results of calls"
@@ -60,24 +45,24 @@ QUICK_PARAMETER = re.compile(r"ld\.param(::entry)?\.([usbf](16|32|64)|[ub]8)$")
 
 
 def linked_kernel(
-    entry: PtxFunction,
-    functions: dict[str, PtxFunction],
-    shared: dict[str, Variable],
+    entry: ptx.PtxFunction,
+    functions: dict[str, ptx.PtxFunction],
+    shared: dict[str, ptx.Variable],
     stored: set[str],
-    refused: dict[str, UnsupportedInstruction],
-) -> PtxKernel:
+    refused: dict[str, ptx.UnsupportedInstruction],
+) -> ptx.PtxKernel:
     """The kernel of an entry. shared: variables of the module in shared memory. stored: what initial values
     hold the addresses of. refused: functions that have what is not known, and why."""
     graph = CallGraph(entry, functions, stored, refused)
     return Linker(entry, graph, shared).kernel()
 
 
-def taking(*sizes: int, returns: int = 0) -> Prototype:
+def taking(*sizes: int, returns: int = 0) -> ptx.Prototype:
     """The prototype of a function of the machine, by the bytes of each parameter and of the result."""
     offsets = [sum(sizes[:k]) + 4 * (4 in sizes[:k] and sizes[k] == 8) for k in range(len(sizes))]
-    parameters = (Parameter("", f"b{8 * size}", size, at) for size, at in zip(sizes, offsets))
-    results = (Parameter("", f"b{8 * size}", size, 0) for size in (returns,) if size)
-    return Prototype(tuple(parameters), tuple(results))
+    parameters = (ptx.Parameter("", f"b{8 * size}", size, at) for size, at in zip(sizes, offsets))
+    results = (ptx.Parameter("", f"b{8 * size}", size, 0) for size in (returns,) if size)
+    return ptx.Prototype(tuple(parameters), tuple(results))
 
 
 BUILT_IN_PROTOTYPES = {
@@ -96,7 +81,7 @@ class Linker:
     frames: of each recursive function, offsets of its parameters and variables in the frame.
     """
 
-    def __init__(self, entry: PtxFunction, graph: CallGraph, shared: dict[str, Variable]):
+    def __init__(self, entry: ptx.PtxFunction, graph: CallGraph, shared: dict[str, ptx.Variable]):
         self.entry, self.graph = entry, graph
         self.addresses_parameters = False
         self.frames: dict[str, dict[str, int]] = {}
@@ -116,11 +101,11 @@ class Linker:
             size = max((end_of(handed(area, p)) for f in graph.order for p in self._prototypes(f)), default=0)
             if size:
                 self.sizes["local"] += GAP
-                self._place(Variable(area, "local", FRAME_ALIGN, size), FRAME_ALIGN)
+                self._place(ptx.Variable(area, "local", FRAME_ALIGN, size), FRAME_ALIGN)
 
-    def kernel(self) -> PtxKernel:
+    def kernel(self) -> ptx.PtxKernel:
         order, starts = self.graph.order, {}
-        blocks = [BasicBlock(0)] if len(order) > 1 else []
+        blocks = [ptx.BasicBlock(0)] if len(order) > 1 else []
         scale = int(any(i.name == "alloca" for function in order for i in written(function)))
         for function in order:
             starts[function.name] = len(blocks)
@@ -132,7 +117,7 @@ class Linker:
         if first:
             blocks[0].successors = (first,)
             blocks[0].live, blocks[0].registers = blocks[first].live, blocks[first].registers
-        return PtxKernel(
+        return ptx.PtxKernel(
             self.entry.name,
             list(self.entry.prototype.parameters),
             self.variables,
@@ -144,16 +129,16 @@ class Linker:
             self.addresses_parameters,
         )
 
-    def prototype(self, caller: PtxFunction, i: Instruction) -> Prototype:
+    def prototype(self, caller: ptx.PtxFunction, i: ptx.Instruction) -> ptx.Prototype:
         """Of what a call goes to."""
         target = call_target(i)
-        if isinstance(target, Symbol) and target.name in BUILT_IN:
+        if isinstance(target, ptx.Symbol) and target.name in BUILT_IN:
             return BUILT_IN_PROTOTYPES[target.name]
-        if isinstance(target, Symbol) or targets_of(caller, i):
+        if isinstance(target, ptx.Symbol) or targets_of(caller, i):
             return self.graph.reached_by(caller, i)[0].prototype
         return prototype_of(caller, i)
 
-    def within_cycle(self, caller: PtxFunction, i: Instruction) -> bool:
+    def within_cycle(self, caller: ptx.PtxFunction, i: ptx.Instruction) -> bool:
         """Whether the function may be called again before the call returns."""
         component = self.graph.component
         callees = self.graph.reached_by(caller, i)
@@ -163,20 +148,20 @@ class Linker:
         """Where arguments or results are handed over."""
         return self.variables[name].offset if name in self.variables else 0
 
-    def _prototypes(self, caller: PtxFunction) -> list[Prototype]:
+    def _prototypes(self, caller: ptx.PtxFunction) -> list[ptx.Prototype]:
         return [self.prototype(caller, i) for i in written(caller) if i.name == "call"]
 
-    def _place(self, variable: Variable, align: int) -> None:
+    def _place(self, variable: ptx.Variable, align: int) -> None:
         variable.offset = rounded_up(self.sizes[variable.space], align)
         self.variables[variable.name] = variable
         self.sizes[variable.space] = variable.offset + variable.size
 
-    def _frame(self, function: PtxFunction) -> None:
+    def _frame(self, function: ptx.PtxFunction) -> None:
         """Parameters, as they are handed over, then variables: at a fixed place, or in a frame."""
         recursive, name = function.name in self.graph.recursive, function.name
         start = 0 if recursive else rounded_up(self.sizes["local"] + GAP, FRAME_ALIGN)
         found = [
-            Variable(f"{p.name}@{name}", "local", 1, p.size, offset=start + p.offset)
+            ptx.Variable(f"{p.name}@{name}", "local", 1, p.size, offset=start + p.offset)
             for p in function.prototype.parameters
         ]
         end = start + end_of(function.prototype.parameters)
@@ -190,7 +175,7 @@ class Linker:
         self.frames[name] = {START: start, END: end}
         self.sizes["local"] = end
 
-    def _keep_registers(self, function: PtxFunction, blocks: list[BasicBlock]) -> int:
+    def _keep_registers(self, function: ptx.PtxFunction, blocks: list[ptx.BasicBlock]) -> int:
         """Name the registers that live across calls in the instructions that save them, and what the frame
         counts as: what ptxas gives it, or a little less. Returns bytes of the frame for each that counts."""
         most = 0
@@ -199,23 +184,23 @@ class Linker:
                 continue
             kept = sorted(following.live_in, key=lambda register: register.name)
             for owner, k in ((block, -1), (following, 0)):
-                owner.instructions[k] = replace_operands(owner.instructions[k], (Vector(tuple(kept)),))
+                owner.instructions[k] = replace_operands(owner.instructions[k], (ptx.Vector(tuple(kept)),))
             most = max(most, sum(max(1, register.bits // 32) for register in kept))
         frame = self.frames[function.name]
         own = frame[END] - rounded_up(end_of(function.prototype.parameters), FRAME_ALIGN)
         counted = max(LEAST_FRAME, rounded_up(RETURN_ADDRESS + 4 * most + max(own, 0), 8))
         push = blocks[0].instructions[0]
-        blocks[0].instructions[0] = replace_operands(push, (*push.operands, Immediate(counted)))
+        blocks[0].instructions[0] = replace_operands(push, (*push.operands, ptx.Immediate(counted)))
         return -(-frame[END] // counted)
 
 
 class Rewriter:
     """The items of one function, with what PTX leaves to the ABI written out."""
 
-    def __init__(self, linker: Linker, function: PtxFunction):
+    def __init__(self, linker: Linker, function: ptx.PtxFunction):
         self.linker, self.function = linker, function
         self.recursive = function.name in linker.graph.recursive
-        self.frame = Register(f"frame@{function.name}", "b64")
+        self.frame = ptx.Register(f"frame@{function.name}", "b64")
         self.places = self._places()
         self.stored: set[str] = set()
         self.returned: set[str] = set()
@@ -236,7 +221,7 @@ class Rewriter:
                     raise i.unsupported(f"{len(given)} {area} where the function has {len(wanted)}")
                 for symbol, p in zip(given, wanted):
                     passed = function.passed.get(getattr(symbol, "name", ""))
-                    if passed is None or not isinstance(symbol, Symbol):
+                    if passed is None or not isinstance(symbol, ptx.Symbol):
                         raise i.unsupported("what is passed in registers: use .param variables")
                     if passed.size != p.size or places.setdefault(symbol.name, (area, p.offset)) != (
                         area,
@@ -245,21 +230,21 @@ class Rewriter:
                         raise i.unsupported(f"{passed.name}, which is not as the function declares it")
         return places
 
-    def items(self) -> list[Union[Instruction, str]]:
-        made: list[Union[Instruction, str]] = [] if self.function.is_entry else self._entered()
+    def items(self) -> list[Union[ptx.Instruction, str]]:
+        made: list[Union[ptx.Instruction, str]] = [] if self.function.is_entry else self._entered()
         for item in self.function.items:
             made += [item] if isinstance(item, str) else self._rewritten(item)
         return made
 
-    def _entered(self) -> list[Union[Instruction, str]]:
-        first = next(iter(written(self.function)), Instruction("ret", (), line=self.function.line))
+    def _entered(self) -> list[Union[ptx.Instruction, str]]:
+        first = next(iter(written(self.function)), ptx.Instruction("ret", (), line=self.function.line))
         frame, passed = self.linker.frames[self.function.name], end_of(self.function.prototype.parameters)
-        given = (Immediate(passed), Immediate(self.linker.area(ARGUMENTS)))
+        given = (ptx.Immediate(passed), ptx.Immediate(self.linker.area(ARGUMENTS)))
         if self.recursive:
-            return [like(first, PUSH, (self.frame, Immediate(frame[END]), *given), access="=")]
-        return [like(first, ENTER, (Immediate(frame[START]), *given))] if passed else []
+            return [like(first, PUSH, (self.frame, ptx.Immediate(frame[END]), *given), access="=")]
+        return [like(first, ENTER, (ptx.Immediate(frame[START]), *given))] if passed else []
 
-    def _rewritten(self, i: Instruction) -> list[Union[Instruction, str]]:
+    def _rewritten(self, i: ptx.Instruction) -> list[Union[ptx.Instruction, str]]:
         if i.name == "call":
             return self._call(i)
         if i.name in ("ret", "exit", "bra") and not i.guard:
@@ -267,13 +252,13 @@ class Rewriter:
         if i.name == "ret" and not self.function.is_entry:
             frame = self.linker.frames[self.function.name]
             size = 0 if self.recursive else frame[END] - frame[START]
-            place = (Immediate(frame[START]), Immediate(size)) if size else ()
+            place = (ptx.Immediate(frame[START]), ptx.Immediate(size)) if size else ()
             return [like(i, RETURN, place, guard=i.guard)]
         if i.opcode.startswith("brx.idx"):
             label = getattr(i.operands[-1], "name", "")
             if label not in self.function.targets:
                 raise i.unsupported("a table without .branchtargets")
-            targets = tuple(Symbol(target) for target in self.function.targets[label])
+            targets = tuple(ptx.Symbol(target) for target in self.function.targets[label])
             return [replace_operands(i, (i.operands[0], *targets))]
         if i.name in ("ld", "st") and i.space == "param":
             i = self._handed(i)
@@ -282,20 +267,20 @@ class Rewriter:
             i = like(i, opcode, i.operands, guard=i.guard, access="=")
         if self.function.is_entry:
             names = {p.name for p in self.function.prototype.parameters}
-            if any(isinstance(operand, Symbol) and operand.name in names for operand in i.operands):
+            if any(isinstance(operand, ptx.Symbol) and operand.name in names for operand in i.operands):
                 self.linker.addresses_parameters = True
         return [self._based(i) if self.recursive else i]
 
-    def _handed(self, i: Instruction) -> Instruction:
+    def _handed(self, i: ptx.Instruction) -> ptx.Instruction:
         """A load or store of what is handed over, as one of memory."""
         store = i.name == "st"
         where = i.address(0 if store else 1)
-        name = where.base.name if isinstance(where.base, Symbol) else ""
+        name = where.base.name if isinstance(where.base, ptx.Symbol) else ""
         space = "local"
         if name in self.places:
             area, offset = self.places[name]
             self._in_order(i, name, store)
-            where = Address(Symbol(area), offset + where.offset)
+            where = ptx.Address(ptx.Symbol(area), offset + where.offset)
         elif name in self.function.passed:
             raise i.unsupported(f"{self.function.passed[name].name}, which no call takes or returns")
         elif self.function.is_entry:
@@ -306,49 +291,49 @@ class Rewriter:
         opcode = PARAM_SPACE.sub(f".{space}", i.opcode)
         return like(i, opcode, operands, guard=i.guard, access=i.access)
 
-    def _in_order(self, i: Instruction, name: str, store: bool) -> None:
+    def _in_order(self, i: ptx.Instruction, name: str, store: bool) -> None:
         """Calls share the areas: nothing may call between a store and the call or return that it is for."""
         if store:
             self.stored.add(name)
         elif self.places[name][0] == RESULTS and name not in self.returned:
             raise i.unsupported(f"{name.partition('@')[0]}, read after another call")
 
-    def _call(self, i: Instruction) -> list[Union[Instruction, str]]:
+    def _call(self, i: ptx.Instruction) -> list[Union[ptx.Instruction, str]]:
         results, target, arguments, _ = split_call(i)
-        given = {symbol.name for symbol in arguments if isinstance(symbol, Symbol)}
+        given = {symbol.name for symbol in arguments if isinstance(symbol, ptx.Symbol)}
         if self.stored - given:
             raise i.unsupported("a call between a st.param and the call or return that it is for")
         self.stored.clear()
-        self.returned = {symbol.name for symbol in results if isinstance(symbol, Symbol)}
-        if isinstance(target, Symbol) and target.name in BUILT_IN:
-            areas = (Immediate(self.linker.area(ARGUMENTS)), Immediate(self.linker.area(RESULTS)))
+        self.returned = {symbol.name for symbol in results if isinstance(symbol, ptx.Symbol)}
+        if isinstance(target, ptx.Symbol) and target.name in BUILT_IN:
+            areas = (ptx.Immediate(self.linker.area(ARGUMENTS)), ptx.Immediate(self.linker.area(RESULTS)))
             return [like(i, BUILT_IN[target.name], areas, guard=i.guard)]
-        if isinstance(target, Symbol):
-            target = Symbol(self.linker.graph.reached_by(self.function, i)[0].name)
-        call: list[Union[Instruction, str]] = [like(i, i.opcode, (target,))]
+        if isinstance(target, ptx.Symbol):
+            target = ptx.Symbol(self.linker.graph.reached_by(self.function, i)[0].name)
+        call: list[Union[ptx.Instruction, str]] = [like(i, i.opcode, (target,))]
         if self.linker.within_cycle(self.function, i):
             call = [like(i, SAVE, ()), *call, like(i, RESUME, ())]
         if i.guard is None:
             return call
         beyond = f"beyond the call in line {i.line}"
-        skip = like(i, "bra", (Symbol(beyond),), guard=(i.guard[0], not i.guard[1]))
+        skip = like(i, "bra", (ptx.Symbol(beyond),), guard=(i.guard[0], not i.guard[1]))
         return [skip, *call, beyond]
 
-    def _based(self, i: Instruction) -> Instruction:
+    def _based(self, i: ptx.Instruction) -> ptx.Instruction:
         """With addresses in the frame of a recursive function."""
         frame = self.linker.frames[self.function.name]
-        if i.name == "mov" and isinstance(i.operands[1], Symbol) and i.operands[1].name in frame:
-            operands = (i.operands[0], self.frame, Immediate(frame[i.operands[1].name]))
+        if i.name == "mov" and isinstance(i.operands[1], ptx.Symbol) and i.operands[1].name in frame:
+            operands = (i.operands[0], self.frame, ptx.Immediate(frame[i.operands[1].name]))
             return like(i, "add.u64", operands, guard=i.guard, access="=")
         operands = []
         for operand in i.operands:
             if (
-                isinstance(operand, Address)
-                and isinstance(operand.base, Symbol)
+                isinstance(operand, ptx.Address)
+                and isinstance(operand.base, ptx.Symbol)
                 and operand.base.name in frame
             ):
-                operand = Address(self.frame, operand.offset + frame[operand.base.name])
-            elif isinstance(operand, Symbol) and operand.name in frame:
+                operand = ptx.Address(self.frame, operand.offset + frame[operand.base.name])
+            elif isinstance(operand, ptx.Symbol) and operand.name in frame:
                 raise i.unsupported(
                     f"the address of {operand.name} in a recursive function, other than by mov"
                 )
@@ -356,29 +341,29 @@ class Rewriter:
         return replace_operands(i, tuple(operands))
 
 
-def handed(area: str, prototype: Prototype) -> tuple[Parameter, ...]:
+def handed(area: str, prototype: ptx.Prototype) -> tuple[ptx.Parameter, ...]:
     return prototype.parameters if area == ARGUMENTS else prototype.results
 
 
-def end_of(parameters: tuple[Parameter, ...]) -> int:
+def end_of(parameters: tuple[ptx.Parameter, ...]) -> int:
     """Bytes of several, with the gaps between them."""
     return parameters[-1].offset + parameters[-1].size if parameters else 0
 
 
-def written(function: PtxFunction) -> Iterator[Instruction]:
-    return (item for item in function.items if isinstance(item, Instruction))
+def written(function: ptx.PtxFunction) -> Iterator[ptx.Instruction]:
+    return (item for item in function.items if isinstance(item, ptx.Instruction))
 
 
 def like(
-    i: Instruction,
+    i: ptx.Instruction,
     opcode: str,
-    operands: tuple[Operand, ...],
-    guard: tuple[Register, bool] | None = None,
+    operands: tuple[ptx.Operand, ...],
+    guard: tuple[ptx.Register, bool] | None = None,
     access: str = "",
-) -> Instruction:
+) -> ptx.Instruction:
     """An instruction in the place of another."""
-    return Instruction(opcode, operands, guard, i.line, i.source, i.within, access)
+    return ptx.Instruction(opcode, operands, guard, i.line, i.source, i.within, access)
 
 
-def replace_operands(i: Instruction, operands: tuple[Operand, ...]) -> Instruction:
+def replace_operands(i: ptx.Instruction, operands: tuple[ptx.Operand, ...]) -> ptx.Instruction:
     return like(i, i.opcode, operands, i.guard, i.access)

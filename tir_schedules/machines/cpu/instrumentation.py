@@ -23,6 +23,7 @@ from typing import Sequence
 
 import numpy as np
 
+from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, NONE, SHARED_WINDOW, UNDEFINED, Space
 from tir_schedules.machines.cpu.context import Lowering, size_of
 from tir_schedules.machines.cpu.extents import Extents
@@ -31,18 +32,6 @@ from tir_schedules.machines.cpu.instructions import row_of
 from tir_schedules.machines.cpu.instructions.warp import SHUFFLE, shuffled
 from tir_schedules.machines.cpu.instructions.warpgroup import held_registers
 from tir_schedules.machines.cpu.micro_ops import MicroOp, micro_op
-from tir_schedules.machines.cpu.ptx import (
-    BITS,
-    Address,
-    Immediate,
-    Instruction,
-    Operand,
-    Pair,
-    PtxKernel,
-    Register,
-    items,
-    registers_of,
-)
 from tir_schedules.machines.cpu.table import Spread
 
 Flow = IntEnum("Flow", "ANY_OF ALL_OF CHOSEN EACH", start=0)
@@ -84,18 +73,18 @@ class Undefined:
         self.whole_masks = whole_masks([*low.kernel.instructions])
         self.has_local = low.kernel.local_bytes + low.kernel.stack_scale > 0
         blocks = low.kernel.blocks
-        first = frozenset[Register]().union(*(blocks[k].live_in for k in low.kernel.first_blocks))
+        first = frozenset[ptx.Register]().union(*(blocks[k].live_in for k in low.kernel.first_blocks))
         self.followed = self._closure(set(first))
         self.ahead, self.loaded = self._loaded_ahead()
         self.followed |= self.loaded
         self.nothing = not self.followed and not self.has_local
-        self.places: dict[Register, int] = {}
+        self.places: dict[ptx.Register, int] = {}
         for register in sorted(self.followed, key=lambda r: r.name):
             self.places[register] = low.file.holding(initial(NONE if register in first else 0))
         for register in first:  # NaN, so that results show it even where nothing is followed
             low.file.fill(register, size_of(register.type), 0xFF)
 
-    def _closure(self, registers: set[Register]) -> set[Register]:
+    def _closure(self, registers: set[ptx.Register]) -> set[ptx.Register]:
         """Those, what local memory is loaded into, what shuffles give, and all that is computed from them."""
         for instruction in self.low.kernel.instructions:
             if self._may_load_local(instruction):
@@ -103,7 +92,7 @@ class Undefined:
             registers.update(self._shuffled(instruction))
         return reached(registers, ((sources(i), i.results) for i in self.low.kernel.instructions))
 
-    def _loaded_ahead(self) -> tuple[set[int], set[Register]]:
+    def _loaded_ahead(self) -> tuple[set[int], set[ptx.Register]]:
         """PTX lines of loads whose value may be dropped, and the registers that these may leave undefined: as
         far as a choice comes after, and the results of choices."""
         code = [*self.low.kernel.instructions]
@@ -125,37 +114,37 @@ class Undefined:
         found = reached({register for i in ahead for register in i.results}, steps)
         return {i.line for i in ahead}, found - self.followed
 
-    def _shuffled(self, i: Instruction) -> tuple[Register, ...]:
+    def _shuffled(self, i: ptx.Instruction) -> tuple[ptx.Register, ...]:
         """The result of a shuffle whose mask may leave lanes out."""
         if i.name != "shfl" or not i.has("sync") or i.operands[-1] in self.whole_masks:
             return ()
         to = i.operands[0]
-        return registers_of([to.first if isinstance(to, Pair) else to])
+        return ptx.registers_of([to.first if isinstance(to, ptx.Pair) else to])
 
-    def _may_load_local(self, i: Instruction) -> bool:
+    def _may_load_local(self, i: ptx.Instruction) -> bool:
         return self.has_local and spread(i) is Spread.LOAD and self._may_be_local(i, i.address(1))
 
-    def _may_be_local(self, i: Instruction, where: Address) -> bool:
+    def _may_be_local(self, i: ptx.Instruction, where: ptx.Address) -> bool:
         if i.space == "generic":
             return self.extents.known[self.extents.of(where, "generic")].space != Space.SHARED
         return i.space == "local"
 
-    def before(self, i: Instruction) -> list[MicroOp]:
+    def before(self, i: ptx.Instruction) -> list[MicroOp]:
         """Those that go before an instruction, under its guard."""
-        used = set(registers_of(operand for operand in i.operands if isinstance(operand, Address)))
+        used = set(ptx.registers_of(operand for operand in i.operands if isinstance(operand, ptx.Address)))
         if spread(i) is Spread.USE:
             operands = i.operands[1:] if i.results else i.operands
-            used.update(registers_of(operands))
+            used.update(ptx.registers_of(operands))
         ops = self._use(used & self.followed | self._used_up(i), i)
         if self._is_ahead(i):
-            return [*ops, Follow(self.low, i, width=BITS[i.type] // 8)]
+            return [*ops, Follow(self.low, i, width=ptx.BITS[i.type] // 8)]
         if spread(i) is Spread.LOAD and self.followed.intersection(i.results):
             return ops + [self._load(i)]
         if spread(i) is Spread.STORE:
             return ops
         return ops + self._flow(i) + [self._shuffle(i, register) for register in self._shuffled(i)]
 
-    def after(self, i: Instruction) -> list[MicroOp]:
+    def after(self, i: ptx.Instruction) -> list[MicroOp]:
         """Those that go after an instruction, under its guard."""
         if self._is_ahead(i):
             return [Followed(self.low, i, values=self._places(i.operands[0]))]
@@ -167,40 +156,40 @@ class Undefined:
             return []
         return [self._beside("store", i, i.address(0), values)]
 
-    def _is_ahead(self, i: Instruction) -> bool:
+    def _is_ahead(self, i: ptx.Instruction) -> bool:
         return i.line in self.ahead and spread(i) is Spread.LOAD
 
-    def _used_up(self, i: Instruction) -> set[Register]:
+    def _used_up(self, i: ptx.Instruction) -> set[ptx.Register]:
         """What was loaded ahead and goes no further: the instruction uses it."""
         if not self.loaded or spread(i) is Spread.STORE:
             return set()
         passed = sources(i) if self.followed.intersection(i.results) else ()
-        return self.loaded.intersection(registers_of(i.operands[1:] if i.results else i.operands)).difference(
-            passed
-        )
+        return self.loaded.intersection(
+            ptx.registers_of(i.operands[1:] if i.results else i.operands)
+        ).difference(passed)
 
-    def guards(self, i: Instruction | None) -> list[MicroOp]:
+    def guards(self, i: ptx.Instruction | None) -> list[MicroOp]:
         """A check of the predicate that guards an instruction."""
         return self._use({i.guard[0]} & self.followed, i) if i and i.guard else []
 
-    def _use(self, registers: set[Register], i: Instruction) -> list[MicroOp]:
+    def _use(self, registers: set[ptx.Register], i: ptx.Instruction) -> list[MicroOp]:
         places = [self.places[register] for register in sorted(registers, key=lambda r: r.name)]
         return [Use(self.low, i, used=places)] if places else []
 
-    def _load(self, i: Instruction) -> MicroOp:
+    def _load(self, i: ptx.Instruction) -> MicroOp:
         if not self._may_load_local(i):
             return self._flow(i)[0]
         return self._beside("load", i, i.address(1), self._places(i.operands[0]))
 
-    def _shuffle(self, i: Instruction, result: Register) -> MicroOp:
+    def _shuffle(self, i: ptx.Instruction, result: ptx.Register) -> MicroOp:
         return Shuffled(self.low, i, **shuffled(i), undefined=self.places[result])
 
-    def _beside(self, what: str, i: Instruction, where: Address, places: list[int]) -> MicroOp:
+    def _beside(self, what: str, i: ptx.Instruction, where: ptx.Address, places: list[int]) -> MicroOp:
         reached = self.low.address(where, i, WINDOWS.get(i.space, 0), bounded=True)
         made = Beside[f"undefined.{what}"]
-        return made(self.low, i, where=reached, width=BITS[i.type] // 8, values=places)
+        return made(self.low, i, where=reached, width=ptx.BITS[i.type] // 8, values=places)
 
-    def _flow(self, i: Instruction) -> list[MicroOp]:
+    def _flow(self, i: ptx.Instruction) -> list[MicroOp]:
         how = spread(i)
         if how is Spread.ADDEND:
             results, found = self._places(i.operands[0]), self._places(i.operands[3])
@@ -220,24 +209,25 @@ class Undefined:
                 Pass(self.low, i, how=Flow.CHOSEN, predicate=i.operands[3], results=results, sources=chosen)
             ]
         found = [self.places[register] for register in sources(i) if register in self.followed]
-        parts = [part for operand in i.operands[1:3] for part in items(operand)]
+        parts = [part for operand in i.operands[1:3] for part in ptx.items(operand)]
         if how is Spread.PARTS and len(parts) > 1 and self.loaded.isdisjoint(sources(i)):
             every = all(part in self.followed for part in parts)
             how, found = (Flow.ALL_OF, found) if every else (Flow.ANY_OF, [])
             return [Pass(self.low, i, how=how, predicate=None, results=results, sources=found)]
         return [Pass(self.low, i, how=Flow.ANY_OF, predicate=None, results=results, sources=found)]
 
-    def _places(self, operand: Operand) -> list[int]:
+    def _places(self, operand: ptx.Operand) -> list[int]:
         """Of each register of an operand; NONE for what is always defined."""
         return [
-            self.places.get(item, NONE) if isinstance(item, Register) else NONE for item in items(operand)
+            self.places.get(item, NONE) if isinstance(item, ptx.Register) else NONE
+            for item in ptx.items(operand)
         ]
 
 
-def whole_masks(instructions: Sequence[Instruction]) -> set[Operand]:
+def whole_masks(instructions: Sequence[ptx.Instruction]) -> set[ptx.Operand]:
     """Operands that name all lanes of a warp: such a constant, and registers that always hold it. So do those
     that hold an activemask, as far as this goes: they are for warps that are whole."""
-    constants = {Immediate(value) for value in (-1, 0xFFFFFFFF)}
+    constants = {ptx.Immediate(value) for value in (-1, 0xFFFFFFFF)}
     written = Counter(register for i in instructions for register in i.results)
     return constants | {
         i.results[0]
@@ -247,11 +237,11 @@ def whole_masks(instructions: Sequence[Instruction]) -> set[Operand]:
     }
 
 
-def spread(i: Instruction) -> Spread:
+def spread(i: ptx.Instruction) -> Spread:
     return row_of(i).spread
 
 
-def is_choice(i: Instruction) -> bool:
+def is_choice(i: ptx.Instruction) -> bool:
     return spread(i) is Spread.CHOSEN or i.name == "mov" and i.guard is not None
 
 
@@ -262,12 +252,12 @@ def initial(lanes: int) -> np.ndarray:
     return content
 
 
-def sources(i: Instruction) -> tuple[Register, ...]:
+def sources(i: ptx.Instruction) -> tuple[ptx.Register, ...]:
     """The registers that make its results undefined when they are."""
     how = spread(i)
     if how in (Spread.NONE, Spread.USE, Spread.LOAD, Spread.SUMS):
         return ()
-    return registers_of(i.operands[3:4] if how is Spread.ADDEND else i.operands[1:])
+    return ptx.registers_of(i.operands[3:4] if how is Spread.ADDEND else i.operands[1:])
 
 
 # ---- registers of a wgmma ---
@@ -279,12 +269,12 @@ class ProductRegisters:
     """The registers of a kernel that are sums or factors of a wgmma. They need places of their own: they are
     written when nobody names them. nvcc keeps sums in one place of PTX throughout, so that this is exact."""
 
-    def __init__(self, kernel: PtxKernel):
-        self.registers = frozenset[Register]().union(
+    def __init__(self, kernel: ptx.PtxKernel):
+        self.registers = frozenset[ptx.Register]().union(
             *(held_registers(i) for i in kernel.instructions if row_of(i).spread is Spread.SUMS)
         )
 
-    def before(self, low: Lowering, i: Instruction) -> list[MicroOp]:
+    def before(self, low: Lowering, i: ptx.Instruction) -> list[MicroOp]:
         """What goes before an instruction that touches any; a wgmma looks after its own."""
         if not self.registers or row_of(i).spread is Spread.SUMS:
             return []

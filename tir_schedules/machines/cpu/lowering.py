@@ -8,6 +8,7 @@ from typing import NamedTuple, Sequence
 import numpy as np
 
 from tir_schedules.errors import CheckFailed
+from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit, Polls, Trait
 from tir_schedules.machines.cpu.context import (
     PARAMETERS,
@@ -23,17 +24,6 @@ from tir_schedules.machines.cpu.instructions.control import is_of_the_block
 from tir_schedules.machines.cpu.instrumentation import ProductRegisters, Undefined
 from tir_schedules.machines.cpu.merging import Merged, address_of, merged_accesses
 from tir_schedules.machines.cpu.micro_ops import MicroOp
-from tir_schedules.machines.cpu.ptx import (
-    BasicBlock,
-    Instruction,
-    Operand,
-    PtxKernel,
-    PtxModule,
-    Register,
-    SpecialRegister,
-    Symbol,
-    Variable,
-)
 from tir_schedules.machines.cpu.signatures import signature_of
 from tir_schedules.model.attributes import check_local
 from tir_schedules.model.gpus import SMS
@@ -106,8 +96,8 @@ class LoweredKernel:
     it adds floats atomically, in whatever order.
     """
 
-    module: PtxModule
-    kernel: PtxKernel
+    module: ptx.PtxModule
+    kernel: ptx.PtxKernel
     functions: tuple[str, ...]
     lanes: dict[str, int]
     micro_ops: np.ndarray
@@ -128,7 +118,7 @@ MOST_GLOBAL = 1 << 32
 """Bytes of all variables of a module in global and constant memory."""
 
 
-def check_sizes(module: PtxModule, kernel: PtxKernel) -> None:
+def check_sizes(module: ptx.PtxModule, kernel: ptx.PtxKernel) -> None:
     """CheckFailed for more memory than a GPU has, or the machine is to take from the host."""
     check_local(kernel.name, kernel.local_bytes)
     most = max(sm.shared_limit for sm in SMS.values())
@@ -145,17 +135,17 @@ def check_sizes(module: PtxModule, kernel: PtxKernel) -> None:
         )
 
 
-def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
+def lower(module: ptx.PtxModule, kernel: ptx.PtxKernel) -> LoweredKernel:
     """Lower every instruction. UnsupportedInstruction names the first that is not known; CheckFailed where it
     declares more memory than there is."""
     check_sizes(module, kernel)
     if any(is_of_workspace(operand) for i in kernel.instructions for operand in i.operands):
-        workspace = Variable(WORKSPACE, "global", 4, WORKSPACE_BYTES)
+        workspace = ptx.Variable(WORKSPACE, "global", 4, WORKSPACE_BYTES)
         module = replace(module, variables={**module.variables, WORKSPACE: workspace})
     if kernel.addresses_parameters:
         size = max(parameter.offset + parameter.size for parameter in kernel.parameters)
         module = replace(
-            module, variables=module.variables | {PARAMETERS: Variable(PARAMETERS, "const", 16, size)}
+            module, variables=module.variables | {PARAMETERS: ptx.Variable(PARAMETERS, "const", 16, size)}
         )
     blocks = Blocks(module, kernel)
     low, ops = blocks.low, blocks.ops
@@ -184,8 +174,8 @@ def lower(module: PtxModule, kernel: PtxKernel) -> LoweredKernel:
     )
 
 
-def is_of_workspace(operand: Operand) -> bool:
-    return isinstance(operand, SpecialRegister) and operand.name in WORKSPACE_WORDS
+def is_of_workspace(operand: ptx.Operand) -> bool:
+    return isinstance(operand, ptx.SpecialRegister) and operand.name in WORKSPACE_WORDS
 
 
 def relocated(op: Placed, starts: Sequence[int]) -> Placed:
@@ -196,7 +186,7 @@ def relocated(op: Placed, starts: Sequence[int]) -> Placed:
     return op._replace(operands=(*op.operands[:2], *places))
 
 
-def traits_of(kernel: PtxKernel, polls: bool) -> Trait:
+def traits_of(kernel: ptx.PtxKernel, polls: bool) -> Trait:
     traits = Trait.POLLS | Trait.CLOCKS if polls else Trait(0)
     for i in kernel.instructions:
         row = row_of(i)
@@ -209,14 +199,14 @@ def traits_of(kernel: PtxKernel, polls: bool) -> Trait:
     return traits
 
 
-def watched_by_lines(kernel: PtxKernel) -> bool:
+def watched_by_lines(kernel: ptx.PtxKernel) -> bool:
     """Whether shared memory may be watched in pieces as wide as the narrowest access, up to 16 bytes: where
     asynchronous units copy a lot of it."""
     units = any(row_of(i).units for i in kernel.instructions)
     return units and not any(i.name == "wmma" or i.opcode.startswith("call.") for i in kernel.instructions)
 
 
-def adds_floats(i: Instruction) -> bool:
+def adds_floats(i: ptx.Instruction) -> bool:
     return i.name in ("atom", "red") and i.has("add") and "f" in i.type
 
 
@@ -237,12 +227,12 @@ def counted(low: Lowering, merged: dict[int, Merged]) -> list[CountedAccess]:
     return found
 
 
-def merge_row(i: Instruction, whole: Merged) -> tuple[int, int]:
+def merge_row(i: ptx.Instruction, whole: Merged) -> tuple[int, int]:
     """Offset from the access to the merged one, and its width; NONE for one that another counts for."""
     return whole.offset - address_of(i).offset, whole.bytes if whole.leads else NONE
 
 
-def listing(kernel: PtxKernel) -> Listing:
+def listing(kernel: ptx.PtxKernel) -> Listing:
     instructions = list(kernel.instructions)
     return Listing(
         [i.line for i in instructions],
@@ -260,14 +250,14 @@ class Blocks:
     used again after their last use. polling: see polling_blocks().
     """
 
-    def __init__(self, module: PtxModule, kernel: PtxKernel):
+    def __init__(self, module: ptx.PtxModule, kernel: ptx.PtxKernel):
         self.low = Lowering(module, kernel)
         if watched_by_lines(kernel):
             self.low.by_lines, self.low.narrowest_shared = True, 16
         self.extents = Extents(kernel)
         self.ops: list[Placed] = []
         self.products = ProductRegisters(kernel)
-        self.keep: set[Register] = set(self.products.registers)
+        self.keep: set[ptx.Register] = set(self.products.registers)
         for block in kernel.blocks:
             self.keep |= block.reads_first
             if block.end:
@@ -279,9 +269,11 @@ class Blocks:
         self.polling = polling_blocks(kernel)
         self.starts: list[int] = []  # number of each block's first row
         self.pending: list[tuple] = []  # what is known of a row before all are
-        self.targets: list[BasicBlock | None] = []  # whose end a row has; None: it goes on at the next row
+        self.targets: list[
+            ptx.BasicBlock | None
+        ] = []  # whose end a row has; None: it goes on at the next row
 
-    def add(self, block: BasicBlock) -> None:
+    def add(self, block: ptx.BasicBlock) -> None:
         """Lower the instructions of a block, and note its rows: one, or more where lanes wait for others."""
         low, last = self.low, {}
         for k, i in enumerate(block.instructions):
@@ -332,7 +324,7 @@ class Blocks:
         self.pending.append((first, count, cost + bool(end), how, *guard, line, waits, members))
         self.targets.append(block)
 
-    def members(self, i: Instruction) -> tuple[int, int] | None:
+    def members(self, i: ptx.Instruction) -> tuple[int, int] | None:
         """Place of the lanes that execute it together, and whether they may be at several instructions. Of a
         fence, that others may get a turn before it."""
         row = row_of(i)
@@ -353,7 +345,7 @@ class Blocks:
             rows.append((*head, *targets, line, waits, *members, polls))
         return np.array(rows, BASIC_BLOCK)
 
-    def following(self, block: BasicBlock, how: Exit) -> tuple[int, int]:
+    def following(self, block: ptx.BasicBlock, how: Exit) -> tuple[int, int]:
         """Rows that a block goes on at: where it is taken, and otherwise."""
         places = [self.starts[index] if index < len(self.starts) else 0 for index in block.successors]
         taken, otherwise = (*places, 0, 0)[:2]
@@ -361,11 +353,11 @@ class Blocks:
             return 0, places[-1] if block.end and block.end.guard else 0
         if block.end and how is Exit.CALL:
             target, otherwise = block.end.operands[0], taken
-            known = isinstance(target, Symbol)
+            known = isinstance(target, ptx.Symbol)
             taken = self.starts[self.low.kernel.starts[target.name]] if known else NONE
         return taken, otherwise
 
-    def instruction(self, i: Instruction) -> None:
+    def instruction(self, i: ptx.Instruction) -> None:
         check(i)
         lower_it = row_of(i).lower
         if lower_it is None:
@@ -384,9 +376,9 @@ class Blocks:
     def place(self, ops: Sequence[MicroOp], guard: Guard) -> None:
         self.ops += [self.placed(op, guard) for op in ops]
 
-    def placed(self, op: MicroOp | Instruction, guard: Guard) -> Placed:
+    def placed(self, op: MicroOp | ptx.Instruction, guard: Guard) -> Placed:
         """A micro-op, or an instruction that each lane executes for itself."""
-        if isinstance(op, Instruction):
+        if isinstance(op, ptx.Instruction):
             signature, operands = signature_of(op)
             places = [self.low.place(operand, kind, op) for operand, kind in operands]
             return Placed(signature, True, places, op.line, guard)
@@ -394,7 +386,7 @@ class Blocks:
         extent = self.extents.of(op.within, i.space) if op.within else 0
         return Placed(op.function, False, op.operands, i.line, guard, op.counter, extent)
 
-    def guard(self, instruction: Instruction) -> Guard:
+    def guard(self, instruction: ptx.Instruction) -> Guard:
         if instruction.guard is None:
             return ALWAYS
         register, negated = instruction.guard

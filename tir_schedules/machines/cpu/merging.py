@@ -11,19 +11,9 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from typing import Iterable
 
+from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.flow import reached
 from tir_schedules.machines.cpu.instructions import row_of
-from tir_schedules.machines.cpu.ptx import (
-    BITS,
-    Address,
-    BasicBlock,
-    Immediate,
-    Instruction,
-    Operand,
-    PtxKernel,
-    Register,
-    Symbol,
-)
 from tir_schedules.machines.cpu.table import Spread, Zeros
 
 ANY = 64
@@ -41,7 +31,7 @@ class Merged:
     bytes: int
 
 
-def merged_accesses(kernel: PtxKernel) -> dict[int, Merged]:
+def merged_accesses(kernel: ptx.PtxKernel) -> dict[int, Merged]:
     """PTX line of each shared access that is merged with others -> how."""
     groups = [group for block in kernel.blocks for group in contiguous_candidates(block) if len(group) > 1]
     zeros = trailing_zeros(kernel, [address_of(group[0]).base for group in groups])
@@ -51,20 +41,20 @@ def merged_accesses(kernel: PtxKernel) -> dict[int, Merged]:
     return merged
 
 
-def address_of(instruction: Instruction) -> Address:
+def address_of(instruction: ptx.Instruction) -> ptx.Address:
     """Of a load or a store."""
     return instruction.address(1 if instruction.has_result else 0)
 
 
-def access_bytes(instruction: Instruction) -> int:
-    return BITS[instruction.type] // 8 * instruction.vector_length
+def access_bytes(instruction: ptx.Instruction) -> int:
+    return ptx.BITS[instruction.type] // 8 * instruction.vector_length
 
 
-def contiguous_candidates(block: BasicBlock) -> Iterable[list[Instruction]]:
+def contiguous_candidates(block: ptx.BasicBlock) -> Iterable[list[ptx.Instruction]]:
     """Shared accesses of one kind, with one value of one base register and nothing in the way between."""
-    groups: dict[tuple, list[Instruction]] = {}
+    groups: dict[tuple, list[ptx.Instruction]] = {}
     fences: Counter[str] = Counter()
-    versions: Counter[Operand | None] = Counter()
+    versions: Counter[ptx.Operand | None] = Counter()
     for instruction in block.instructions:
         row = row_of(instruction)
         if instruction.space == "shared" and row.spread in (Spread.LOAD, Spread.STORE):
@@ -81,8 +71,8 @@ def contiguous_candidates(block: BasicBlock) -> Iterable[list[Instruction]]:
     return groups.values()
 
 
-def merge_group(group: list[Instruction], zeros: Zeros, merged: dict[int, Merged]) -> None:
-    at: dict[int, Instruction] = {}
+def merge_group(group: list[ptx.Instruction], zeros: Zeros, merged: dict[int, Merged]) -> None:
+    at: dict[int, ptx.Instruction] = {}
     for instruction in group:
         at.setdefault(address_of(instruction).offset, instruction)
     for size in (16, 8):
@@ -102,26 +92,26 @@ def merge_group(group: list[Instruction], zeros: Zeros, merged: dict[int, Merged
                 merged.update({member.line: Merged(member is members[0], offset, size) for member in members})
 
 
-def trailing_zeros(kernel: PtxKernel, wanted: Iterable[Operand | None]) -> Zeros:
+def trailing_zeros(kernel: ptx.PtxKernel, wanted: Iterable[ptx.Operand | None]) -> Zeros:
     """How many low bits of a wanted operand are provably zero: the greatest fixed point over all instructions
     that it is computed by."""
-    registers = {operand for operand in wanted if isinstance(operand, Register)}
+    registers = {operand for operand in wanted if isinstance(operand, ptx.Register)}
     made = reached(registers, ((i.results, i.reads) for i in kernel.instructions)) if registers else set()
     makers = deque(i for i in kernel.instructions if not made.isdisjoint(i.results))
-    users: dict[Register, list[Instruction]] = defaultdict(list)
+    users: dict[ptx.Register, list[ptx.Instruction]] = defaultdict(list)
     for instruction in makers:
         for register in instruction.reads:
             users[register].append(instruction)
-    known: dict[Register, int] = {}
+    known: dict[ptx.Register, int] = {}
 
-    def zeros(operand: Operand | None) -> int:
+    def zeros(operand: ptx.Operand | None) -> int:
         if operand is None:
             return ANY
-        if isinstance(operand, Register):
+        if isinstance(operand, ptx.Register):
             return known.get(operand, ANY)
-        if isinstance(operand, Immediate):
+        if isinstance(operand, ptx.Immediate):
             return lowest_bit(operand.value)
-        if isinstance(operand, Symbol) and operand.name in kernel.variables:
+        if isinstance(operand, ptx.Symbol) and operand.name in kernel.variables:
             return min(MOST_FROM_LAYOUT, lowest_bit(kernel.variables[operand.name].offset))
         return 0
 

@@ -9,28 +9,11 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, function_address
 from tir_schedules.machines.cpu.declarations import DeclarationReader, with_addresses
 from tir_schedules.machines.cpu.functions import linked_kernel
 from tir_schedules.machines.cpu.instructions import row_of_opcode
-from tir_schedules.machines.cpu.ptx import (
-    Address,
-    Immediate,
-    Instruction,
-    Negated,
-    Operand,
-    Pair,
-    Prototype,
-    PtxFunction,
-    PtxModule,
-    Register,
-    SpecialRegister,
-    Symbol,
-    UnsupportedInstruction,
-    Variable,
-    Vector,
-    items,
-)
 from tir_schedules.machines.cpu.words import END, is_name, is_number
 
 VARIABLE_SPACES = (".global", ".const", ".shared")
@@ -45,7 +28,7 @@ KERNEL_FILE = 1
 """The number that nvcc gives the file of the kernel."""
 
 
-def parse(text: str) -> PtxModule:
+def parse(text: str) -> ptx.PtxModule:
     """Parse a whole PTX file. UnsupportedInstruction for what the CPU machine has no notion of, and for what
     is no PTX."""
     parser = Parser(text)
@@ -61,15 +44,15 @@ class Scope:
     of registers that one declaration numbers, of which those have names that are used: the type, how many."""
 
     suffix: str = ""
-    names: dict[str, Register | Symbol] = field(default_factory=dict)
+    names: dict[str, ptx.Register | ptx.Symbol] = field(default_factory=dict)
     rows: dict[str, tuple[str, int]] = field(default_factory=dict)
 
-    def look_up(self, name: str) -> Register | Symbol | None:
+    def look_up(self, name: str) -> ptx.Register | ptx.Symbol | None:
         if name not in self.names and self.rows:
             for cut in range(len(name.rstrip(DIGITS)), len(name)):
                 kind, count = self.rows.get(name[:cut], ("", 0))
                 if (name[cut] != "0" or cut == len(name) - 1) and int(name[cut:]) < count:
-                    self.names[name] = Register(name + self.suffix, kind)
+                    self.names[name] = ptx.Register(name + self.suffix, kind)
         return self.names.get(name)
 
 
@@ -78,17 +61,17 @@ class Parser(DeclarationReader):
 
     def __init__(self, text: str):
         super().__init__(text)
-        self.bodies: dict[str, PtxFunction] = {}
-        self.declared: dict[str, PtxFunction] = {}
+        self.bodies: dict[str, ptx.PtxFunction] = {}
+        self.declared: dict[str, ptx.PtxFunction] = {}
         self.aliases: dict[str, str] = {}
-        self.refused: dict[str, UnsupportedInstruction] = {}
-        self.variables: dict[str, Variable] = {}
-        self.shared: dict[str, Variable] = {}
+        self.refused: dict[str, ptx.UnsupportedInstruction] = {}
+        self.variables: dict[str, ptx.Variable] = {}
+        self.shared: dict[str, ptx.Variable] = {}
         self.files: dict[int, str] = {}
         self.target = ""
 
     # ---- the module ---
-    def module(self) -> PtxModule:
+    def module(self) -> ptx.PtxModule:
         extern = False
         while self.word != END:
             word = self.next()
@@ -124,7 +107,7 @@ class Parser(DeclarationReader):
             extern = False
         return self.linked()
 
-    def linked(self) -> PtxModule:
+    def linked(self) -> ptx.PtxModule:
         """The module with its kernels, each with the functions that it reaches."""
         functions = {name: body for name, body in self.bodies.items() if not body.is_entry}
         functions |= {name: functions[target] for name, target in self.aliases.items() if target in functions}
@@ -133,15 +116,15 @@ class Parser(DeclarationReader):
         addresses |= {name: function_address(number) for number, name in enumerate(known)}
         stored = {at.name for variable in self.variables.values() for at in variable.references}
         variables = {name: with_addresses(one, addresses) for name, one in self.variables.items()}
-        module = PtxModule({}, variables, self.files, self.target, self.refused, tuple(known))
+        module = ptx.PtxModule({}, variables, self.files, self.target, self.refused, tuple(known))
         for name, body in self.bodies.items():
             if body.is_entry:
                 try:
                     module.kernels[name] = linked_kernel(body, functions, self.shared, stored, self.refused)
-                except UnsupportedInstruction as error:
+                except ptx.UnsupportedInstruction as error:
                     self.refused[name] = error
                 except MALFORMED:
-                    self.refused[name] = UnsupportedInstruction(
+                    self.refused[name] = ptx.UnsupportedInstruction(
                         f"PTX line {body.line}: the CPU machine does not know what {name} calls, or how"
                     )
         return module
@@ -165,10 +148,10 @@ class Parser(DeclarationReader):
         line = self.lines[self.position]
         results = [] if is_entry else self.parameters()
         name = self.next()
-        prototype = Prototype(tuple(self.parameters()), tuple(results))
+        prototype = ptx.Prototype(tuple(self.parameters()), tuple(results))
         while self.word not in ("{", ";"):
             self.next()
-        self.made = PtxFunction(name, prototype, is_entry, line)
+        self.made = ptx.PtxFunction(name, prototype, is_entry, line)
         if self.next() == ";":
             self.declared[name] = self.made
             return
@@ -177,13 +160,13 @@ class Parser(DeclarationReader):
         self.scopes = [Scope(suffix)]
         if not is_entry:
             for parameter in (*prototype.parameters, *results):
-                self.scopes[0].names[parameter.name] = Symbol(parameter.name + suffix)
+                self.scopes[0].names[parameter.name] = ptx.Symbol(parameter.name + suffix)
         self.scope_count, self.source, self.within = 0, (0, 0), (0, 0)
         self.sites: dict[tuple[int, int, int], tuple[int, int, int]] = {}  # of .loc: where it is inlined
         try:
             self.body()
             self.bodies[name] = self.made
-        except UnsupportedInstruction as error:
+        except ptx.UnsupportedInstruction as error:
             self.refused[name] = error
             self.position = begins - 1
             self.skip_braces()
@@ -206,12 +189,12 @@ class Parser(DeclarationReader):
                     site = self.sites[site]
                 self.source = site[:2]
 
-    def look_up(self, name: str) -> Register | Symbol | None:
+    def look_up(self, name: str) -> ptx.Register | ptx.Symbol | None:
         return next(filter(None, (scope.look_up(name) for scope in reversed(self.scopes))), None)
 
-    def predicate(self) -> Register:
+    def predicate(self) -> ptx.Register:
         register = self.look_up(self.word)
-        if not isinstance(register, Register):
+        if not isinstance(register, ptx.Register):
             raise self.refuse(f"the predicate {self.word}")
         self.next()
         return register
@@ -233,7 +216,7 @@ class Parser(DeclarationReader):
                 variable = self.variable(word[1:])
                 if word == ".local" and not self.made.is_entry:
                     own = f"{variable.name}@{self.made.name}"
-                    self.scopes[-1].names[variable.name] = Symbol(own)
+                    self.scopes[-1].names[variable.name] = ptx.Symbol(own)
                     variable.name = own
                 self.made.variables[variable.name] = variable
             elif word == ".param":
@@ -246,7 +229,7 @@ class Parser(DeclarationReader):
             elif self.word == ":" and is_name(word):
                 self.position += 1
                 found = self.look_up(word)
-                label = found.name if isinstance(found, Symbol) else word
+                label = found.name if isinstance(found, ptx.Symbol) else word
                 if not self.directive_of(label):
                     self.made.items.append(label)
             elif word != ";":
@@ -257,7 +240,7 @@ class Parser(DeclarationReader):
         """Declarations of what calls take and return."""
         parameter, _ = self.parameter()
         name = f"{parameter.name}@{len(self.made.passed)}"
-        self.scopes[-1].names[parameter.name] = Symbol(name)
+        self.scopes[-1].names[parameter.name] = ptx.Symbol(name)
         self.made.passed[name] = parameter
         self.expect(";")
 
@@ -268,14 +251,14 @@ class Parser(DeclarationReader):
             self.next()
             results = self.parameters()
             self.expect("_")
-            self.made.prototypes[label] = Prototype(tuple(self.parameters()), tuple(results))
+            self.made.prototypes[label] = ptx.Prototype(tuple(self.parameters()), tuple(results))
         elif word in (".branchtargets", ".calltargets"):
             self.next()
             named: list[str] = []
             while self.word != ";":
                 if not self.accept(","):
                     found = self.look_up(self.word)
-                    named.append(found.name if isinstance(found, Symbol) else self.word)
+                    named.append(found.name if isinstance(found, ptx.Symbol) else self.word)
                     self.next()
             self.made.targets[label] = named
         else:
@@ -295,7 +278,7 @@ class Parser(DeclarationReader):
             if word == ":" and depth == 1:
                 label = self.words[k - 1]
                 if is_name(label) and label[0] not in ".%":
-                    scope.names[label] = Symbol(label + scope.suffix)
+                    scope.names[label] = ptx.Symbol(label + scope.suffix)
             k += 1
 
     def registers(self, kind: str) -> None:
@@ -306,7 +289,7 @@ class Parser(DeclarationReader):
                 scope.rows[name] = (kind, int(self.next()))
                 self.expect(">")
             else:
-                scope.names[name] = Register(name + scope.suffix, kind)
+                scope.names[name] = ptx.Register(name + scope.suffix, kind)
             if self.next() == ";":
                 return
 
@@ -325,46 +308,46 @@ class Parser(DeclarationReader):
         self.position += 1
         access = row_of_opcode(opcode).result
         self.made.items.append(
-            Instruction(opcode, tuple(operands), guard, line, self.source, self.within, access)
+            ptx.Instruction(opcode, tuple(operands), guard, line, self.source, self.within, access)
         )
 
-    def operand(self) -> Operand:
+    def operand(self) -> ptx.Operand:
         first = self.atom()
         if self.words[self.position] != "|":
             return first
         self.position += 1
-        return Pair(first, self.atom())
+        return ptx.Pair(first, self.atom())
 
-    def atom(self) -> Operand:
+    def atom(self) -> ptx.Operand:
         word = self.words[self.position]
         self.position += 1
         if word == "[":
             return self.address()
         if word in ENDS:  # a vector, or what a call takes or returns
-            items = []
+            found = []
             while not self.accept(ENDS[word]):
                 if not self.accept(","):
-                    items.append(self.atom())
-            return Vector(tuple(items))
+                    found.append(self.atom())
+            return ptx.Vector(tuple(found))
         if is_number(word):
             return number(word)
         known = self.look_up(word)
         if known is not None:
             return known
         if word == "!":
-            return Negated(self.predicate())
+            return ptx.Negated(self.predicate())
         if word == "-":
-            return Immediate(-int(self.next().rstrip("U"), 0))
+            return ptx.Immediate(-int(self.next().rstrip("U"), 0))
         if word.startswith("%"):
-            return SpecialRegister(word[1:])
+            return ptx.SpecialRegister(word[1:])
         self.made.mentioned.add(word)
-        return Symbol(word)
+        return ptx.Symbol(word)
 
-    def address(self) -> Address:
+    def address(self) -> ptx.Address:
         base, offset, sign = None, 0, 1
         if is_name(self.word):
             base = self.atom()
-            if not isinstance(base, (Register, Symbol)):
+            if not isinstance(base, (ptx.Register, ptx.Symbol)):
                 raise self.refuse(f"the address [{base}]")
         while (word := self.next()) != "]":
             if word in ("+", "-"):
@@ -372,20 +355,20 @@ class Parser(DeclarationReader):
             elif is_number(word):
                 offset += sign * int(word.rstrip("U"), 0)
             elif word == "," and self.word == "{":
-                coordinates = items(self.atom())
+                coordinates = ptx.items(self.atom())
                 self.expect("]")
-                return Address(base, offset, tuple(coordinates))
+                return ptx.Address(base, offset, tuple(coordinates))
             else:
                 self.position -= 1
                 remedy = row_of_opcode(self.opcode).remedy
                 raise self.refuse(f"{self.opcode} ({remedy})" if remedy else "what stands in an address")
-        return Address(base, offset)
+        return ptx.Address(base, offset)
 
 
-def number(text: str) -> Immediate:
+def number(text: str) -> ptx.Immediate:
     prefix = text[:2].lower()
     if prefix in ("0f", "0d"):
-        return Immediate(int(text[2:], 16), "f32" if prefix == "0f" else "f64")
+        return ptx.Immediate(int(text[2:], 16), "f32" if prefix == "0f" else "f64")
     if "." in text:
-        return Immediate(struct.unpack("<Q", struct.pack("<d", float(text)))[0], "f64")
-    return Immediate(int(text.rstrip("U"), 0))
+        return ptx.Immediate(struct.unpack("<Q", struct.pack("<d", float(text)))[0], "f64")
+    return ptx.Immediate(int(text.rstrip("U"), 0))

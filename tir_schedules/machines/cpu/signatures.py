@@ -9,21 +9,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import Sequence
 
+from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.instructions import row_of
 from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode
-from tir_schedules.machines.cpu.ptx import (
-    BITS,
-    SINK,
-    Immediate,
-    Instruction,
-    Negated,
-    Operand,
-    Pair,
-    Register,
-    SpecialRegister,
-    Symbol,
-    Vector,
-)
 
 
 @dataclass(frozen=True)
@@ -52,38 +40,38 @@ class Signature:
             f"for (int l = 0; l < 32; ++l) {{\n{lane_code(instruction)}}}\n}}\n"
         )
 
-    def instruction(self) -> tuple[Instruction, list[str]]:
+    def instruction(self) -> tuple[ptx.Instruction, list[str]]:
         """An instruction that has this signature, over registers o0, o1, ..., and their types."""
         types: list[str] = []
 
-        def operand(word: str) -> Operand:
+        def operand(word: str) -> ptx.Operand:
             if word.startswith("{"):
-                return Vector(tuple(operand(part) for part in word[1:-1].split(",")))
+                return ptx.Vector(tuple(operand(part) for part in word[1:-1].split(",")))
             if "|" in word:
                 first, second = word.split("|")
-                return Pair(operand(first), operand(second))
+                return ptx.Pair(operand(first), operand(second))
             if word == "_":
-                return SINK
+                return ptx.SINK
             if word.startswith("#"):
-                return Immediate(int(word[1:]))
+                return ptx.Immediate(int(word[1:]))
             types.append(word.lstrip("!"))
-            register = Register(f"o{len(types) - 1}", types[-1])
-            return Negated(register) if word.startswith("!") else register
+            register = ptx.Register(f"o{len(types) - 1}", types[-1])
+            return ptx.Negated(register) if word.startswith("!") else register
 
         opcode, *words = self.text.split(" ")
-        return Instruction(opcode, tuple(operand(word) for word in words), line=self.line), types
+        return ptx.Instruction(opcode, tuple(operand(word) for word in words), line=self.line), types
 
 
-CANONICAL = {kind: f"b{bits}" for kind, bits in BITS.items()} | {
+CANONICAL = {kind: f"b{bits}" for kind, bits in ptx.BITS.items()} | {
     "pred": "pred", "f32": "f32", "tf32": "f32", "f64": "f64",
 }  # fmt: skip
 """One type per way of storing a register."""
 
-Placed = list[tuple[Operand, str]]
+Placed = list[tuple[ptx.Operand, str]]
 """Operands in registers, each with its type."""
 
 
-def signature_of(instruction: Instruction) -> tuple[str, Placed]:
+def signature_of(instruction: ptx.Instruction) -> tuple[str, Placed]:
     """The text of the signature, and for each of its registers the operand in its place, with its type."""
     places: Placed = []
     row = row_of(instruction)
@@ -91,58 +79,58 @@ def signature_of(instruction: Instruction) -> tuple[str, Placed]:
         raise instruction.unsupported()
     words = [instruction.opcode]
     for k, operand in enumerate(instruction.operands):
-        if isinstance(operand, Register):
+        if isinstance(operand, ptx.Register):
             words.append(in_register(operand, operand.type, places))
-        elif row.slots[k].form == "#" and isinstance(operand, Immediate):
+        elif row.slots[k].form == "#" and isinstance(operand, ptx.Immediate):
             words.append(f"#{operand.value}")
         else:
             words.append(word_of(operand, operand_type(instruction, k), instruction, places))
     return " ".join(words), places
 
 
-def word_of(operand: Operand, kind: str, instruction: Instruction, places: Placed) -> str:
+def word_of(operand: ptx.Operand, kind: str, instruction: ptx.Instruction, places: Placed) -> str:
     """An operand in the signature; its registers are added to the places. kind: its type, where it has none
     of its own."""
-    if isinstance(operand, Register):
+    if isinstance(operand, ptx.Register):
         kind = operand.type
-    elif isinstance(operand, Vector):
-        part = f"b{BITS[instruction.type] // len(operand.items)}"
+    elif isinstance(operand, ptx.Vector):
+        part = f"b{ptx.BITS[instruction.type] // len(operand.items)}"
         return "{" + ",".join([word_of(item, part, instruction, places) for item in operand.items]) + "}"
-    elif isinstance(operand, Pair):
+    elif isinstance(operand, ptx.Pair):
         first, second = (
             word_of(each, "pred", instruction, places) for each in (operand.first, operand.second)
         )
         return f"{first}|{second}"
-    elif isinstance(operand, Negated):
+    elif isinstance(operand, ptx.Negated):
         return "!" + word_of(operand.register, "pred", instruction, places)
-    elif operand == SINK:
+    elif operand == ptx.SINK:
         return "_"
     return in_register(operand, kind, places)
 
 
-def in_register(operand: Operand, kind: str, places: Placed) -> str:
+def in_register(operand: ptx.Operand, kind: str, places: Placed) -> str:
     """The type as registers of a lane have it, in which the operand is added to the places."""
     stored = CANONICAL[kind]
     places.append((operand, stored))
     return stored
 
 
-def operand_type(instruction: Instruction, k: int) -> str:
+def operand_type(instruction: ptx.Instruction, k: int) -> str:
     """The type of operand k when it is not a register and so has none of its own."""
     operand, known = instruction.operands[k], row_of(instruction).operand_types
     if k in known:
         return known[k]
     kind = instruction.type
-    if isinstance(operand, SpecialRegister):
+    if isinstance(operand, ptx.SpecialRegister):
         return "u32"
-    if isinstance(operand, Symbol):
-        return "b64" if BITS[kind] == 64 else "b32"
+    if isinstance(operand, ptx.Symbol):
+        return "b64" if ptx.BITS[kind] == 64 else "b32"
     if k == 3 and instruction.has("wide"):  # what is added to a product of twice the width
-        return f"b{2 * BITS[kind]}"
+        return f"b{2 * ptx.BITS[kind]}"
     return kind
 
 
-def lane_code(instruction: Instruction) -> str:
+def lane_code(instruction: ptx.Instruction) -> str:
     """C++ statements of one lane.
 
     UnsupportedInstruction for a name or type that is not known: none is ever ignored.
