@@ -11,8 +11,9 @@ from itertools import product
 from typing import Iterator, NamedTuple
 
 from tir_schedules.machines.cpu.instructions import FAMILIES, ROWS, name_of_opcode
+from tir_schedules.machines.cpu.lines import BY_HAND, Line, exact, modelled, refusal
 from tir_schedules.machines.cpu.ptx import read_opcode
-from tir_schedules.machines.cpu.table import BY_HAND, MIX_BY_TYPE, Line, Row, exact, modelled, refusal
+from tir_schedules.machines.cpu.table import MIX_BY_TYPE, Row
 
 
 class Entry(NamedTuple):

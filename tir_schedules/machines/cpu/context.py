@@ -152,7 +152,7 @@ class Lowering:
         self.successors: tuple[int, ...] = ()
         self._constants: dict[tuple[ptx.Immediate, str], int] = {}
 
-    def place(self, operand: ptx.Operand, kind: str, instruction: ptx.Instruction) -> int:
+    def place(self, operand: ptx.Operand, kind: str, i: ptx.Instruction) -> int:
         """Register offset of an operand; a constant or a variable's address gets a register that holds it."""
         if isinstance(operand, ptx.Register):
             return self.file.place(operand, size_of(operand.type))
@@ -161,24 +161,24 @@ class Lowering:
             if name in SPECIAL:
                 return self.special[SPECIAL.index(name)]
             if name in ALWAYS:
-                return self.place(ptx.Immediate(ALWAYS[name]), kind, instruction)
+                return self.place(ptx.Immediate(ALWAYS[name]), kind, i)
             if name in WORKSPACE_WORDS:
-                word = self.address_of(ptx.Symbol(WORKSPACE), instruction) >> WORKSPACE_WORDS[name]
-                return self.place(ptx.Immediate(word & 0xFFFFFFFF), "u32", instruction)
+                word = self.address_of(ptx.Symbol(WORKSPACE), i) >> WORKSPACE_WORDS[name]
+                return self.place(ptx.Immediate(word & 0xFFFFFFFF), "u32", i)
             if operand.name in LANE_MASKS:
                 return self.file.constant(LANE_MASKS[operand.name].astype(np.uint32))
-            raise instruction.unsupported(f"special register %{operand.name}{register_remedy(operand.name)}")
+            raise i.unsupported(f"special register %{operand.name}{register_remedy(operand.name)}")
         if isinstance(operand, ptx.Symbol):
-            operand = ptx.Immediate(self.address_of(operand, instruction))
+            operand = ptx.Immediate(self.address_of(operand, i))
         if not isinstance(operand, ptx.Immediate):
-            raise instruction.unsupported(f"operand {operand}")
+            raise i.unsupported(f"operand {operand}")
         place = self._constants.get((operand, kind))
         if place is None:
             place = self.file.constant(np.repeat(constant(operand, kind), 32))
             self._constants[operand, kind] = place
         return place
 
-    def address_of(self, symbol: ptx.Symbol, instruction: ptx.Instruction) -> int:
+    def address_of(self, symbol: ptx.Symbol, i: ptx.Instruction) -> int:
         """Address of a variable in its own space; of a global or const variable, in global memory."""
         if symbol.name in self.kernel.variables:
             return self.kernel.variables[symbol.name].offset
@@ -188,21 +188,21 @@ class Lowering:
             return ((self.buffers[PARAMETERS] + 1) << BUFFER_SHIFT) + self.parameters[symbol.name]
         if symbol.name in self.functions:
             return function_address(self.functions.index(symbol.name))
-        raise instruction.unsupported(f"symbol {symbol.name}")
+        raise i.unsupported(f"symbol {symbol.name}")
 
     def address(
-        self, address: ptx.Operand, instruction: ptx.Instruction, beyond: int = 0, bounded: bool = False
+        self, address: ptx.Operand, i: ptx.Instruction, beyond: int = 0, bounded: bool = False
     ) -> Reach:
         """What an address operand says. beyond: what is added to it. bounded: whether it must stay in the
         variable that it comes from."""
         if not isinstance(address, ptx.Address):
-            raise instruction.unsupported(f"address {address}")
+            raise i.unsupported(f"address {address}")
         within, offset = address if bounded else None, address.offset + beyond
         if isinstance(address.base, ptx.Register):
-            base = self.place(address.base, address.base.type, instruction)
+            base = self.place(address.base, address.base.type, i)
             return Reach(base, address.base.bits == 64, offset, within)
-        start = self.address_of(address.base, instruction) if address.base is not None else 0
-        return Reach(self.place(ptx.Immediate(0), "u64", instruction), True, offset + start, within)
+        start = self.address_of(address.base, i) if address.base is not None else 0
+        return Reach(self.place(ptx.Immediate(0), "u64", i), True, offset + start, within)
 
     def temporary(self, name: str, kind: str) -> ptx.Register:
         """A register of our own that lives until the current PTX instruction is done."""
@@ -210,16 +210,16 @@ class Lowering:
         self.temporaries.append((register, size_of(kind)))
         return register
 
-    def counter(self, instruction: ptx.Instruction, kind: str) -> int:
+    def counter(self, i: ptx.Instruction, kind: str) -> int:
         """Number of a new counter, of one access."""
-        self.counted.append((instruction, kind))
+        self.counted.append((i, kind))
         return len(self.counted) - 1
 
-    def watch_shared(self, instruction: ptx.Instruction, element_bytes: int) -> None:
+    def watch_shared(self, i: ptx.Instruction, element_bytes: int) -> None:
         """Note the width of what may be an access to shared memory."""
-        if instruction.space in ("shared", "generic"):
+        if i.space in ("shared", "generic"):
             self.narrowest_shared = min(self.narrowest_shared, element_bytes)
-        if instruction.space in ("global", "generic") and instruction.name != "ld":
+        if i.space in ("global", "generic") and i.name != "ld":
             self.narrowest_store = min(self.narrowest_store, element_bytes)
 
 

@@ -79,12 +79,12 @@ class Extents:
 
     def _follow(self, kernel: ptx.PtxKernel) -> None:
         """Find what every register may be an address in: forward from each mention of a variable."""
-        instructions = [instruction for instruction in kernel.instructions if computes_address(instruction)]
+        instructions = [i for i in kernel.instructions if computes_address(i)]
         users: dict[ptx.Register, list[int]] = defaultdict(list)
-        for k, instruction in enumerate(instructions):
-            for register in instruction.reads:
+        for k, i in enumerate(instructions):
+            for register in i.reads:
                 users[register].append(k)
-        mentions = (mentioned(self.variables, instruction) for instruction in instructions)
+        mentions = (mentioned(self.variables, i) for i in instructions)
         seeds = {k: extents for k, extents in enumerate(mentions) if extents}
         arrays = depot_arrays(kernel, instructions, users)
         for array in arrays.values():
@@ -95,11 +95,11 @@ class Extents:
             pending += users[register]
         while pending:
             k = pending.pop()
-            instruction = instructions[k]
-            found = NOWHERE.union(seeds.get(k, ()), *(self._reached[r] for r in instruction.reads))
+            i = instructions[k]
+            found = NOWHERE.union(seeds.get(k, ()), *(self._reached[r] for r in i.reads))
             if k in arrays:
                 found = frozenset({arrays[k]})
-            for register in instruction.results:
+            for register in i.results:
                 known = self._reached[register]
                 more = any_of(known | found)
                 if register.type != "pred" and more != known:
@@ -139,20 +139,16 @@ def extent_of(variable: ptx.Variable) -> Extent:
     return Extent(SPACES[variable.space], variable.offset, end, source_name(variable.name.partition("@")[0]))
 
 
-def computes_address(instruction: ptx.Instruction) -> bool:
+def computes_address(i: ptx.Instruction) -> bool:
     """Whether its results are computed from its operands alone, and may be addresses."""
-    for operand in instruction.operands:
+    for operand in i.operands:
         if isinstance(operand, ptx.Address):
             return False
-    return row_of(instruction).makes_addresses
+    return row_of(i).makes_addresses
 
 
-def mentioned(variables: dict[str, Extent], instruction: ptx.Instruction) -> list[Extent]:
-    return [
-        variables[o.name]
-        for o in instruction.operands[1:]
-        if isinstance(o, ptx.Symbol) and o.name in variables
-    ]
+def mentioned(variables: dict[str, Extent], i: ptx.Instruction) -> list[Extent]:
+    return [variables[o.name] for o in i.operands[1:] if isinstance(o, ptx.Symbol) and o.name in variables]
 
 
 def handed_addresses(kernel: ptx.PtxKernel) -> list[ptx.Register]:

@@ -60,9 +60,9 @@ def find_live_registers(blocks: list[BasicBlock]) -> None:
     written: list[set[Register]] = []
     for block in blocks:
         reads, writes = set[Register](), set[Register]()
-        for instruction in block.all_instructions:
-            reads.update(register for register in instruction.reads if register not in writes)
-            writes.update(instruction.results)
+        for i in block.all_instructions:
+            reads.update(register for register in i.reads if register not in writes)
+            writes.update(i.results)
         block.reads_first = frozenset(reads)
         written.append(writes)
     registers = list(dict.fromkeys(register for block in blocks for register in block.reads_first))

@@ -10,13 +10,7 @@ import numpy as np
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit, Polls, Trait
-from tir_schedules.machines.cpu.context import (
-    PARAMETERS,
-    WORKSPACE,
-    WORKSPACE_WORDS,
-    Lowering,
-    size_of,
-)
+from tir_schedules.machines.cpu.context import PARAMETERS, WORKSPACE, WORKSPACE_WORDS, Lowering, size_of
 from tir_schedules.machines.cpu.extents import Extent, Extents
 from tir_schedules.machines.cpu.flow import polling_blocks
 from tir_schedules.machines.cpu.instructions import check, mix_of, row_of

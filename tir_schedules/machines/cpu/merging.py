@@ -41,13 +41,13 @@ def merged_accesses(kernel: ptx.PtxKernel) -> dict[int, Merged]:
     return merged
 
 
-def address_of(instruction: ptx.Instruction) -> ptx.Address:
+def address_of(i: ptx.Instruction) -> ptx.Address:
     """Of a load or a store."""
-    return instruction.address(1 if instruction.has_result else 0)
+    return i.address(1 if i.has_result else 0)
 
 
-def access_bytes(instruction: ptx.Instruction) -> int:
-    return ptx.BITS[instruction.type] // 8 * instruction.vector_length
+def access_bytes(i: ptx.Instruction) -> int:
+    return ptx.BITS[i.type] // 8 * i.vector_length
 
 
 def contiguous_candidates(block: ptx.BasicBlock) -> Iterable[list[ptx.Instruction]]:
@@ -55,26 +55,26 @@ def contiguous_candidates(block: ptx.BasicBlock) -> Iterable[list[ptx.Instructio
     groups: dict[tuple, list[ptx.Instruction]] = {}
     fences: Counter[str] = Counter()
     versions: Counter[ptx.Operand | None] = Counter()
-    for instruction in block.instructions:
-        row = row_of(instruction)
-        if instruction.space == "shared" and row.spread in (Spread.LOAD, Spread.STORE):
-            if instruction.has("volatile"):
+    for i in block.instructions:
+        row = row_of(i)
+        if i.space == "shared" and row.spread in (Spread.LOAD, Spread.STORE):
+            if i.has("volatile"):
                 fences.update(("ld", "st"))
             else:
-                kind, base = instruction.name, address_of(instruction).base
-                groups.setdefault((kind, base, versions[base], fences[kind]), []).append(instruction)
+                kind, base = i.name, address_of(i).base
+                groups.setdefault((kind, base, versions[base], fences[kind]), []).append(i)
                 fences["ld" if kind == "st" else "st"] += 1
-        elif row.fence or instruction.space == "shared":
+        elif row.fence or i.space == "shared":
             fences.update(("ld", "st"))
-        for register in instruction.results:
+        for register in i.results:
             versions[register] += 1
     return groups.values()
 
 
 def merge_group(group: list[ptx.Instruction], zeros: Zeros, merged: dict[int, Merged]) -> None:
     at: dict[int, ptx.Instruction] = {}
-    for instruction in group:
-        at.setdefault(address_of(instruction).offset, instruction)
+    for i in group:
+        at.setdefault(address_of(i).offset, i)
     for size in (16, 8):
         for offset in sorted(at):
             first = at[offset]
@@ -99,9 +99,9 @@ def trailing_zeros(kernel: ptx.PtxKernel, wanted: Iterable[ptx.Operand | None]) 
     made = reached(registers, ((i.results, i.reads) for i in kernel.instructions)) if registers else set()
     makers = deque(i for i in kernel.instructions if not made.isdisjoint(i.results))
     users: dict[ptx.Register, list[ptx.Instruction]] = defaultdict(list)
-    for instruction in makers:
-        for register in instruction.reads:
-            users[register].append(instruction)
+    for i in makers:
+        for register in i.reads:
+            users[register].append(i)
     known: dict[ptx.Register, int] = {}
 
     def zeros(operand: ptx.Operand | None) -> int:
@@ -116,10 +116,10 @@ def trailing_zeros(kernel: ptx.PtxKernel, wanted: Iterable[ptx.Operand | None]) 
         return 0
 
     while makers:
-        instruction = makers.popleft()
-        of_result = row_of(instruction).zeros if len(instruction.results) == 1 else None
-        result = min(ANY, of_result(instruction, zeros)) if of_result else 0
-        for register in instruction.results:
+        i = makers.popleft()
+        of_result = row_of(i).zeros if len(i.results) == 1 else None
+        result = min(ANY, of_result(i, zeros)) if of_result else 0
+        for register in i.results:
             if result < known.get(register, ANY + 1):
                 known[register] = result
                 makers += users[register]

@@ -69,8 +69,8 @@ def row_of_opcode(opcode: str) -> Row:
     return ROWS.get(name_of_opcode(opcode), UNKNOWN)
 
 
-def row_of(instruction: Instruction) -> Row:
-    return row_of_opcode(instruction.opcode)
+def row_of(i: Instruction) -> Row:
+    return row_of_opcode(i.opcode)
 
 
 @lru_cache(maxsize=None)
@@ -79,11 +79,11 @@ def mix_of(opcode: str) -> str:
     return row_of_opcode(opcode).mix_of(read_opcode(opcode))
 
 
-def check(instruction: Instruction) -> None:
+def check(i: Instruction) -> None:
     """UnsupportedInstruction for modifiers or operands that the row of an instruction does not have."""
-    kinds = tuple(map(type, instruction.operands))
-    if wrong := fault(instruction.opcode, kinds):
-        raise instruction.unsupported(wrong)
+    kinds = tuple(map(type, i.operands))
+    if wrong := fault(i.opcode, kinds):
+        raise i.unsupported(wrong)
 
 
 @lru_cache(maxsize=None)

@@ -15,8 +15,9 @@ from tir_schedules.machines.cpu.lane_code import (
     rounding,
     unsigned,
 )
+from tir_schedules.machines.cpu.lines import FRACTIONS, Line, exact, modelled, refusal
 from tir_schedules.machines.cpu.ptx import BITS, Instruction
-from tir_schedules.machines.cpu.table import FRACTIONS, Line, Row, Zeros, exact, lane, modelled, refusal
+from tir_schedules.machines.cpu.table import Row, Zeros, lane
 
 FLOAT_FORMS = {
     "add": "{0} + {1}",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from tir_schedules.machines.cpu.abi import NONE
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.instructions.memory import without_hint
+from tir_schedules.machines.cpu.lines import COPIES, exact
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import Immediate, Instruction, Negated, Operand, Register
-from tir_schedules.machines.cpu.table import COPIES, Lower, Lowered, Row, Spread, exact, passthrough
+from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, passthrough
 
 CopyAsync = micro_op(
     "CopyAsync",

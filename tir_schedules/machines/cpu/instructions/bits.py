@@ -6,8 +6,9 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 from __future__ import annotations
 
 from tir_schedules.machines.cpu.lane_code import STORAGE, LaneCode, raw, unsigned
+from tir_schedules.machines.cpu.lines import exact
 from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, Pair
-from tir_schedules.machines.cpu.table import Row, Spread, Zeros, exact, lane
+from tir_schedules.machines.cpu.table import Row, Spread, Zeros, lane
 
 
 def logic(code: LaneCode) -> None:

@@ -6,19 +6,10 @@ import re
 from typing import Any
 
 from tir_schedules.machines.cpu.context import Lowering
+from tir_schedules.machines.cpu.lines import COPIES, exact, modelled, refusal
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, Address, Instruction, Operand, items
-from tir_schedules.machines.cpu.table import (
-    COPIES,
-    Lower,
-    Lowered,
-    Row,
-    Spread,
-    exact,
-    modelled,
-    passthrough,
-    refusal,
-)
+from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, passthrough
 
 BY_MBARRIER, BY_GROUP = "mbarrier::complete_tx::bytes", "bulk_group"
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from tir_schedules.machines.cpu.abi import NONE, Exit
 from tir_schedules.machines.cpu.context import Lowering, size_of
+from tir_schedules.machines.cpu.lines import BY_HAND, exact
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import Instruction, Register, items
-from tir_schedules.machines.cpu.table import BY_HAND, Lower, Lowered, Row, Spread, exact, passthrough
+from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, passthrough
 
 Stop = IntEnum("Stop", "TRAPPED BROKE NO_FUNCTION NO_TARGET", start=0)
 """Why a launch ends."""

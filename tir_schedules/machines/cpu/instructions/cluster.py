@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.context import Lowering
+from tir_schedules.machines.cpu.lines import BY_HAND, exact
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, Instruction
-from tir_schedules.machines.cpu.table import BY_HAND, Lowered, Row, exact, passthrough
+from tir_schedules.machines.cpu.table import Lowered, Row, passthrough
 
 AtBarrier = micro_op("AtBarrier", "cluster.arrive cluster.wait", "Flag relaxed aligned")
 """aligned: whether all lanes of the warp must execute it."""

@@ -12,21 +12,10 @@ from enum import IntEnum
 
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, rounding
+from tir_schedules.machines.cpu.lines import COPIES, FRACTIONS, exact, modelled, refusal
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, Instruction, Opcode, SpecialRegister, Vector
-from tir_schedules.machines.cpu.table import (
-    COPIES,
-    FRACTIONS,
-    Lowered,
-    Row,
-    Spread,
-    Zeros,
-    by_itself,
-    exact,
-    lane,
-    modelled,
-    refusal,
-)
+from tir_schedules.machines.cpu.table import Lowered, Row, Spread, Zeros, by_itself, lane
 
 FLOATS_OF_8 = {"e4m3x2": "3, 7", "e5m2x2": "2, 15"}
 """Bits of the mantissa and the bias of the exponent."""

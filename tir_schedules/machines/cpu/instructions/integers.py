@@ -6,8 +6,9 @@ Source: PTX ISA, version 9.0, "Integer Arithmetic Instructions" and "Extended-Pr
 from __future__ import annotations
 
 from tir_schedules.machines.cpu.lane_code import CARRY, STORAGE, WIDER, LaneCode, unsigned
+from tir_schedules.machines.cpu.lines import exact, refusal
 from tir_schedules.machines.cpu.ptx import BITS
-from tir_schedules.machines.cpu.table import Row, exact, lane, refusal
+from tir_schedules.machines.cpu.table import Row, lane
 
 
 def product(code: LaneCode) -> str:

@@ -8,20 +8,10 @@ from typing import Any
 
 from tir_schedules.machines.cpu.abi import Polls
 from tir_schedules.machines.cpu.context import Lowering
+from tir_schedules.machines.cpu.lines import BY_HAND, Line, exact, modelled
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import SINK, Address, Instruction
-from tir_schedules.machines.cpu.table import (
-    BY_HAND,
-    Line,
-    Lower,
-    Lowered,
-    Row,
-    Spread,
-    exact,
-    modelled,
-    passthrough,
-    refused,
-)
+from tir_schedules.machines.cpu.table import Lower, Lowered, Row, Spread, passthrough, refused
 
 Arrival = IntFlag("Arrival", "ARRIVES EXPECTS DROPS NO_COMPLETE RELAXED COMPLETES_BYTES")
 """What is told to an mbarrier."""

@@ -7,19 +7,10 @@ from enum import IntEnum
 from tir_schedules.machines.cpu.abi import LOCAL_WINDOW, SHARED_WINDOW, SPACES, How, Polls
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.lane_code import HALVES, is_float
+from tir_schedules.machines.cpu.lines import BY_HAND, COPIES, Line, exact, modelled, refusal
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Immediate, Instruction, Operand, Register, items
-from tir_schedules.machines.cpu.table import (
-    BY_HAND,
-    COPIES,
-    Line,
-    Lowered,
-    Row,
-    Spread,
-    exact,
-    modelled,
-    refusal,
-)
+from tir_schedules.machines.cpu.table import Lowered, Row, Spread
 
 HOW = {
     "volatile": How.STRONG | How.VOLATILE,

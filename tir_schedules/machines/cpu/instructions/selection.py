@@ -6,8 +6,9 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 from __future__ import annotations
 
 from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, unsigned
+from tir_schedules.machines.cpu.lines import FRACTIONS, Line, exact, refusal
 from tir_schedules.machines.cpu.ptx import BITS, SINK, Instruction, Pair
-from tir_schedules.machines.cpu.table import FRACTIONS, Line, Row, Spread, Zeros, exact, lane, refusal
+from tir_schedules.machines.cpu.table import Row, Spread, Zeros, lane
 
 COMPARISONS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",

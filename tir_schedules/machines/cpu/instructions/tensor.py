@@ -8,19 +8,10 @@ from enum import IntEnum, IntFlag
 from tir_schedules.machines.cpu.abi import SPACES
 from tir_schedules.machines.cpu.context import Lowering
 from tir_schedules.machines.cpu.instructions.memory import SPACE_NAMES
+from tir_schedules.machines.cpu.lines import COPIES, INTEGERS, exact, modelled, refusal
 from tir_schedules.machines.cpu.micro_ops import micro_op
 from tir_schedules.machines.cpu.ptx import BITS, Immediate, Instruction, items
-from tir_schedules.machines.cpu.table import (
-    COPIES,
-    INTEGERS,
-    Lowered,
-    Row,
-    Spread,
-    exact,
-    modelled,
-    passthrough,
-    refusal,
-)
+from tir_schedules.machines.cpu.table import Lowered, Row, Spread, passthrough
 
 RESULTS = {"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "f64": ("f64",)}
 """Type of a factor -> those of sums; s32 for integers."""

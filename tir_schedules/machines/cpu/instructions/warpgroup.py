@@ -6,29 +6,12 @@ from __future__ import annotations
 import re
 from enum import IntEnum, IntFlag
 
+from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.context import Lowering
+from tir_schedules.machines.cpu.lines import INTEGERS, exact, modelled, refusal
 from tir_schedules.machines.cpu.micro_ops import MicroOpType, micro_op
-from tir_schedules.machines.cpu.ptx import (
-    Immediate,
-    Instruction,
-    Operand,
-    Register,
-    Vector,
-    items,
-    registers_of,
-)
-from tir_schedules.machines.cpu.table import (
-    INTEGERS,
-    Lowered,
-    Row,
-    Spread,
-    exact,
-    modelled,
-    passthrough,
-    refusal,
-    refused,
-)
+from tir_schedules.machines.cpu.table import Lowered, Row, Spread, passthrough, refused
 
 Factor = IntEnum("Factor", "F16 BF16 TF32 E4M3 E5M2 S8 U8", start=0)
 
@@ -72,13 +55,13 @@ COLUMNS_OF_INTEGERS = [n for n in COLUMNS if n % 16 == 0 or n in (8, 24)]
 FEWEST_REGISTERS, MOST_REGISTERS = 24, 256
 
 
-def held_registers(i: Instruction) -> set[Register]:
+def held_registers(i: ptx.Instruction) -> set[ptx.Register]:
     """Those of a product that have to be left alone until somebody has waited for it: sums, and rows of A."""
-    left = [operand for operand in i.operands[1:2] if isinstance(operand, Vector)]
-    return {*registers_of((*i.operands[:1], *left))}
+    left = [operand for operand in i.operands[1:2] if isinstance(operand, ptx.Vector)]
+    return {*ptx.registers_of((*i.operands[:1], *left))}
 
 
-def types_of(i: Instruction) -> tuple[str, str, str]:
+def types_of(i: ptx.Instruction) -> tuple[str, str, str]:
     """Types of the sums, A and B."""
     named = [part for part in i.parts if part in FACTORS or part in SUMS]
     if len(named) != 3:
@@ -89,7 +72,7 @@ def types_of(i: Instruction) -> tuple[str, str, str]:
     return sums, left, right
 
 
-def options_of(i: Instruction, left: str, in_registers: bool) -> ProductOption:
+def options_of(i: ptx.Instruction, left: str, in_registers: bool) -> ProductOption:
     """What the constants behind the predicate ask for: signs of A and B, and which of them lie across k."""
     given = [i.number(4 + k) for k in range(len(i.operands) - 4)]
     halves, whole = left in ("f16", "bf16"), left in ("s8", "u8")
@@ -107,13 +90,17 @@ def options_of(i: Instruction, left: str, in_registers: bool) -> ProductOption:
     return options | (ProductOption.SATURATED if i.has("satfinite") else 0)
 
 
-def descriptor(i: Instruction, operand: Operand) -> Operand:
-    if not isinstance(operand, (Register, Immediate)) or isinstance(operand, Register) and operand.bits != 64:
+def descriptor(i: ptx.Instruction, operand: ptx.Operand) -> ptx.Operand:
+    if (
+        not isinstance(operand, (ptx.Register, ptx.Immediate))
+        or isinstance(operand, ptx.Register)
+        and operand.bits != 64
+    ):
         raise i.unsupported("a descriptor that is no register of 64 bits")
     return operand
 
 
-def multiply(low: Lowering, i: Instruction) -> Lowered:
+def multiply(low: Lowering, i: ptx.Instruction) -> Lowered:
     sums, left, right = types_of(i)
     shape = next((part for part in i.parts if re.fullmatch(r"m64n\d+k\d+", part)), "")
     _, columns, depth = map(int, re.findall(r"\d+", shape)) if shape else (0, 0, 0)
@@ -123,10 +110,10 @@ def multiply(low: Lowering, i: Instruction) -> Lowered:
     if i.has("satfinite") and sums != "s32":
         raise i.unsupported("modifier .satfinite")
     result, first, second, adds = i.operands[:4]
-    in_registers = isinstance(first, Vector)
+    in_registers = isinstance(first, ptx.Vector)
     options = options_of(i, left, in_registers)
-    registers = [low.place(r, "b32", i) for r in items(result)]
-    rows = items(first) if isinstance(first, Vector) else []
+    registers = [low.place(r, "b32", i) for r in ptx.items(result)]
+    rows = ptx.items(first) if isinstance(first, ptx.Vector) else []
     if len(registers) != columns // (4 if sums == "f16" else 2) or in_registers and len(rows) != 4:
         raise i.unsupported("number of registers")
     factors = dict(left=None if rows else descriptor(i, first), rows=rows, right=descriptor(i, second))
@@ -137,7 +124,7 @@ def multiply(low: Lowering, i: Instruction) -> Lowered:
     return [Wgmma(low, i, **how, **factors)]
 
 
-def ask_for_registers(low: Lowering, i: Instruction) -> Lowered:
+def ask_for_registers(low: Lowering, i: ptx.Instruction) -> Lowered:
     asked = i.number(0)
     if not FEWEST_REGISTERS <= asked <= MOST_REGISTERS or asked % 8:
         raise i.unsupported(
