@@ -49,13 +49,7 @@ SPECIAL = [
 """Special registers, in the order of Program.special."""
 
 Space = IntEnum("Space", "SHARED GLOBAL LOCAL GENERIC", start=0)
-SPACES = {
-    "shared": Space.SHARED,
-    "global": Space.GLOBAL,
-    "const": Space.GLOBAL,
-    "local": Space.LOCAL,
-    "generic": Space.GENERIC,
-}
+SPACES = {one.name.lower(): one for one in Space} | {"const": Space.GLOBAL}
 """By the name PTX has for a state space."""
 
 Counting = IntEnum(
@@ -125,9 +119,8 @@ def declared(fields: str) -> Iterator[tuple[str, str, int]]:
 
 def structure(name: str, fields: str, about: str = "") -> np.dtype:
     """One that Python has in arrays: addresses are numbers."""
-    made = np.dtype(
-        [(n, NUMPY.get(kind, "u8"), size or ()) for kind, n, size in declared(fields)], align=True
-    )
+    columns = [(n, NUMPY.get(kind, "u8"), size or ()) for kind, n, size in declared(fields)]
+    made = np.dtype(columns, align=True)
     STRUCTURES[name], SIZES[name] = (fields, about), made.itemsize
     return made
 
@@ -185,9 +178,7 @@ FINDING = structure(
 )
 COUNTER = structure("Counter", "u64 requests cost ideal")
 BLOCK_COUNT = structure(
-    "BlockCount",
-    "u64 warps threads",
-    "How often a basic block was entered: by warps, by their lanes.",
+    "BlockCount", "u64 warps threads", "How often a basic block was entered: by warps, by their lanes."
 )
 MERGE = structure(
     "Merge",

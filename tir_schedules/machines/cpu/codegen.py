@@ -31,9 +31,8 @@ def enumerations(module: ModuleType) -> list[type[Enum]]:
     return [kind for kind in known if kind.__module__ == module.__name__]
 
 
-FLAGS = {
-    kind.__name__ for module in (abi, *SOURCES) for kind in enumerations(module) if issubclass(kind, IntFlag)
-}
+ENUMERATIONS = [kind for module in SOURCES for kind in enumerations(module)]
+FLAGS = {kind.__name__ for kind in (*enumerations(abi), *ENUMERATIONS) if issubclass(kind, IntFlag)}
 """Enumerations that C++ has as numbers."""
 
 
@@ -85,19 +84,17 @@ def integer(value: int) -> str:
 def structure(name: str) -> str:
     fields, about = abi.STRUCTURES[name]
     size = abi.SIZES[name] if name in abi.SIZES else ctypes.sizeof(getattr(abi, name))
-    lines = "".join(
-        f"  {kind} {field}{f'[{length}]' if length else ''};\n"
-        for kind, field, length in abi.declared(fields)
-    )
+    lines = ""
+    for kind, field, length in abi.declared(fields):
+        lines += f"  {kind} {field}{f'[{length}]' if length else ''};\n"
     return f"{comment(about)}struct {name} {{\n{lines}}};\nstatic_assert(sizeof({name}) == {size});\n"
 
 
 # ---- operands.h ---
 def operands_header() -> str:
-    own = [kind for module in SOURCES for kind in enumerations(module)]
     return (
         '#pragma once\n#include "state/operand_kinds.h"\nnamespace ops {\n'
-        + "".join(map(scoped, own))
+        + "".join(map(scoped, ENUMERATIONS))
         + "".join(map(struct_of, TYPES))
         + "}\n"
     )

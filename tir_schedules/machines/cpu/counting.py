@@ -40,7 +40,6 @@ def counters_of(
             issued, executed = issued + warps, executed + threads
     places = sorted(by_line.keys() | mix_by_line.keys())
     lines = tuple(
-        LineCounters(*place, dict(by_line[place]), dict(mix_by_line[place]), issued_by_line[place])
-        for place in places
+        LineCounters(*at, dict(by_line[at]), dict(mix_by_line[at]), issued_by_line[at]) for at in places
     )
     return Counters(dict(total), dict(mix), issued, executed, lines)

@@ -170,12 +170,10 @@ def arrays_in(
     depot: ptx.Variable, instructions: list[ptx.Instruction], users: dict[ptx.Register, list[int]]
 ) -> dict[int, Extent]:
     """Those of one depot."""
-    frames = [
-        i.results[0] for i in instructions if i.name == "mov" and i.operands[1] == ptx.Symbol(depot.name)
-    ]
-    frames += [
-        instructions[k].results[0] for frame in frames for k in users[frame] if instructions[k].name == "cvta"
-    ]
+    start = ptx.Symbol(depot.name)
+    frames = [i.results[0] for i in instructions if i.name == "mov" and i.operands[1] == start]
+    using = [instructions[k] for frame in frames for k in users[frame]]
+    frames += [i.results[0] for i in using if i.name == "cvta"]
     starts = {
         k: instructions[k].number(2)
         for frame in frames

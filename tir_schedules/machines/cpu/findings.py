@@ -161,17 +161,10 @@ def missing(fault: Fault) -> str:
 def deadlock(fault: Fault) -> str:
     if fault.record.act:
         return unit_deadlock(fault)
-    number, arrived, expected, resident = (
-        fault.record.detail,
-        fault.record.extent,
-        fault.record.extent_bytes,
-        fault.record.bytes,
-    )
-    held = (
-        f"; a GPU holds {resident} blocks of this kernel at once, and the others never begin"
-        if resident
-        else ""
-    )
+    number, arrived = fault.record.detail, fault.record.extent
+    expected, resident = fault.record.extent_bytes, fault.record.bytes
+    held = f"; a GPU holds {resident} blocks of this kernel at once, and the others never begin"
+    held = held if resident else ""
     if number == NONE:
         return f"waits in this loop for memory that nobody changes{held}"
     if not expected:
@@ -236,10 +229,8 @@ def divergent_barrier(fault: Fault) -> str:
         return f"{asked}; there are barriers 0 to 15, for multiples of 32 threads"
     line, warp, lane = fault.record.other_line, fault.record.other_warp, fault.record.other_lane
     there = fault.sources(line)
-    return (
-        f"warp {warp} lane {lane} waits at another barrier,"
-        f" {there.place if fault.short and there.place else there}"
-    )
+    place = there.place if fault.short and there.place else there
+    return f"warp {warp} lane {lane} waits at another barrier, {place}"
 
 
 # ---- asynchronous units, mbarriers and clusters ---
@@ -304,9 +295,8 @@ def unit_deadlock(fault: Fault) -> str:
     arrivals, missing = fault.record.extent_bytes, signed(fault.record.bytes)
     lacks = [f"{arrivals} arrival{'s' * (arrivals != 1)}"] if arrivals else []
     lacks += [f"{missing} bytes"] if missing > 0 else []
-    needs = (
-        f"{' and '.join(lacks)} {'are' if arrivals != 1 or missing > 0 else 'is'} missing" if lacks else ""
-    )
+    are = "are" if arrivals != 1 or missing > 0 else "is"
+    needs = f"{' and '.join(lacks)} {are} missing" if lacks else ""
     if missing < 0:
         more = f"{-missing} bytes came that nobody has told it to expect"
         needs = f"{needs}, and {more}" if needs else more

@@ -164,9 +164,8 @@ class Undefined:
         if not self.loaded or spread(i) is Spread.STORE:
             return set()
         passed = sources(i) if self.followed.intersection(i.results) else ()
-        return self.loaded.intersection(
-            ptx.registers_of(i.operands[1:] if i.results else i.operands)
-        ).difference(passed)
+        used = ptx.registers_of(i.operands[1:] if i.results else i.operands)
+        return self.loaded.intersection(used).difference(passed)
 
     def guards(self, i: ptx.Instruction | None) -> list[MicroOp]:
         """A check of the predicate that guards an instruction."""
@@ -278,10 +277,7 @@ class ProductRegisters:
         """What goes before an instruction that touches any; a wgmma looks after its own."""
         if not self.registers or row_of(i).spread is Spread.SUMS:
             return []
-        touched = [
-            {register for register in registers if register in self.registers}
-            for registers in (i.reads, i.results)
-        ]
+        touched = (self.registers.intersection(registers) for registers in (i.reads, i.results))
         read, written = (sorted(registers, key=lambda r: r.name) for registers in touched)
         if not read and not written:
             return []

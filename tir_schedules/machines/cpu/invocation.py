@@ -142,9 +142,8 @@ class Invocation:
         self.buffer_count = len(rows)
         self.params = pack(lowered.kernel.parameters, values, binary.kernel.label)
         if PARAMETERS in lowered.module.variables:
-            ctypes.memmove(
-                self._kept[self.variable_places[PARAMETERS]].ctypes.data, self.params, len(self.params)
-            )
+            content = self._kept[self.variable_places[PARAMETERS]]
+            ctypes.memmove(content.ctypes.data, self.params, len(self.params))
         self.printed = np.zeros(PRINTED_BYTES, np.uint8)
         self.message = np.zeros(MESSAGE_BYTES, np.uint8)
         self.said = abi.Said(self.printed.ctypes.data, self.message.ctypes.data, PRINTED_BYTES, MESSAGE_BYTES)

@@ -14,15 +14,9 @@ STORAGE = {
 """C++ type that holds a register of a PTX type."""
 
 WIDER = {
-    "f32": "f64",
-    "f64": "quad",
-    "u16": "u32",
-    "s16": "s32",
-    "u32": "u64",
-    "s32": "s64",
-    "u64": "u128",
+    "f32": "f64", "f64": "quad", "u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64", "u64": "u128",
     "s64": "s128",
-}
+}  # fmt: skip
 """C++ type that holds a product of two values of a PTX type exactly."""
 
 FLOATS = ("f32", "f64", "tf32")

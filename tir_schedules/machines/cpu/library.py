@@ -89,9 +89,7 @@ class Library:
 
     def _core(self) -> ctypes.CDLL:
         """All of the core as one translation unit: the headers of each cost more than its code."""
-        units = sorted(
-            (name for name in self.sources if name.endswith(".cpp")), key=lambda name: name == TABLE
-        )
+        units = [name for name in self.sources if name.endswith(".cpp") and name != TABLE] + [TABLE]
         return self._compiled("core", "".join(f'#include "{name}"\n' for name in units), self.sources)
 
     def _lane_library(self, signatures: list[Signature]) -> ctypes.CDLL:
@@ -147,9 +145,8 @@ def gxx(command: list[str], folder: Path) -> None:
         raise unfit(command[0], error.strerror or "it does not start") from None
     if result.returncode:
         lines = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()
-        raise unfit(
-            command[0], lines[0].strip() if lines else f"it says nothing, exit code {result.returncode}"
-        )
+        silent = f"it says nothing, exit code {result.returncode}"
+        raise unfit(command[0], lines[0].strip() if lines else silent)
     if not (folder / command[command.index("-o") + 1]).is_file():
         raise unfit(command[0], "it reports no error, and writes nothing")
 
@@ -179,9 +176,8 @@ def compiler_version(compiler: str) -> str:
     try:
         return processes.run([compiler, "--version"], timeout=ANSWER_SECONDS).stdout.partition("\n")[0]
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise unfit(
-            compiler, getattr(error, "strerror", None) or f"no answer within {ANSWER_SECONDS} s"
-        ) from None
+        late = f"no answer within {ANSWER_SECONDS} s"
+        raise unfit(compiler, getattr(error, "strerror", None) or late) from None
 
 
 @lru_cache(maxsize=None)

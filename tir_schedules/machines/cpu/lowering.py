@@ -138,9 +138,8 @@ def lower(module: ptx.PtxModule, kernel: ptx.PtxKernel) -> LoweredKernel:
         module = replace(module, variables={**module.variables, WORKSPACE: workspace})
     if kernel.addresses_parameters:
         size = max(parameter.offset + parameter.size for parameter in kernel.parameters)
-        module = replace(
-            module, variables=module.variables | {PARAMETERS: ptx.Variable(PARAMETERS, "const", 16, size)}
-        )
+        parameters = ptx.Variable(PARAMETERS, "const", 16, size)
+        module = replace(module, variables=module.variables | {PARAMETERS: parameters})
     blocks = Blocks(module, kernel)
     low, ops = blocks.low, blocks.ops
     for block in kernel.blocks:

@@ -30,9 +30,7 @@ def combined(first: Execution, others: Iterable[tuple[Execution, Arguments]], la
         for kept, more in ((findings, execution.findings), (notes, execution.notes)):
             kept += [finding for finding in more if places(finding) not in seen]
             seen.update(map(places, more))
-        differences += [
-            difference for name in launch.outputs if (difference := depends(name, left[name], launch, first))
-        ]
+        differences += filter(None, (depends(name, left[name], launch, first) for name in launch.outputs))
     order = list(KINDS)
     findings = sorted([*findings, *differences[:1]], key=lambda finding: order.index(finding.kind))
     return replace(first, findings=tuple(findings), notes=tuple(notes), seconds=seconds)
@@ -50,19 +48,14 @@ def depends(name: str, other: np.ndarray, launch: Launch, execution: Execution) 
     one = launch.arguments[name]
     same = (one == other) | ((one != one) & (other != other))
     if launch.kernel.lowered.float_atomics and one.dtype.kind == "f":
-        largest = max(
-            (float(np.max(np.abs(a), initial=0, where=np.isfinite(a))) for a in (one, other)), default=0.0
-        )
-        same |= (
-            np.abs(one.astype(float) - other.astype(float))
-            <= ROUNDING * float(np.finfo(one.dtype).eps) * largest
-        )
+        largest = max(float(np.max(np.abs(a), initial=0, where=np.isfinite(a))) for a in (one, other))
+        rounding = ROUNDING * float(np.finfo(one.dtype).eps) * largest
+        same |= np.abs(one.astype(float) - other.astype(float)) <= rounding
     if same.all():
         return None
     index = int(np.argmin(same.ravel()))
     values = f"{one.ravel()[index]} or {other.ravel()[index]}"
     message = f"{name}[{index}] is {values}, as blocks and warps take turns in one order or another"
     location = execution.writer(name, index) or Location(0)
-    return Finding(
-        "order_dependent", message, launch.binary.kernel.label, location, (0, 0, 0), 0, 0, brief=message
-    )
+    label = launch.binary.kernel.label
+    return Finding("order_dependent", message, label, location, (0, 0, 0), 0, 0, brief=message)

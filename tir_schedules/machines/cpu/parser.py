@@ -306,10 +306,8 @@ class Parser(DeclarationReader):
             else:
                 operands.append(self.operand())
         self.position += 1
-        access = row_of_opcode(opcode).result
-        self.made.items.append(
-            ptx.Instruction(opcode, tuple(operands), guard, line, self.source, self.within, access)
-        )
+        places, access = (line, self.source, self.within), row_of_opcode(opcode).result
+        self.made.items.append(ptx.Instruction(opcode, tuple(operands), guard, *places, access))
 
     def operand(self) -> ptx.Operand:
         first = self.atom()

@@ -232,9 +232,8 @@ class Instruction:
 
     def unsupported(self, why: str = "") -> UnsupportedInstruction:
         reason = f" ({why})" if why else ""
-        return UnsupportedInstruction(
-            f"PTX line {self.line}: the CPU machine does not know {self.opcode}{reason}"
-        )
+        what = f"PTX line {self.line}: the CPU machine does not know {self.opcode}{reason}"
+        return UnsupportedInstruction(what)
 
 
 @dataclass

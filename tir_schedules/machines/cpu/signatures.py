@@ -97,9 +97,8 @@ def word_of(operand: ptx.Operand, kind: str, instruction: ptx.Instruction, place
         part = f"b{ptx.BITS[instruction.type] // len(operand.items)}"
         return "{" + ",".join([word_of(item, part, instruction, places) for item in operand.items]) + "}"
     elif isinstance(operand, ptx.Pair):
-        first, second = (
-            word_of(each, "pred", instruction, places) for each in (operand.first, operand.second)
-        )
+        first = word_of(operand.first, "pred", instruction, places)
+        second = word_of(operand.second, "pred", instruction, places)
         return f"{first}|{second}"
     elif isinstance(operand, ptx.Negated):
         return "!" + word_of(operand.register, "pred", instruction, places)

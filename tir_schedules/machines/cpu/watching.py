@@ -57,9 +57,8 @@ class Watched:
         """What was kept, in order."""
         records = self.kept[: self.arguments.held]
         figures = zip(*(records[name].tolist() for name in ("counter", "mask", "width", "cost", "ideal")))
-        locations = {
-            number: sources(counted[number].line) for number in np.unique(records["counter"]).tolist()
-        }
+        numbers = np.unique(records["counter"]).tolist()
+        locations = {number: sources(counted[number].line) for number in numbers}
         return tuple(
             Request(
                 locations[number],
@@ -70,7 +69,7 @@ class Watched:
                 ideal,
                 tuple(addresses),
                 in_fours(values),
-            )
+            )  # fmt: skip
             for (number, mask, width, cost, ideal), addresses, values in zip(
                 figures, records["address"].tolist(), records["value"]
             )

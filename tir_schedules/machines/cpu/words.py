@@ -32,9 +32,7 @@ BEFORE_NAMES = tuple("%$_.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 def words_of(text: str) -> tuple[list[str], list[int]]:
     """The words, END after them, and the line of each."""
     if "/*" in text:
-        text = COMMENT.sub(
-            lambda match: match[0] if match[0][0] == '"' else "\n" * match[0].count("\n"), text
-        )
+        text = COMMENT.sub(lambda it: it[0] if it[0][0] == '"' else "\n" * it[0].count("\n"), text)
     words: list[str] = []
     lines: list[int] = []
     for number, line in enumerate(text.split("\n"), 1):

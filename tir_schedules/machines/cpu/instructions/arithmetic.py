@@ -137,9 +137,8 @@ def integer_arithmetic(code: LaneCode) -> None:
             f"({STORAGE[kind]})({result}{' + ' + code.read(3, plain) if i.name == 'mad' else ''})"
         )
     symbol = {"add": "+", "sub": "-"}[i.name]
-    code.write(
-        f"({STORAGE[kind]})((u{max(32, BITS[kind])}){code.read(1, plain)} {symbol} {code.read(2, plain)})"
-    )
+    result = f"(u{max(32, BITS[kind])}){code.read(1, plain)} {symbol} {code.read(2, plain)}"
+    code.write(f"({STORAGE[kind]})({result})")
 
 
 def integer_extreme(code: LaneCode) -> None:

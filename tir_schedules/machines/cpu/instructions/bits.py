@@ -59,9 +59,8 @@ PERMUTE_MODES = ["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"]
 def permute(code: LaneCode) -> None:
     operands = ", ".join(code.read(k, "b32") for k in (1, 2, 3))
     mode = next((k for k, mode in enumerate(PERMUTE_MODES) if code.instruction.has(mode)), None)
-    code.write(
-        f"permute_bytes({operands})" if mode is None else f"permute_by_mode({operands}, {mode})", "b32"
-    )
+    result = f"permute_bytes({operands})" if mode is None else f"permute_by_mode({operands}, {mode})"
+    code.write(result, "b32")
 
 
 def three_input_logic(code: LaneCode) -> None:

@@ -59,10 +59,8 @@ def copy(low: Lowering, i: Instruction) -> Lowered:
     if len(operands) != (3 if tensor else 4) or (mask or tensor) and spaces[1] != "global":
         raise i.unsupported("number of operands")
     into, source, *size, told = operands
-    far, counter = (
-        far_side(i, source, None if tensor else size[0]),
-        low.counter(i, "tma_load") if tensor else -1,
-    )
+    far = far_side(i, source, None if tensor else size[0])
+    counter = low.counter(i, "tma_load") if tensor else -1
     how = dict(ranks=mask, from_shared=spaces[1] != "global", counter=counter)
     return [BulkLoad(low, i, into=into, told=told, **how, **far)]
 
@@ -72,9 +70,8 @@ def write_back(low: Lowering, i: Instruction, operands: list[Operand]) -> Lowere
     if len(operands) != (2 if tensor else 3):
         raise i.unsupported("number of operands")
     far = far_side(i, operands[0], None if tensor else operands[2])
-    return [
-        BulkStore(low, i, source=operands[1], **far, counter=low.counter(i, "tma_store") if tensor else -1)
-    ]
+    counter = low.counter(i, "tma_store") if tensor else -1
+    return [BulkStore(low, i, source=operands[1], **far, counter=counter)]
 
 
 def prefetch(low: Lowering, i: Instruction) -> Lowered:

@@ -55,9 +55,8 @@ def call(low: Lowering, i: Instruction) -> Lowered:
     target = i.operands[0]
     if not isinstance(target, Register):
         return []
-    return [
-        Target(low, i, address=target, starts=[low.kernel.starts.get(name, NONE) for name in low.functions])
-    ]
+    starts = [low.kernel.starts.get(name, NONE) for name in low.functions]
+    return [Target(low, i, address=target, starts=starts)]
 
 
 def switch(low: Lowering, i: Instruction) -> Lowered:

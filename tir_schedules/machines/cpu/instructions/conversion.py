@@ -33,11 +33,9 @@ def move(code: LaneCode) -> None:
             code.write(f"(u{width})({code.read(1, kind)} >> {width * k})", f"b{width}", item)
     elif isinstance(source, Vector):
         width = BITS[kind] // len(source.items)
-        parts = (
-            f"(u{BITS[kind]}){code.value(item, f'b{width}')} << {width * k}"
-            for k, item in enumerate(source.items)
-        )
-        code.write(" | ".join(parts), kind)
+        parts = [code.value(item, f"b{width}") for item in source.items]
+        shifted = (f"(u{BITS[kind]}){part} << {width * k}" for k, part in enumerate(parts))
+        code.write(" | ".join(shifted), kind)
     else:
         code.write(code.read(1, kind), kind)
 
@@ -135,9 +133,8 @@ def convert_float8(code: LaneCode) -> None:
         raise i.unsupported("rounding")
     if to == "f16x2":
         parts = (f"from_float8<{FLOATS_OF_8[source]}>({code.read(1, 'b16')} >> {k})" for k in (0, 8))
-        low, high = (
-            f"float_to_half(rectify({part}))" if i.has("relu") else f"float_to_half({part})" for part in parts
-        )
+        form = "float_to_half(rectify({}))" if i.has("relu") else "float_to_half({})"
+        low, high = map(form.format, parts)
         return code.write(f"pack({low}, {high})", "b32")
     if source not in ("f32", "f16x2"):
         raise i.unsupported("types")
@@ -183,9 +180,8 @@ def move_or_read_clock(low: Lowering, i: Instruction) -> Lowered:
     source = i.operands[-1]
     if not isinstance(source, SpecialRegister) or source.name not in READ_BY_CORE:
         return by_itself(low, i)
-    how = dict(
-        which=READ_BY_CORE[source.name], bytes=BITS[i.type] // 8, static_shared=low.kernel.shared_bytes
-    )
+    which, size = READ_BY_CORE[source.name], BITS[i.type] // 8
+    how = dict(which=which, bytes=size, static_shared=low.kernel.shared_bytes)
     return [ReadSpecial(low, i, **how, result=i.operands[0])]
 
 

@@ -99,9 +99,8 @@ def part_differences(code: LaneCode) -> None:
         raise i.unsupported("types")
     values = ", ".join(code.read(k, "u32") for k in (1, 2, 3))
     width = 32 // int(i.name[-1])
-    code.write(
-        f"part_differences({values}, {width}, {is_signed(i.type)}, {str(i.has('add')).lower()})", "u32"
-    )
+    how = f"{width}, {is_signed(i.type)}, {str(i.has('add')).lower()}"
+    code.write(f"part_differences({values}, {how})", "u32")
 
 
 CARRIED = lane(extended, "=d, a, b", "cc")

@@ -88,12 +88,10 @@ OWN, ALL = "shared shared::cta", "shared shared::cta shared::cluster"
 ORDER = "release acquire relaxed cta cluster"
 
 
-def of_barrier(
-    lower: Lower, operands: str, modifiers: str, access: str = "updates", observes: Polls = Polls.NOTHING
-) -> Row:
+def of_barrier(lower: Lower, operands: str, modifiers: str, access: str = "updates", **how: Any) -> Row:
     return Row(
-        lower, operands, modifiers, mix="mbarrier", access=access, observes=observes, fence=True,
-        spread=Spread.USE, makes_addresses=False, units=True,
+        lower, operands, modifiers, mix="mbarrier", access=access, fence=True,
+        spread=Spread.USE, makes_addresses=False, units=True, **how,
     )  # fmt: skip
 
 
@@ -109,10 +107,10 @@ ROWS: dict[str, Row] = {
     "mbarrier.expect_tx": of_barrier(count_bytes, "[a], bytes", f"{ALL} relaxed cta cluster"),
     "mbarrier.complete_tx": of_barrier(count_bytes, "[a], bytes", f"{ALL} relaxed cta cluster"),
     "mbarrier.test_wait": of_barrier(
-        test, "=p, [a], state", f"{OWN} {ORDER} parity", "reads", Polls.OF_BARRIERS
+        test, "=p, [a], state", f"{OWN} {ORDER} parity", "reads", observes=Polls.OF_BARRIERS
     ),
     "mbarrier.try_wait": of_barrier(
-        test, "=p, [a], state, time?", f"{OWN} {ORDER} parity", "reads", Polls.OF_BARRIERS
+        test, "=p, [a], state, time?", f"{OWN} {ORDER} parity", "reads", observes=Polls.OF_BARRIERS
     ),
     "mbarrier.pending_count": of_barrier(passthrough(PendingCount), "=count, state", "", "reads"),
     "cp.async.mbarrier": of_barrier(arrive_with_copies, "[a]", "arrive noinc shared shared::cta"),

@@ -64,9 +64,8 @@ def load_parameter(low: Lowering, i: Instruction) -> Lowered:
     # A narrower parameter: load it, then extend it to the register. Bytes are loaded as 16 bits with the high
     # ones clear.
     held, sign = low.temporary(f"parameter {offset}", "u16" if size == 1 else i.type), "us"[i.type[0] == "s"]
-    extend = Instruction(
-        f"cvt.{sign}{to.bits}.{sign}{BITS[i.type]}", (to, held), i.guard, i.line, i.source, i.within
-    )
+    opcode = f"cvt.{sign}{to.bits}.{sign}{BITS[i.type]}"
+    extend = Instruction(opcode, (to, held), i.guard, i.line, i.source, i.within)
     return [LoadParameter(low, i, result=held, bytes=size, offset=offset), extend]
 
 
@@ -173,9 +172,8 @@ def fill_shared(low: Lowering, i: Instruction) -> Lowered:
     where = low.address(i.address(0), i)
     if i.space == "shared":
         where = where._replace(offset=where.offset + SHARED_WINDOW)
-    return [
-        FillShared(low, i, where=where, size=size, wide=not isinstance(size, Register) or size.bits == 64)
-    ]
+    wide = not isinstance(size, Register) or size.bits == 64
+    return [FillShared(low, i, where=where, size=size, wide=wide)]
 
 
 def cache_policy(low: Lowering, i: Instruction) -> Lowered:

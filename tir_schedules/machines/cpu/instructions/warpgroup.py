@@ -151,9 +151,8 @@ def of_group(op: MicroOpType, operands: str = "", ends: Exit | None = None) -> R
     return Row(lower, operands, "sync aligned", ends=ends, mix="barrier", pipe="tensor", units=True)
 
 
-MULTIPLIED = " ".join(
-    ["sync aligned satfinite", *FACTORS, *SUMS, *(f"m64n{n}k{k}" for n in COLUMNS for k in (8, 16, 32))]
-)
+SHAPES = [f"m64n{n}k{k}" for n in COLUMNS for k in (8, 16, 32)]
+MULTIPLIED = " ".join(["sync aligned satfinite", *FACTORS, *SUMS, *SHAPES])
 
 ROWS: dict[str, Row] = {
     "wgmma.mma_async": Row(
