@@ -53,32 +53,16 @@ def enumeration(kind: type[Enum], how: str = "enum") -> str:
 
 # ---- abi.h ---
 def abi_header() -> str:
-    known = vars(abi).items()
-    numbers = [(name, value) for name, value in known if name.isupper() and type(value) is int]
-    lists = {"Kind": (*abi.FINDING_KINDS, "kinds"), "Special": (*abi.SPECIAL, "specials")}
-    return "".join(
-        [
-            '#pragma once\n#include "lanes/numeric.h"\n',
-            *(f"const {integer(value)} {name} = {value:#x};\n" for name, value in numbers),
-            *map(enumeration, enumerations(abi)),
-            *(
-                f"enum {name} : u32 {{ {', '.join(map(constant, names))} }};\n"
-                for name, names in lists.items()
-            ),
-            *(f"struct {name};\n" for name in ("Machine", "Warp", *abi.STRUCTURES)),
-            "typedef void (*Function)(Machine&, Warp&, u8* registers, const MicroOp&);\n",
-            *map(structure, abi.STRUCTURES),
-        ]
-    )
-
-
-def constant(name: str) -> str:
-    return name.upper().replace(".", "_")
-
-
-def integer(value: int) -> str:
-    """The C++ type of a constant."""
-    return "u32" if value < 1 << 32 else "u64"
+    text = '#pragma once\n#include "lanes/numeric.h"\n'
+    for name, value in vars(abi).items():
+        if name.isupper() and type(value) is int:
+            text += f"const {'u32' if value < 1 << 32 else 'u64'} {name} = {value:#x};\n"
+    text += "".join(map(enumeration, enumerations(abi)))
+    for name, names in (("Kind", (*abi.FINDING_KINDS, "kinds")), ("Special", (*abi.SPECIAL, "specials"))):
+        text += f"enum {name} : u32 {{ {', '.join(names).upper().replace('.', '_')} }};\n"
+    text += "".join(f"struct {name};\n" for name in ("Machine", "Warp", *abi.STRUCTURES))
+    text += "typedef void (*Function)(Machine&, Warp&, u8* registers, const MicroOp&);\n"
+    return text + "".join(map(structure, abi.STRUCTURES))
 
 
 def structure(name: str) -> str:

@@ -480,37 +480,31 @@ def bad_tensor_map(record: Record) -> str:
 
 
 # ---- all ---
-MESSAGES = {
+NAMED = (
+    barrier_misuse, slot_in_use, unfenced_proxy, cluster_exit, left_in_flight, misaligned,
+    uninitialized, in_flight, divergent_barrier, bad_free, trap, deadlock,
+)  # fmt: skip
+"""Messages about kinds of their own names."""
+
+MESSAGES: dict[str, Callable[[Fault], str]] = {
     "bad_tensor_map": lambda f: bad_tensor_map(f.record),
     "bad_descriptor": lambda f: bad_descriptor(f.record, f.other_place),
     "wgmma_registers": lambda f: touched_registers(f.record, f.act, f.other_place),
     "unfenced_wgmma": lambda f: unfenced_registers(f.record, f.other_place),
-    "barrier_misuse": barrier_misuse,
-    "slot_in_use": slot_in_use,
-    "unfenced_proxy": unfenced_proxy,
-    "cluster_exit": cluster_exit,
-    "left_in_flight": left_in_flight,
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
-    "misaligned": misaligned,
-    "uninitialized": uninitialized,
     "race": lambda f: f"{f.clash} {missing(f)}",
     "lockstep": lambda f: f"{f.clash} {'' if f.short else 'with '}no __syncwarp between",
     "overlapping_writes": lambda f: (
         f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}"
     ),
     "write_to_input": lambda f: f"{f.act} {f.where}, which is an input",
-    "in_flight": in_flight,
     "divergent_aligned": lambda f: divergent_aligned(f.record, f.other_place),
     "too_many_registers": lambda f: too_many_registers(f.record),
-    "divergent_barrier": divergent_barrier,
-    "bad_free": bad_free,
     "stack_overflow": lambda f: (
         f"the stack has {f.record.detail} bytes, and {f.record.bytes} more are needed; the launch was"
         " stopped (on a GPU, cudaDeviceSetLimit with cudaLimitStackSize gives it more)"
     ),
     "assertion": lambda f: f.assertion,
-    "trap": trap,
-    "deadlock": deadlock,
     "endless_loop": lambda f: (
         "this loop never ends: it comes back to where it was"
         if f.record.detail
@@ -519,6 +513,7 @@ MESSAGES = {
     "same_value": lambda f: (
         f"{f.act} {f.where}, where {f.other} has stored the same value, and nothing orders the two"
     ),
+    **{message.__name__: message for message in NAMED},
 }
 
 

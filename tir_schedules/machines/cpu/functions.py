@@ -118,16 +118,9 @@ class Linker:
             blocks[0].successors = (first,)
             blocks[0].live, blocks[0].registers = blocks[first].live, blocks[first].registers
         return ptx.PtxKernel(
-            self.entry.name,
-            list(self.entry.prototype.parameters),
-            self.variables,
-            blocks,
-            self.sizes["shared"],
-            self.sizes["local"],
-            starts,
-            scale,
-            self.addresses_parameters,
-        )
+            self.entry.name, list(self.entry.prototype.parameters), self.variables, blocks,
+            self.sizes["shared"], self.sizes["local"], starts, scale, self.addresses_parameters,
+        )  # fmt: skip
 
     def prototype(self, caller: ptx.PtxFunction, i: ptx.Instruction) -> ptx.Prototype:
         """Of what a call goes to."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import IntEnum
-from typing import Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
@@ -192,11 +192,7 @@ class Undefined:
         how = spread(i)
         if how is Spread.ADDEND:
             results, found = self._places(i.operands[0]), self._places(i.operands[3])
-            return (
-                [Pass(self.low, i, how=Flow.EACH, predicate=None, results=results, sources=found)]
-                if set(results) != {NONE}
-                else []
-            )
+            return self._pass(i, Flow.EACH, results, found) if set(results) != {NONE} else []
         results = [self.places[register] for register in i.results if register in self.followed]
         if not results:
             return []
@@ -204,16 +200,22 @@ class Undefined:
             return [StartSums(self.low, i, adds=i.operands[3], sums=results)]
         if how is Spread.CHOSEN:
             chosen = [place for operand in i.operands[1:4] for place in self._places(operand)]
-            return [
-                Pass(self.low, i, how=Flow.CHOSEN, predicate=i.operands[3], results=results, sources=chosen)
-            ]
+            return self._pass(i, Flow.CHOSEN, results, chosen, i.operands[3])
         found = [self.places[register] for register in sources(i) if register in self.followed]
         parts = [part for operand in i.operands[1:3] for part in ptx.items(operand)]
         if how is Spread.PARTS and len(parts) > 1 and self.loaded.isdisjoint(sources(i)):
             every = all(part in self.followed for part in parts)
-            how, found = (Flow.ALL_OF, found) if every else (Flow.ANY_OF, [])
-            return [Pass(self.low, i, how=how, predicate=None, results=results, sources=found)]
-        return [Pass(self.low, i, how=Flow.ANY_OF, predicate=None, results=results, sources=found)]
+            return (
+                self._pass(i, Flow.ALL_OF, results, found)
+                if every
+                else self._pass(i, Flow.ANY_OF, results, [])
+            )
+        return self._pass(i, Flow.ANY_OF, results, found)
+
+    def _pass(
+        self, i: ptx.Instruction, how: Flow, results: list[int], found: list[int], chooses: Any = None
+    ) -> list[MicroOp]:
+        return [Pass(self.low, i, how=how, predicate=chooses, results=results, sources=found)]
 
     def _places(self, operand: ptx.Operand) -> list[int]:
         """Of each register of an operand; NONE for what is always defined."""

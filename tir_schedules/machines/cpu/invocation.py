@@ -192,36 +192,23 @@ class Invocation:
         stack = room.stack * lowered.kernel.stack_scale
         cluster, grid = clusters_of(self.binary)
         merges = np.array([access.merge for access in lowered.counted] or [(0, 0)], abi.MERGE)
+        arrays = dict(
+            buffers=self.buffers, counters=self.counters, merges=merges, block_counts=self.block_counts,
+            findings=self.records, origins=self.sources.origins,
+        )  # fmt: skip
         arguments = abi.LaunchArguments(
-            program=ctypes.pointer(self.program),
-            params=ctypes.cast(self.params, ctypes.c_void_p).value,
-            buffers=self.buffers.ctypes.data,
-            counters=self.counters.ctypes.data,
-            merges=merges.ctypes.data,
-            block_counts=self.block_counts.ctypes.data,
-            findings=self.records.ctypes.data,
+            **{name: array.ctypes.data for name, array in arrays.items()},
+            program=ctypes.pointer(self.program), params=ctypes.cast(self.params, ctypes.c_void_p).value,
             watch=ctypes.addressof(watched.arguments) if watched else None,
-            origins=self.sources.origins.ctypes.data,
-            stop=ctypes.addressof(STOP),
-            said=ctypes.addressof(self.said),
-            budget=room.budget,
-            heap_bytes=room.heap,
-            grid=grid,
-            block=kernel.block,
-            buffer_count=self.buffer_count,
+            stop=ctypes.addressof(STOP), said=ctypes.addressof(self.said),
+            budget=room.budget, heap_bytes=room.heap, stack_start=stack_start, stack_limit=room.stack,
+            grid=grid, block=kernel.block, cluster=cluster, buffer_count=self.buffer_count,
             shared_bytes=lowered.kernel.shared_bytes + kernel.dynamic_shared,
             local_bytes=stack_start + stack if stack else lowered.kernel.local_bytes,
-            flags=flags,
-            granule_shift=lowered.granule_shift,
-            finding_limit=FINDING_LIMIT,
-            stack_start=stack_start,
-            stack_limit=room.stack,
-            seed=seed,
-            cluster=cluster,
-            resident=resident_blocks(self.binary),
-            cores=cores,
+            flags=flags, seed=seed, cores=cores, resident=resident_blocks(self.binary),
+            granule_shift=lowered.granule_shift, finding_limit=FINDING_LIMIT,
             registers=self.binary.resources.registers,
-        )
+        )  # fmt: skip
         count = library.core.launch(ctypes.byref(arguments)) & abi.NONE
         interrupts.check()
         if count == abi.NO_MEMORY:

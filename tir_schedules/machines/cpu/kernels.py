@@ -83,16 +83,9 @@ def link(library: Library, kernel: LoweredKernel) -> LinkedKernel:
     rows["run"] = np.array(functions, np.uint64)[rows["run"]]
     rows["operands"] = kernel.operands.ctypes.data + kernel.operands.itemsize * rows["operands"]
     rows["extent"] = extents.ctypes.data + extents.itemsize * rows["extent"]
-    program = abi.Program(
-        rows.ctypes.data,
-        kernel.blocks.ctypes.data,
-        kernel.registers.ctypes.data,
-        len(kernel.registers),
-        kernel.special,
-        kernel.traits,
-        len(kernel.blocks),
-        len(kernel.counted),
-    )
+    addresses = (array.ctypes.data for array in (rows, kernel.blocks, kernel.registers))
+    counts = (len(kernel.blocks), len(kernel.counted))
+    program = abi.Program(*addresses, len(kernel.registers), kernel.special, kernel.traits, *counts)
     return LinkedKernel(kernel, program, (rows, extents))
 
 

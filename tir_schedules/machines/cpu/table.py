@@ -199,20 +199,9 @@ class Row:
         return (PIPES | named)[self.mix_of(opcode)]
 
 
-def lane(
-    operation: Operation,
-    operands: str,
-    modifiers: str = "",
-    *,
-    mix: str = "",
-    pipe: Pipe = "",
-    spread: Spread = Spread.ANY,
-    zeros: Callable[[Instruction, Zeros], int] | None = None,
-) -> Row:
+def lane(operation: Operation, operands: str, modifiers: str = "", **how: Any) -> Row:
     """The Row of an instruction that each lane executes for itself, on registers alone."""
-    return Row(
-        by_itself, operands, modifiers, mix=mix, pipe=pipe, spread=spread, zeros=zeros, operation=operation
-    )
+    return Row(by_itself, operands, modifiers, operation=operation, **how)
 
 
 def by_itself(low: Lowering, instruction: Instruction) -> Lowered:

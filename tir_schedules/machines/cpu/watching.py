@@ -59,21 +59,12 @@ class Watched:
         figures = zip(*(records[name].tolist() for name in ("counter", "mask", "width", "cost", "ideal")))
         numbers = np.unique(records["counter"]).tolist()
         locations = {number: sources(counted[number].line) for number in numbers}
-        return tuple(
-            Request(
-                locations[number],
-                counted[number].kind,
-                width,
-                mask,
-                cost,
-                ideal,
-                tuple(addresses),
-                in_fours(values),
-            )  # fmt: skip
-            for (number, mask, width, cost, ideal), addresses, values in zip(
-                figures, records["address"].tolist(), records["value"]
-            )
-        )
+        found = []
+        for figure, addresses, values in zip(figures, records["address"].tolist(), records["value"]):
+            number, mask, width, cost, ideal = figure
+            place, kind = locations[number], counted[number].kind
+            found.append(Request(place, kind, width, mask, cost, ideal, tuple(addresses), in_fours(values)))
+        return tuple(found)
 
     def records(self, counted: list[CountedAccess], sources: Sources) -> Records:
         """All accesses of the block."""

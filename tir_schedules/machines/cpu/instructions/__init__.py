@@ -30,23 +30,9 @@ from tir_schedules.machines.cpu.ptx import BITS, Instruction, read_opcode
 from tir_schedules.machines.cpu.table import UNKNOWN, Row, fits
 
 FAMILIES = (
-    refused,
-    arithmetic,
-    integers,
-    bits,
-    selection,
-    conversion,
-    memory,
-    async_copy,
-    bulk,
-    warp,
-    tensor,
-    warpgroup,
-    control,
-    mbarrier,
-    cluster,
-    calls,
-)
+    refused, arithmetic, integers, bits, selection, conversion, memory, async_copy, bulk, warp, tensor,
+    warpgroup, control, mbarrier, cluster, calls,
+)  # fmt: skip
 ROWS = {name: row for family in FAMILIES for name, row in family.ROWS.items()}
 """Name, or name and its first modifiers, such as "bar.warp" -> Row."""
 

@@ -221,26 +221,15 @@ def saturating(fitting: bool) -> str:
     return " ".join(f"cvt.sat.{to}.{{{','.join(found)}}}" for to, found in sources.items())
 
 
-MOVE = replace(
-    lane(move, "=d{}, a{}", mix="move", spread=Spread.PARTS, zeros=zeros_of_source), lower=move_or_read_clock
-)
+SPACES = "to global shared shared::cta local const"
+LIMITS = "rn rna rm rp rz rni rzi rmi rpi ftz sat satfinite relu"
+MOVE = lane(move, "=d{}, a{}", mix="move", spread=Spread.PARTS, zeros=zeros_of_source)
 
 ROWS: dict[str, Row] = {
-    "mov": MOVE,
-    "cvta": lane(
-        convert_address,
-        "=d, a:u64",
-        "to global shared shared::cta local const",
-        mix="move",
-        zeros=zeros_of_source,
-    ),
+    "mov": replace(MOVE, lower=move_or_read_clock),
+    "cvta": lane(convert_address, "=d, a:u64", SPACES, mix="move", zeros=zeros_of_source),
     "cvt": lane(
-        convert,
-        "=d, a, b?",
-        "rn rna rm rp rz rni rzi rmi rpi ftz sat satfinite relu",
-        mix="convert",
-        pipe=pipe_of_conversion,
-        zeros=zeros_of_converted,
+        convert, "=d, a, b?", LIMITS, mix="convert", pipe=pipe_of_conversion, zeros=zeros_of_converted
     ),
     "cvt.pack": lane(pack_integers, "=d, a, b, c:b32?", "sat", mix="convert", pipe="alu"),
 }

@@ -180,13 +180,10 @@ TOGETHER = "sync aligned row col"
 FRAGMENT = f"{TOGETHER} {' '.join(KNOWN_SHAPES)} {SPACE_NAMES} a b c d"
 EIGHTS = "sync aligned m8n8 trans shared shared::cta"
 MULTIPLY = Row(
-    matrix_multiply,
-    "=d{}, a{}, b{}, c{}",
+    matrix_multiply, "=d{}, a{}, b{}, c{}",
     f"{TOGETHER} {' '.join(KNOWN_SHAPES)} mma satfinite xor and popc rn",
-    mix="mma",
-    spread=Spread.ADDEND,
-    makes_addresses=False,
-)
+    mix="mma", spread=Spread.ADDEND, makes_addresses=False,
+)  # fmt: skip
 SUMS = "sums in float32, in the order of k; a GPU truncates them in ways of its own"
 LAYOUT = "fragments as sm_80 lays them out; of shapes that are not square, in the same manner"
 ON_OTHERS = "mma.sync.aligned.m16n8k8 has the same types"
@@ -194,11 +191,6 @@ ON_OTHERS = "mma.sync.aligned.m16n8k8 has the same types"
 
 def of_mma(shapes: str, types: str) -> str:
     return f"mma.sync.aligned.{{{shapes.replace(' ', ',')}}}.row.col.{types}"
-
-
-def of_wmma(what: str, ending: str) -> str:
-    """what: "load.a" or "mma", and the layout."""
-    return f"wmma.{what}.{ending}"
 
 
 HALF_SHAPES = "{m16n16k16,m32n8k16,m8n32k16}"
@@ -232,21 +224,17 @@ LINES = (
     exact(of_mma(SHAPES["b1"], "s32.b1.b1.s32.{xor,and}.popc"), INTEGERS),
     refusal(of_mma("m8n8k4", "{f16.f16.f16.f16,f32.f16.f16.f32}"), ON_OTHERS),
     refusal(of_mma("m16n8k32", "f32.{e4m3.e4m3,e5m2.e5m2}.f32"), "convert to f16 first", 89),
-    modelled(of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.{{f16.f16,f32.f32}}"), SUMS),
-    modelled(of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.f32.bf16.bf16.f32"), SUMS, 80),
-    modelled(of_wmma("mma", "sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32"), SUMS, 80),
-    modelled(
-        of_wmma("mma", "sync.aligned.row.col.m8n8k4.f64.f64.f64.f64"), "fused sums in the order of k", 80
-    ),
-    exact(
-        of_wmma("mma", f"sync.aligned.row.col.{HALF_SHAPES}.s32.{{s8.s8,u8.u8}}.s32{{,.satfinite}}"), INTEGERS
-    ),
+    modelled(f"wmma.mma.sync.aligned.row.col.{HALF_SHAPES}.{{f16.f16,f32.f32}}", SUMS),
+    modelled(f"wmma.mma.sync.aligned.row.col.{HALF_SHAPES}.f32.bf16.bf16.f32", SUMS, 80),
+    modelled("wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32", SUMS, 80),
+    modelled("wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64", "fused sums in the order of k", 80),
+    exact(f"wmma.mma.sync.aligned.row.col.{HALF_SHAPES}.s32.{{s8.s8,u8.u8}}.s32{{,.satfinite}}", INTEGERS),
     refusal("wmma.mma.sync.aligned.row.col.m8n8k32.s32.{s4.s4,u4.u4}.s32", "use mma.sync"),
     refusal("wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", "use mma.sync"),
-    modelled(of_wmma("load.{a,b}", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,bf16,s8,u8}}"), LAYOUT),
-    modelled(of_wmma("load.c", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
-    modelled(of_wmma("load.{a,b}", "sync.aligned.{row,col}.{m16n16k8.tf32,m8n8k4.f64}"), LAYOUT, 80),
-    refusal(of_wmma("load.a", "sync.aligned.row.m8n8k32.{s4,u4}"), "use mma.sync"),
-    modelled(of_wmma("store.d", f"sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}"), LAYOUT),
-    modelled(of_wmma("store.d", "sync.aligned.{row,col}.{m16n16k8.f32,m8n8k4.f64}"), LAYOUT, 80),
+    modelled(f"wmma.load.{{a,b}}.sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,bf16,s8,u8}}", LAYOUT),
+    modelled(f"wmma.load.c.sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}", LAYOUT),
+    modelled("wmma.load.{a,b}.sync.aligned.{row,col}.{m16n16k8.tf32,m8n8k4.f64}", LAYOUT, 80),
+    refusal("wmma.load.a.sync.aligned.row.m8n8k32.{s4,u4}", "use mma.sync"),
+    modelled(f"wmma.store.d.sync.aligned.{{row,col}}.{HALF_SHAPES}.{{f16,f32,s32}}", LAYOUT),
+    modelled("wmma.store.d.sync.aligned.{row,col}.{m16n16k8.f32,m8n8k4.f64}", LAYOUT, 80),
 )

@@ -156,14 +156,8 @@ MULTIPLIED = " ".join(["sync aligned satfinite", *FACTORS, *SUMS, *SHAPES])
 
 ROWS: dict[str, Row] = {
     "wgmma.mma_async": Row(
-        multiply,
-        "+d{}, a{}, b:b64, scale:pred, #n...",
-        MULTIPLIED,
-        mix="wgmma",
-        access="reads",
-        spread=Spread.SUMS,
-        makes_addresses=False,
-        units=True,
+        multiply, "+d{}, a{}, b:b64, scale:pred, #n...", MULTIPLIED, mix="wgmma", access="reads",
+        spread=Spread.SUMS, makes_addresses=False, units=True,
     ),
     "wgmma.mma_async.sp": refused("write the zeros of the sparse matrix out, and use wgmma.mma_async", 90),
     "wgmma.fence": of_group(FenceProducts),
@@ -171,7 +165,7 @@ ROWS: dict[str, Row] = {
     "wgmma.wait_group": of_group(WaitForProducts, "#n", Exit.WAIT),
     "setmaxnreg": Row(ask_for_registers, "#n", "inc dec sync aligned", mix="control", pipe="uniform"),
     "griddepcontrol": Row(None, "", "launch_dependents wait", mix="control"),
-}
+}  # fmt: skip
 
 LINES = (
     exact(of_product(EVERY, 16, HALVES), SUMMED, 90),
@@ -179,7 +173,6 @@ LINES = (
     exact(of_product(EVERY, 32, BYTE_FLOATS), SUMMED_BYTES, 90),
     exact(of_product(OF_INTEGERS, 32, "s32{,.satfinite}.{s8,u8}.{s8,u8}"), INTEGERS, 90),
     refusal(of_product("8", 256, "s32.b1.b1.and.popc"), "use mma.sync", 90),
-    refusal("wgmma.mma_async.sp", "write the zeros of the sparse matrix out, and use wgmma.mma_async", 90),
     modelled("setmaxnreg.{inc,dec}.sync.aligned.u32", "registers are counted, and never run out", 90),
     modelled("griddepcontrol.{launch_dependents,wait}", "kernels run one after another", 90),
 )
