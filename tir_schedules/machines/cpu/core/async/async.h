@@ -9,6 +9,8 @@ Operation begin_operation(Machine&, u32 thread, const MicroOp&, u32 lanes);
 void perform(Machine&, Operation&);
 // Whether an operation that begins now is performed at once.
 bool at_once(Machine&);
+// Lanes commit a group of operations, or have waited for it; open: groups that may stay in flight.
+void tell_group(const Machine&, Happening, s32 line, u32 lanes, u32 group, u32 open);
 
 // ---- mbarriers.cpp ---
 // The mbarrier at an address of the cluster, or nullptr after a finding.

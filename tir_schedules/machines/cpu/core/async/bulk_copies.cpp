@@ -232,17 +232,12 @@ static void execute(Machine& M, Warp& W, const ops::BulkStore& op) {
     M.cta->bulk[thread].open.push_back(std::move(reads));
   })
 }
-static void tell_group(const Machine& M, Happening what, s32 line, int lane, u32 group, u32 open) {
-  Event event{what};
-  event.lanes = 1u << lane, event.phase = group, event.bytes = open, event.line = line;
-  tell_event(M, event, *M.cta);
-}
 static void execute(Machine& M, Warp& W, const ops::BulkCommit& op) {
   ACTIVE(W.active, {
     BulkCopies& own = M.cta->bulk[M.thread_of(l)];
     for (Operation& each : own.open)
       if (each.group == NONE) each.group = own.groups.size();
-    tell_group(M, STORES_COMMITTED, op.line(), l, own.groups.size(), 0);
+    tell_group(M, STORES_COMMITTED, op.line(), 1u << l, own.groups.size(), 0);
     own.groups.push_back(M.epoch);
   })
   ++M.epoch;
@@ -253,7 +248,7 @@ static void execute(Machine& M, Warp& W, const ops::BulkWait& op) {
     BulkCopies& own = M.cta->bulk[thread];
     if (own.groups.size() <= op.open()) continue;
     const u32 done = own.groups.size() - op.open();
-    tell_group(M, STORES_DRAINED, op.line(), l, done, op.open());
+    tell_group(M, STORES_DRAINED, op.line(), 1u << l, done, op.open());
     for (; !own.open.empty() && own.open.front().group < done; own.open.pop_front())
       perform(M, own.open.front());
     std::vector<ClockEntry> groups;

@@ -20,32 +20,22 @@ template <int MANTISSA, int BIAS> static const f32* floats_of_8() {
   }();
   return table.data();
 }
-// The numbers of a piece of 16 bytes.
+// The numbers of a piece of 16 bytes. The low bits of tf32 do not count.
 static void unpack(const u8* piece, Factor kind, f32* to) {
   u16 halves[8];
   u32 words[4];
   memcpy(halves, piece, 16), memcpy(words, piece, 16);
+  auto fill = [&](u32 count, auto number) {
+    for (u32 k = 0; k < count; ++k) to[k] = number(k);
+  };
   switch (kind) {
-    case Factor::F16:
-      for (int k = 0; k < 8; ++k) to[k] = half_to_float(halves[k]);
-      break;
-    case Factor::BF16:
-      for (int k = 0; k < 8; ++k) to[k] = bfloat_to_float(halves[k]);
-      break;
-    case Factor::TF32:
-      for (int k = 0; k < 4; ++k) to[k] = bits<f32>(words[k] & 0xffffe000u);  // low bits do not count
-      break;
-    case Factor::E4M3:
-      for (int k = 0; k < 16; ++k) to[k] = floats_of_8<3, 7>()[piece[k]];
-      break;
-    case Factor::E5M2:
-      for (int k = 0; k < 16; ++k) to[k] = floats_of_8<2, 15>()[piece[k]];
-      break;
-    case Factor::S8:
-      for (int k = 0; k < 16; ++k) to[k] = (s8)piece[k];
-      break;
-    case Factor::U8:
-      for (int k = 0; k < 16; ++k) to[k] = piece[k];
+    case Factor::F16: return fill(8, [&](u32 k) { return half_to_float(halves[k]); });
+    case Factor::BF16: return fill(8, [&](u32 k) { return bfloat_to_float(halves[k]); });
+    case Factor::TF32: return fill(4, [&](u32 k) { return bits<f32>(words[k] & 0xffffe000u); });
+    case Factor::E4M3: return fill(16, [&](u32 k) { return floats_of_8<3, 7>()[piece[k]]; });
+    case Factor::E5M2: return fill(16, [&](u32 k) { return floats_of_8<2, 15>()[piece[k]]; });
+    case Factor::S8: return fill(16, [&](u32 k) { return (s8)piece[k]; });
+    case Factor::U8: return fill(16, [&](u32 k) { return piece[k]; });
   }
 }
 static void unpack_at(const Machine& M, u32 address, Factor kind, f32* to) {

@@ -1,6 +1,7 @@
 // Operations of asynchronous units: see state/units.h.
 #include "async/async.h"
 #include "check/check.h"
+#include "observe/observer.h"
 
 Operation begin_operation(Machine& M, u32 thread, const MicroOp& op, u32 lanes) {
   ++M.epoch;
@@ -23,3 +24,8 @@ void perform(Machine& M, Operation& operation) {
   ++M.stores;
 }
 bool at_once(Machine& M) { return M.launch.flags & SHUFFLE ? M.random() % 2 : M.launch.flags & EARLY; }
+void tell_group(const Machine& M, Happening what, s32 line, u32 lanes, u32 group, u32 open) {
+  Event event{what};
+  event.lanes = lanes, event.phase = group, event.bytes = open, event.line = line;
+  tell_event(M, event, *M.cta);
+}

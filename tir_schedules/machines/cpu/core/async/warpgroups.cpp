@@ -74,11 +74,6 @@ static void execute(Machine& M, Warp& W, const ops::Wgmma& op) {
 }
 
 // ---- groups ---
-static void tell_group(const Machine& M, Happening what, s32 line, u32 lanes, u32 group, u32 open) {
-  Event event{what};
-  event.lanes = lanes, event.phase = group, event.bytes = open, event.line = line;
-  tell_event(M, event, *M.cta);
-}
 static void execute(Machine& M, Warp& W, const ops::CommitProducts& op) {
   tell_group(M, COMMITTED, op.line(), W.active, W.product_groups.size(), 0);
   for (Operation& each : W.products)

@@ -188,7 +188,7 @@ static bool run_in_threads(Machine& M, const LaunchArguments& a, const Order& or
     Machine T = M;
     Own& mine = own[k];
     mine.counters.resize(counters), mine.blocks.resize(program.block_count), mine.findings.resize(KINDS);
-    CountAccesses counting(mine.counters.data(), a.merges);
+    CountAccesses counting(mine.counters.data());
     T.observers.clear();
     if (a.flags & COUNT) T.observers.push_back(&counting);
     T.block_counts = mine.blocks.data(), T.findings = mine.findings.data();
@@ -223,8 +223,8 @@ static bool run_in_threads(Machine& M, const LaunchArguments& a, const Order& or
 
 // One block alone, with what is kept of it.
 static u32 run_watched(Machine& M, Watch& watch) {
-  KeepRequests requests(watch, M.launch.merges);
-  RecordAccesses records(watch, M.launch.merges);
+  KeepRequests requests(watch);
+  RecordAccesses records(watch);
   KeepUnitEvents events(watch);
   M.observers.push_back(&requests);
   if (watch.records) M.observers.push_back(&records);
@@ -237,7 +237,7 @@ static u32 run_watched(Machine& M, Watch& watch) {
 
 static u32 run(const LaunchArguments* a) {
   Machine M(*a);
-  CountAccesses counting(a->counters, a->merges);
+  CountAccesses counting(a->counters);
   if (a->flags & COUNT) M.observers.push_back(&counting);
   const u32 size = a->cluster[0] * a->cluster[1] * a->cluster[2], resident = greatest(1u, a->resident / size);
   const u64 total = (u64)a->grid[0] * a->grid[1] * a->grid[2] / size;

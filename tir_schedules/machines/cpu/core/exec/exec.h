@@ -13,6 +13,10 @@ Progress run_cluster(Machine&, Cluster&);
 // Runs the warps of M.cta until all have left, or none of them can go on.
 Progress run_block(Machine& M);
 
+// ---- tensor.cpp ---
+// Whether a matrix of wmma, and its rows, are aligned. address: generic; pitch: bytes from a row to the next.
+bool check_matrix(Machine&, const MicroOp&, u64 address, u32 pitch, Act);
+
 // ---- calls.cpp ---
 CallState& calls_of(Machine&, Warp&);
 // The lanes of a block that ends in a call, a return or a switch go on. taken: those that do so.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include "exec/exec.h"
 
-namespace fragments {
-
 using ops::Element;
 using ops::Matrix;
 static int bits_of(Element kind) {
@@ -111,7 +109,7 @@ template <class T> static void multiply(const ops::MultiplyFragments& op) {
         put(op.d()[r], f.kind, i, l, pattern_of(sum, f.kind));
       })
 }
-static void mma(Machine& M, Warp& W, const ops::MultiplyFragments& op) {
+static void execute(Machine& M, Warp& W, const ops::MultiplyFragments& op) {
   if (!whole_warp(M, W, op.line())) return;
   switch (op.d_kind()) {
     case Element::F64: return multiply<f64>(op);
@@ -121,15 +119,6 @@ static void mma(Machine& M, Warp& W, const ops::MultiplyFragments& op) {
 }
 
 // ---- wmma.load and wmma.store ---
-const u32 MATRIX_ALIGNMENT = 32, ROW_ALIGNMENT = 16;  // what CUDA asks for
-static bool is_aligned(Machine& M, const MicroOp& op, u64 base, u32 stride, u32 space, Act act) {
-  if (base % MATRIX_ALIGNMENT == 0 && stride % ROW_ALIGNMENT == 0) return true;
-  const bool shared = base - SHARED_WINDOW < WINDOW_BYTES;
-  if (Finding* f = report_access(M, MISALIGNED, op.line, 0, act, shared ? SHARED : GLOBAL,
-                                   shared ? base - SHARED_WINDOW : base, MATRIX_ALIGNMENT))
-    f->detail = stride % ROW_ALIGNMENT ? stride : 0;
-  return false;
-}
 template <bool STORE> static void wmma_access(Machine& M, Warp& W, const ops::AnyFragment& op) {
   if (!whole_warp(M, W, op.line())) return;
   const Registers<u8> registers = op.registers();
@@ -139,7 +128,7 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, const ops::An
   const s64 stride = *op.stride();
   const bool by_rows = op.by_rows();
   const u32 bytes = bits_of(f.kind) / 8;
-  if (!is_aligned(M, op, base, u32(stride * bytes), space, STORE ? WRITE : READ)) {
+  if (!check_matrix(M, op, base, u32(stride * bytes), STORE ? WRITE : READ)) {
     for (u32 r = 0; !STORE && r < registers.count; ++r) memset(registers[r], 0xff, bytes == 8 ? 256 : 128);
     return;
   }
@@ -170,10 +159,12 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, const ops::An
     }
   tell_performed(M);
 }
+static void execute(Machine& M, Warp& W, const ops::WmmaLoadFragments& op) { wmma_access<false>(M, W, op); }
+static void execute(Machine& M, Warp& W, const ops::WmmaStoreFragments& op) { wmma_access<true>(M, W, op); }
 
 // ---- 8x8 matrices of 16 bits ---
 static u16& half_at(u32* words, int row, int column) { return ((u16*)words)[row * 8 + column]; }
-static void store_matrices(Machine& M, Warp& W, const ops::Stmatrix& op) {
+static void execute(Machine& M, Warp& W, const ops::Stmatrix& op) {
   const int count = op.registers().count;
   if (!whole_warp(M, W, op.line())) return;
   ALIGNED u32 address[32];
@@ -191,21 +182,10 @@ static void store_matrices(Machine& M, Warp& W, const ops::Stmatrix& op) {
   }
   tell_performed(M);
 }
-static void transpose_matrix(Machine& M, Warp& W, const ops::Transpose& op) {
+static void execute(Machine& M, Warp& W, const ops::Transpose& op) {
   if (!whole_warp(M, W, op.line())) return;
   u32 result[32];
   for (int row = 0; row < 8; ++row)
     for (int column = 0; column < 8; ++column) half_at(result, row, column) = half_at(op.source(), column, row);
   memcpy(op.result(), result, 128);
 }
-}  // namespace fragments
-
-static void execute(Machine& M, Warp& W, const ops::MultiplyFragments& op) { fragments::mma(M, W, op); }
-static void execute(Machine& M, Warp& W, const ops::WmmaLoadFragments& op) {
-  fragments::wmma_access<false>(M, W, op);
-}
-static void execute(Machine& M, Warp& W, const ops::WmmaStoreFragments& op) {
-  fragments::wmma_access<true>(M, W, op);
-}
-static void execute(Machine& M, Warp& W, const ops::Stmatrix& op) { fragments::store_matrices(M, W, op); }
-static void execute(Machine& M, Warp& W, const ops::Transpose& op) { fragments::transpose_matrix(M, W, op); }

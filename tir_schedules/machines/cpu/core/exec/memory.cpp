@@ -117,29 +117,16 @@ static void execute(Machine& M, Warp& W, const ops::LdGlobal& op) { access<GLOBA
 static void execute(Machine& M, Warp& W, const ops::StGlobal& op) { access<GLOBAL, true>(M, W, op); }
 static void execute(Machine& M, Warp& W, const ops::LdGeneric& op) { access<GENERIC, false>(M, W, op); }
 static void execute(Machine& M, Warp& W, const ops::StGeneric& op) { access<GENERIC, true>(M, W, op); }
+template <class T> static void load_parameter(Machine& M, Warp& W, const ops::LoadParameter& op) {
+  T value = 0, *result = (T*)op.result();
+  memcpy(&value, M.launch.params + op.offset(), op.bytes());
+  ACTIVE(W.active, result[l] = value)
+}
 static void execute(Machine& M, Warp& W, const ops::LoadParameter& op) {
-  const u8* from = M.launch.params + op.offset();
-  u8* result = op.result();
   switch (op.bytes()) {
-    case 1:
-    case 2: {
-      u16 v = 0;
-      memcpy(&v, from, op.bytes());
-      ACTIVE(W.active, ((u16*)result)[l] = v)
-      break;
-    }
-    case 4: {
-      u32 v;
-      memcpy(&v, from, 4);
-      ACTIVE(W.active, ((u32*)result)[l] = v)
-      break;
-    }
-    case 8: {
-      u64 v;
-      memcpy(&v, from, 8);
-      ACTIVE(W.active, ((u64*)result)[l] = v)
-      break;
-    }
+    case 1: case 2: return load_parameter<u16>(M, W, op);
+    case 4: return load_parameter<u32>(M, W, op);
+    case 8: return load_parameter<u64>(M, W, op);
   }
 }
 

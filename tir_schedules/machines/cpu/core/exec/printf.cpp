@@ -43,12 +43,7 @@ static std::string converted(Arguments& from, const std::string& flags, const st
   const bool wide = length[0] == 'l' || length == "j" || length == "z" || length == "t";
   const std::string narrow = flags + (length[0] == 'h' ? length : "") + kind, long_ = flags + "ll" + kind;
   switch (kind) {
-    case 'd':
-    case 'i':
-    case 'u':
-    case 'o':
-    case 'x':
-    case 'X':
+    case 'd': case 'i': case 'u': case 'o': case 'x': case 'X':
       return wide ? formatted(long_, from.next<long long>()) : formatted(narrow, from.next<s32>());
     case 'c': return formatted(flags + kind, from.next<s32>());
     case 'p': return formatted(flags + kind, (void*)from.next<u64>());

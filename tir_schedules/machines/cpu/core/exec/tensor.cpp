@@ -162,14 +162,12 @@ static void count_matrix(Machine& M, s32 counter, const WmmaMatrix& t, bool stor
 // instructions that ptxas makes of it need as much (ldmatrix 16 bytes, pairs of accumulators 8); what else
 // works depends on the GPU.
 const u32 MATRIX_ALIGNMENT = 32, ROW_ALIGNMENT = 16;
-static bool is_aligned(Machine& M, const MicroOp& op, const WmmaMatrix& t, Act act) {
-  const u32 stride = u32(t.stride * t.element);
-  if (t.base % MATRIX_ALIGNMENT == 0 && stride % ROW_ALIGNMENT == 0) return true;
-  const bool shared = t.space == GENERIC && t.base - SHARED_WINDOW < WINDOW_BYTES;
-  const Space space = shared || t.space == SHARED ? SHARED : GLOBAL;
-  if (Finding* f = report_access(M, MISALIGNED, op.line, 0, act, space,
-                                   shared ? t.base - SHARED_WINDOW : t.base, MATRIX_ALIGNMENT))
-    f->detail = stride % ROW_ALIGNMENT ? stride : 0;
+bool check_matrix(Machine& M, const MicroOp& op, u64 address, u32 pitch, Act act) {
+  if (address % MATRIX_ALIGNMENT == 0 && pitch % ROW_ALIGNMENT == 0) return true;
+  const bool shared = address - SHARED_WINDOW < WINDOW_BYTES;
+  const u64 shown = shared ? address - SHARED_WINDOW : address;
+  Finding* f = report_access(M, MISALIGNED, op.line, 0, act, shared ? SHARED : GLOBAL, shown, MATRIX_ALIGNMENT);
+  if (f) f->detail = pitch % ROW_ALIGNMENT ? pitch : 0;
   return false;
 }
 // Where a matrix that is read begins in memory, or nullptr where each element has to be looked at by itself:
@@ -216,7 +214,8 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, const ops::Fr
   if (!whole_warp(M, W, op.line())) return;
   const Registers<u32> registers = op.registers();
   const WmmaMatrix t = {op.matrix(), op.space(), op.element(), op.by_rows(), op.where()[0], *op.stride()};
-  if (!is_aligned(M, op, t, STORE ? WRITE : READ)) {
+  const u64 generic = t.base + (t.space == SHARED ? SHARED_WINDOW : 0);
+  if (!check_matrix(M, op, generic, u32(t.stride * t.element), STORE ? WRITE : READ)) {
     for (u32 k = 0; !STORE && k < registers.count; ++k) memset(registers[k], 0xff, 128);
     return;
   }

@@ -4,9 +4,9 @@
 
 static void add(Counter& to, u64 cost, u64 ideal) { to.requests++, to.cost += cost, to.ideal += ideal; }
 
-bool merge(SharedAccess& access, const Merge* merges, u32* addresses) {
+bool merge(const Machine& M, SharedAccess& access, u32* addresses) {
   if (!access.lanes || access.counter < 0) return false;
-  const Merge merge = merges[access.counter];
+  const Merge merge = M.launch.merges[access.counter];
   if (merge.width == NONE) return false;  // part of another access, which counts for it
   if (merge.width) {
     LANES(addresses[l] = access.address[l] + merge.offset)
@@ -14,10 +14,10 @@ bool merge(SharedAccess& access, const Merge* merges, u32* addresses) {
   }
   return true;
 }
-void CountAccesses::on(const Machine&, const SharedAccess& made) {
+void CountAccesses::on(const Machine& M, const SharedAccess& made) {
   ALIGNED u32 addresses[32];
   SharedAccess access = made;
-  if (!merge(access, merges, addresses)) return;
+  if (!merge(M, access, addresses)) return;
   const SharedCost cost = shared_cost(access.address, access.lanes, access.width, access.store);
   add(counters[access.counter], cost.wavefronts, cost.phases);
 }

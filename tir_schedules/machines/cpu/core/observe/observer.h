@@ -74,8 +74,7 @@ inline void tell_event(const Machine& M, Event event, const Cta& place) {
 // ---- counting.cpp ---
 struct CountAccesses : Observer {
   Counter* counters;
-  const Merge* merges;
-  CountAccesses(Counter* counters, const Merge* merges) : counters(counters), merges(merges) {}
+  explicit CountAccesses(Counter* counters) : counters(counters) {}
   using Observer::on;
   void on(const Machine&, const SharedAccess&) override;
   void on(const Machine&, const MatrixRows&) override;
@@ -86,34 +85,31 @@ struct CountAccesses : Observer {
 };
 // The access that ptxas makes of this one and its neighbours. addresses: room for its addresses. False where another
 // access counts for it, or nothing is counted.
-bool merge(SharedAccess&, const Merge* merges, u32* addresses);
+bool merge(const Machine&, SharedAccess&, u32* addresses);
 
-// ---- watching.cpp: the requests of one warp to shared memory, in order ---
-struct KeepRequests : Observer {
+// ---- of a block that is watched ---
+struct Watcher : Observer {
   Watch& watch;
-  const Merge* merges;
-  KeepRequests(Watch& watch, const Merge* merges) : watch(watch), merges(merges) {}
-  using Observer::on;
+  explicit Watcher(Watch& watch) : watch(watch) {}
+};
+// ---- watching.cpp: the requests of one warp to shared memory, in order ---
+struct KeepRequests : Watcher {
+  using Watcher::Watcher, Observer::on;
   void on(const Machine&, const SharedAccess&) override;
   void on(const Machine&, const MatrixRows&) override;
   void on(const Machine&, const AsyncCopies&) override;
   void on_performed(const Machine&) override;
 };
 // ---- watching.cpp: what units do ---
-struct KeepUnitEvents : Observer {
-  Watch& watch;
-  explicit KeepUnitEvents(Watch& watch) : watch(watch) {}
-  using Observer::on;
+struct KeepUnitEvents : Watcher {
+  using Watcher::Watcher, Observer::on;
   void on(const Machine&, const UnitEvent&) override;
 };
 bool is_watched(const Machine&, const Watch&);  // whether the block that runs is
 
 // ---- recording.cpp: all accesses of one block, each once with how often it was made ---
-struct RecordAccesses : Observer {
-  Watch& watch;
-  const Merge* merges;
-  RecordAccesses(Watch& watch, const Merge* merges) : watch(watch), merges(merges) {}
-  using Observer::on;
+struct RecordAccesses : Watcher {
+  using Watcher::Watcher, Observer::on;
   void on(const Machine&, const SharedAccess&) override;
   void on(const Machine&, const MatrixRows&) override;
   void on(const Machine&, const GlobalAccess&) override;

@@ -39,7 +39,7 @@ static Record started(const Machine& M, s32 counter, Counting rule, u32 lanes, u
 void RecordAccesses::on(const Machine& M, const SharedAccess& made) {
   ALIGNED u32 addresses[32];
   SharedAccess access = made;
-  if (!is_watched(M, watch) || !merge(access, merges, addresses)) return;
+  if (!is_watched(M, watch) || !merge(M, access, addresses)) return;
   const SharedCost cost = shared_cost(access.address, access.lanes, access.width, access.store);
   Record record = started(M, access.counter, access.store ? STORE_COUNT : LOAD_COUNT, access.lanes, access.width,
                           cost.wavefronts, cost.phases);

@@ -18,7 +18,7 @@ static Request* next_request(const Machine& M, Watch& watch, s32 counter, u32 la
 void KeepRequests::on(const Machine& M, const SharedAccess& made) {
   ALIGNED u32 addresses[32];
   SharedAccess access = made;
-  if (!merge(access, merges, addresses)) return;
+  if (!merge(M, access, addresses)) return;
   const SharedCost cost = shared_cost(access.address, access.lanes, access.width, access.store);
   next_request(M, watch, access.counter, access.lanes, access.width, cost.wavefronts, cost.phases, access.address);
 }
