@@ -148,7 +148,7 @@ class Lowering:
         self.buffers = {name: number for number, name in enumerate(module.variables)}
         self.parameters = {parameter.name: parameter.offset for parameter in kernel.parameters}
         self.functions = module.functions
-        self.followed: dict[ptx.Register, int] = {}
+        self.followed: dict[ptx.Operand, int] = {}
         self.successors: tuple[int, ...] = ()
         self._constants: dict[tuple[ptx.Immediate, str], int] = {}
 

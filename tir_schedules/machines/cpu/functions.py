@@ -12,15 +12,7 @@ import re
 from dataclasses import replace
 from typing import Iterator, Union
 
-from tir_schedules.machines.cpu import ptx
-from tir_schedules.machines.cpu.call_graph import (
-    BUILT_IN,
-    CallGraph,
-    call_target,
-    prototype_of,
-    split_call,
-    targets_of,
-)
+from tir_schedules.machines.cpu import call_graph, ptx
 from tir_schedules.machines.cpu.flow import basic_blocks
 from tir_schedules.model.gpus import rounded_up
 
@@ -53,7 +45,7 @@ def linked_kernel(
 ) -> ptx.PtxKernel:
     """The kernel of an entry. shared: variables of the module in shared memory. stored: what initial values
     hold the addresses of. refused: functions that have what is not known, and why."""
-    graph = CallGraph(entry, functions, stored, refused)
+    graph = call_graph.CallGraph(entry, functions, stored, refused)
     return Linker(entry, graph, shared).kernel()
 
 
@@ -81,7 +73,7 @@ class Linker:
     frames: of each recursive function, offsets of its parameters and variables in the frame.
     """
 
-    def __init__(self, entry: ptx.PtxFunction, graph: CallGraph, shared: dict[str, ptx.Variable]):
+    def __init__(self, entry: ptx.PtxFunction, graph: call_graph.CallGraph, shared: dict[str, ptx.Variable]):
         self.entry, self.graph = entry, graph
         self.addresses_parameters = False
         self.frames: dict[str, dict[str, int]] = {}
@@ -124,12 +116,12 @@ class Linker:
 
     def prototype(self, caller: ptx.PtxFunction, i: ptx.Instruction) -> ptx.Prototype:
         """Of what a call goes to."""
-        target = call_target(i)
-        if isinstance(target, ptx.Symbol) and target.name in BUILT_IN:
+        target = call_graph.call_target(i)
+        if isinstance(target, ptx.Symbol) and target.name in call_graph.BUILT_IN:
             return BUILT_IN_PROTOTYPES[target.name]
-        if isinstance(target, ptx.Symbol) or targets_of(caller, i):
+        if isinstance(target, ptx.Symbol) or call_graph.targets_of(caller, i):
             return self.graph.reached_by(caller, i)[0].prototype
-        return prototype_of(caller, i)
+        return call_graph.prototype_of(caller, i)
 
     def within_cycle(self, caller: ptx.PtxFunction, i: ptx.Instruction) -> bool:
         """Whether the function may be called again before the call returns."""
@@ -206,7 +198,7 @@ class Rewriter:
         for i in written(function):
             if i.name != "call":
                 continue
-            results, _, arguments, _ = split_call(i)
+            results, _, arguments, _ = call_graph.split_call(i)
             prototype = self.linker.prototype(function, i)
             pairs = ((RESULTS, results, prototype.results), (ARGUMENTS, arguments, prototype.parameters))
             for area, given, wanted in pairs:
@@ -292,15 +284,15 @@ class Rewriter:
             raise i.unsupported(f"{name.partition('@')[0]}, read after another call")
 
     def _call(self, i: ptx.Instruction) -> list[Union[ptx.Instruction, str]]:
-        results, target, arguments, _ = split_call(i)
+        results, target, arguments, _ = call_graph.split_call(i)
         given = {symbol.name for symbol in arguments if isinstance(symbol, ptx.Symbol)}
         if self.stored - given:
             raise i.unsupported("a call between a st.param and the call or return that it is for")
         self.stored.clear()
         self.returned = {symbol.name for symbol in results if isinstance(symbol, ptx.Symbol)}
-        if isinstance(target, ptx.Symbol) and target.name in BUILT_IN:
+        if isinstance(target, ptx.Symbol) and target.name in call_graph.BUILT_IN:
             areas = (ptx.Immediate(self.linker.area(ARGUMENTS)), ptx.Immediate(self.linker.area(RESULTS)))
-            return [like(i, BUILT_IN[target.name], areas, guard=i.guard)]
+            return [like(i, call_graph.BUILT_IN[target.name], areas, guard=i.guard)]
         if isinstance(target, ptx.Symbol):
             target = ptx.Symbol(self.linker.graph.reached_by(self.function, i)[0].name)
         call: list[Union[ptx.Instruction, str]] = [like(i, i.opcode, (target,))]

@@ -78,7 +78,7 @@ class Undefined:
         self.ahead, self.loaded = self._loaded_ahead()
         self.followed |= self.loaded
         self.nothing = not self.followed and not self.has_local
-        self.places: dict[ptx.Register, int] = {}
+        self.places: dict[ptx.Operand, int] = {}
         for register in sorted(self.followed, key=lambda r: r.name):
             self.places[register] = low.file.holding(initial(NONE if register in first else 0))
         for register in first:  # NaN, so that results show it even where nothing is followed
@@ -205,11 +205,8 @@ class Undefined:
         parts = [part for operand in i.operands[1:3] for part in ptx.items(operand)]
         if how is Spread.PARTS and len(parts) > 1 and self.loaded.isdisjoint(sources(i)):
             every = all(part in self.followed for part in parts)
-            return (
-                self._pass(i, Flow.ALL_OF, results, found)
-                if every
-                else self._pass(i, Flow.ANY_OF, results, [])
-            )
+            flow, found = (Flow.ALL_OF, found) if every else (Flow.ANY_OF, [])
+            return self._pass(i, flow, results, found)
         return self._pass(i, Flow.ANY_OF, results, found)
 
     def _pass(
@@ -219,10 +216,7 @@ class Undefined:
 
     def _places(self, operand: ptx.Operand) -> list[int]:
         """Of each register of an operand; NONE for what is always defined."""
-        return [
-            self.places.get(item, NONE) if isinstance(item, ptx.Register) else NONE
-            for item in ptx.items(operand)
-        ]
+        return [self.places.get(one, NONE) for one in ptx.items(operand)]
 
 
 def whole_masks(instructions: Sequence[ptx.Instruction]) -> set[ptx.Operand]:

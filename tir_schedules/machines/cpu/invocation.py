@@ -42,8 +42,8 @@ FINDING_LIMIT = 256
 STOP = ctypes.c_uint32(0)
 """Every launch ends where it is once this is not 0."""
 
-STACK_BYTES, HEAP_BYTES, PRINTED_BYTES = 1 << 10, 8 << 20, 1 << 20
-"""What CUDA gives by default: stack of a thread, memory for malloc, and for printf."""
+PRINTED_BYTES = 1 << 20
+"""What CUDA gives by default for printf."""
 
 CUT = "\n[printf: what was printed beyond {} bytes is left out]\n"
 MESSAGE_BYTES = 4096

@@ -278,9 +278,8 @@ class Blocks:
             own = self.members(i)
             if own:
                 if cost:
-                    self.pending.append(
-                        (first, len(self.ops) - first, cost, Exit.BRANCH, *ALWAYS, i.line, NONE, members)
-                    )
+                    count = len(self.ops) - first
+                    self.pending.append((first, count, cost, Exit.BRANCH, *ALWAYS, i.line, NONE, members))
                     self.targets.append(None)
                 first, cost, members = len(self.ops), 0, own
             cost += 1

@@ -20,15 +20,7 @@ from tir_schedules import interrupts
 from tir_schedules.compiler.source_text import SourceText, place_in_ptx
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu.abi import Flag
-from tir_schedules.machines.cpu.invocation import (
-    HEAP_BYTES,
-    STACK_BYTES,
-    STOP,
-    Invocation,
-    Launch,
-    Room,
-    attributes,
-)
+from tir_schedules.machines.cpu.invocation import STOP, Invocation, Launch, Room, attributes
 from tir_schedules.machines.cpu.kernels import linked
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.orders import combined
@@ -48,6 +40,9 @@ ORDERS = {"forward": Flag(0), "reverse": Flag.REVERSE, "random": Flag.SHUFFLE}
 
 COPIES = {"late": Flag(0), "early": Flag.EARLY}
 """When the data of asynchronous copies and products moves: as late as the kernel allows, or at once."""
+
+STACK_BYTES, HEAP_BYTES = 1 << 10, 8 << 20
+"""What CUDA gives by default: stack of a thread, and memory for malloc."""
 
 RANGES = {
     "budget": (0, 2**63), "orders": (1, 2**20), "seed": (0, 2**32 - 1), "cores": (1, 2**12),

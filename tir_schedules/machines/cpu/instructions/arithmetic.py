@@ -36,20 +36,15 @@ DIRECTED_FORMS = {
     "mad": "directed_sum<{type}, {wide}>(({wide}){0} * {1}, {2}, {mode})",
     "div": "round_directed<{type}>(({wide}){0} / {1}, {mode})",
     "rcp": "round_directed<{type}>(({wide})1 / {0}, {mode})",
+    "sqrt.f32": "round_directed<f32>(std::sqrt((f64){0}), {mode})",
+    "sqrt.f64": "directed_root({0}, {mode})",
 }
 
 
 def directed(code: LaneCode, values: list[str], mode: int) -> str:
     """A result rounded down (mode -1), up (1) or towards zero (0)."""
-    i, kind = code.instruction, code.instruction.type
-    if i.name == "sqrt":
-        form = (
-            "directed_root({0}, {mode})"
-            if kind == "f64"
-            else "round_directed<f32>(std::sqrt((f64){0}), {mode})"
-        )
-    else:
-        form = DIRECTED_FORMS[i.name]
+    kind, name = code.instruction.type, code.instruction.name
+    form = DIRECTED_FORMS[f"{name}.{kind}" if name == "sqrt" else name]
     return form.format(*values, mode=mode, type=kind, wide=WIDER[kind])
 
 
@@ -128,14 +123,11 @@ def integer_arithmetic(code: LaneCode) -> None:
     if i.name in ("mul", "mad"):
         result = product(code)
         if i.has("wide"):
-            wide = f"{kind[0]}{2 * BITS[kind]}"
-            added = (
-                f"({unsigned(wide)})({result}) + {code.read(3, unsigned(wide))}" if i.name == "mad" else ""
-            )
-            return code.write(added or result, wide)
-        return code.write(
-            f"({STORAGE[kind]})({result}{' + ' + code.read(3, plain) if i.name == 'mad' else ''})"
-        )
+            kind, plain = f"{kind[0]}{2 * BITS[kind]}", f"u{2 * BITS[kind]}"
+            result = f"({plain})({result})" if i.name == "mad" else result
+        if i.name == "mad":
+            result += f" + {code.read(3, plain)}"
+        return code.write(result if i.has("wide") else f"({STORAGE[kind]})({result})", kind)
     symbol = {"add": "+", "sub": "-"}[i.name]
     result = f"(u{max(32, BITS[kind])}){code.read(1, plain)} {symbol} {code.read(2, plain)}"
     code.write(f"({STORAGE[kind]})({result})")
