@@ -98,8 +98,8 @@ def function_address(number: int) -> int:
 
 
 # ---- structures: each field as C++ has it, and several names after one type ---
-STRUCTURES: dict[str, tuple[str, str]] = {}
-"""Name in C++ -> fields, and what is to be known of them; in an order in which C++ can read them."""
+STRUCTURES: dict[str, str] = {}
+"""Name in C++ -> fields; in an order in which C++ can read them."""
 
 SIZES: dict[str, int] = {}
 """Bytes of those that Python has in arrays."""
@@ -117,17 +117,17 @@ def declared(fields: str) -> Iterator[tuple[str, str, int]]:
             yield kind, name, int(length or 0)
 
 
-def structure(name: str, fields: str, about: str = "") -> np.dtype:
+def structure(name: str, fields: str) -> np.dtype:
     """One that Python has in arrays: addresses are numbers."""
     columns = [(n, NUMPY.get(kind, "u8"), size or ()) for kind, n, size in declared(fields)]
     made = np.dtype(columns, align=True)
-    STRUCTURES[name], SIZES[name] = (fields, about), made.itemsize
+    STRUCTURES[name], SIZES[name] = fields, made.itemsize
     return made
 
 
-def given(name: str, fields: str, about: str) -> list[tuple[str, Any]]:
+def given(name: str, fields: str) -> list[tuple[str, Any]]:
     """Fields of one that a launch is given."""
-    STRUCTURES[name] = fields, about
+    STRUCTURES[name] = fields
     return [(n, ctype(kind, length)) for kind, n, length in declared(fields)]
 
 
@@ -138,32 +138,32 @@ def ctype(kind: str, length: int) -> Any:
     return element * length if length else element
 
 
-EXTENT = structure(
-    "Extent",
-    "u32 space low high number",
-    """The bytes of one variable in its space: what an address that comes from it may reach. high: NONE up to
-    the end of the space.""",
-)
+EXTENT = structure("Extent", "u32 space low high number")
+"""The bytes of one variable in its space: what an address that comes from it may reach. high: NONE up to the
+end of the space."""
+
 MICRO_OP = structure(
     "MicroOp",
     "Function run; const u32* operands; const Extent* extent; u32 guard guard_negated; s32 line counter",
-    "One call of a function for a warp. operands: see operands.h. guard: place of a predicate, or NONE.",
 )
+"""One call of a function for a warp. operands: see operands.h. guard: place of a predicate, or NONE."""
+
 BASIC_BLOCK = structure(
     "BasicBlock",
     "u32 first count cost exit guard guard_negated taken otherwise; s32 line; u32 end members gathers polls",
-    """end: the micro-op of what ends it, NONE where that needs no operands. members: the register that names
-    the lanes which execute its first instruction together, NONE: none need; gathers: these may be at
-    several such instructions. polls: the branch back to `taken` closes a loop that waits: see Polls.""",
 )
+"""end: the micro-op of what ends it, NONE where that needs no operands. members: the register that names the
+lanes which execute its first instruction together, NONE: none need; gathers: these may be at several such
+instructions. polls: the branch back to `taken` closes a loop that waits: see Polls."""
 
 
 class Program(ctypes.Structure):
+    """A lowered kernel. special: places of the special registers."""
+
     _fields_ = given(
         "Program",
         "const MicroOp* micro_ops; const BasicBlock* blocks; const u8* initial_registers; u32 "
         f"register_bytes special[{len(SPECIAL)}] traits block_count counter_count",
-        "A lowered kernel. special: places of the special registers.",
     )
 
 
@@ -171,106 +171,96 @@ FINDING = structure(
     "Finding",
     "u32 kind act space bytes; s32 line other_line warp lane other_warp other_lane; u32 block[3] detail "
     "extent extent_bytes; u64 address count; u32 other_block role",
-    """A fault met for the first time at these source lines, and how often it was met there. line,
-    other_line: of PTX; other: the access it conflicts with, 0 if none. detail: a lane mask, or a stride
-    in bytes. extent, extent_bytes: of the variable the address comes from, 0 where that is not known; its
-    bytes. other_block: from 1 in the order of indices; 0: this one. role: see role_of.""",
 )
+"""A fault met for the first time at these source lines, and how often it was met there. line, other_line: of
+PTX; other: the access it conflicts with, 0 if none. detail: a lane mask, or a stride in bytes. extent,
+extent_bytes: of the variable the address comes from, 0 where that is not known; its bytes. other_block: from
+1 in the order of indices; 0: this one. role: see role_of."""
+
 COUNTER = structure("Counter", "u64 requests cost ideal")
-BLOCK_COUNT = structure(
-    "BlockCount", "u64 warps threads", "How often a basic block was entered: by warps, by their lanes."
-)
-MERGE = structure(
-    "Merge",
-    "s32 offset; u32 width",
-    "The wider access that ptxas makes of this one; width 0: none; NONE: another access counts for it.",
-)
-REQUEST = structure(
-    "Request",
-    "u32 counter mask width cost ideal address[32] value[32]",
-    "A warp's access to shared memory, as it is counted. value: the first bytes at each address afterwards.",
-)
+BLOCK_COUNT = structure("BlockCount", "u64 warps threads")
+"""How often a basic block was entered: by warps, by their lanes."""
+
+MERGE = structure("Merge", "s32 offset; u32 width")
+"""The wider access that ptxas makes of this one; width 0: none; NONE: another access counts for it."""
+
+REQUEST = structure("Request", "u32 counter mask width cost ideal address[32] value[32]")
+"""A warp's access to shared memory, as it is counted. value: the first bytes at each address afterwards."""
+
 RECORD = structure(
     "Record",
     "u32 counter source_counter counting warp mask reads width times cost ideal source_cost pad; u64 "
     "address[32] source[32]",
-    """A warp's access to shared or global memory as it is counted, and how often it was made. counter: NONE
-    for a copy's side that is not counted. address: in shared memory, and of an access to global memory
-    there; source: of a copy. reads: lanes of a copy that read. cost, ideal: wavefronts of shared memory,
-    or sectors; source_cost: sectors of a copy.""",
 )
-EVENT = structure(
-    "Event",
-    "u32 what actor place warp lanes address other phase bytes row buffer; s32 line",
-    """Something that a warp or a unit does. actor, place: ranks of the blocks of who does it and of the
-    shared memory it is about. address: of an mbarrier, or what a copy or product begins at; other: of the
-    mbarrier that a copy tells, or of a product's right factor. phase: of the mbarrier; the number of a
-    group of products or stores, or of a meeting. bytes: that a copy moves or an mbarrier expects;
-    arrivals; groups that may stay open; columns of a product. row: bytes of that of a box; options of a
-    product. buffer: number of what a box is of, from 1.""",
-)
-MOVED = structure(
-    "Moved",
-    "u32 event at address bytes",
-    """A piece that a copy or a product moves. event: its number. at: which of its pieces: bytes from the
-    beginning of a box; of a product from 0, row by row, or k by k where it lies across, with RIGHT_FACTOR
-    for those of the right one.""",
-)
+"""A warp's access to shared or global memory as it is counted, and how often it was made. counter: NONE for
+a copy's side that is not counted. address: in shared memory, and of an access to global memory there;
+source: of a copy. reads: lanes of a copy that read. cost, ideal: wavefronts of shared memory, or sectors;
+source_cost: sectors of a copy."""
+
+EVENT = structure("Event", "u32 what actor place warp lanes address other phase bytes row buffer; s32 line")
+"""Something that a warp or a unit does. actor, place: ranks of the blocks of who does it and of the shared
+memory it is about. address: of an mbarrier, or what a copy or product begins at; other: of the mbarrier that
+a copy tells, or of a product's right factor. phase: of the mbarrier; the number of a group of products or
+stores, or of a meeting. bytes: that a copy moves or an mbarrier expects; arrivals; groups that may stay
+open; columns of a product. row: bytes of that of a box; options of a product. buffer: number of what a box
+is of, from 1."""
+
+MOVED = structure("Moved", "u32 event at address bytes")
+"""A piece that a copy or a product moves. event: its number. at: which of its pieces: bytes from the
+beginning of a box; of a product from 0, row by row, or k by k where it lies across, with RIGHT_FACTOR for
+those of the right one."""
 
 
 class Watch(ctypes.Structure):
+    """The block that runs alone, and the warp whose requests are kept. met, held, valued: how many requests
+    there were, how many of them are kept, and of how many of these the values are known. records: null, or
+    room for those of all its warps; slots: a table of twice `record_limit` places, each empty or the number
+    of a record, from 1 on; lost: how many accesses found no room. ended: whether the block does so, alone.
+    events, moved: what units and mbarriers of the block do, in order; the pieces that the first of them
+    move."""
+
     _fields_ = given(
         "Watch",
         "Request* requests; Record* records; u32* slots; u32 block[3] warp limit met held valued "
         "record_limit recorded lost ended; Event* events; Moved* moved; u32 event_limit events_met "
         "moved_limit moved_held rank pad",
-        """The block that runs alone, and the warp whose requests are kept. met, held, valued: how many
-        requests there were, how many of them are kept, and of how many of these the values are known.
-        records: null, or room for those of all its warps; slots: a table of twice `record_limit` places,
-        each empty or the number of a record, from 1 on; lost: how many accesses found no room. ended:
-        whether the block does so, alone. events, moved: what units and mbarriers of the block do, in
-        order; the pieces that the first of them move.""",
     )
 
 
 class Said(ctypes.Structure):
-    _fields_ = given(
-        "Said",
-        "char* text message; u32 limit message_limit bytes cut",
-        """What a kernel printed, and the message of an assertion, which ends in a zero. bytes: of the text;
-        cut: whether more was printed than there was room for.""",
-    )
+    """What a kernel printed, and the message of an assertion, which ends in a zero. bytes: of the text; cut:
+    whether more was printed than there was room for."""
+
+    _fields_ = given("Said", "char* text message; u32 limit message_limit bytes cut")
 
 
-CELL = structure(
-    "Cell",
-    "s32 line; u32 epoch block prior; u16 thread how; s32 plain_line",
-    """The accesses to one element of memory that later ones may clash with. line: of the last store, 0:
-    none. epoch, block, thread, how: of the last store that was no atomic; block 0: none. prior: number of
-    the first PriorAccess, see core/state/order.h.""",
-)
-BUFFER = structure(
-    "Buffer",
-    "u8* data; u64 bytes; Cell* cells; u32 element constant initialized pad",
-    "cells: null where nobody writes it. element: log2 of its bytes.",
-)
-UNDEFINED = structure(
-    "Undefined",
-    "u32 lanes; s32 line; u64 address; u32 bytes extent extent_bytes space",
-    """The place of a register that may be undefined. lanes: those in which it is. line: of the read of memory
-    or the shuffle that the value comes from, 0 for a variable; space, address, bytes, extent: of that read,
-    which has bytes; of a followed load the address is the element's number.""",
-)
+CELL = structure("Cell", "s32 line; u32 epoch block prior; u16 thread how; s32 plain_line")
+"""The accesses to one element of memory that later ones may clash with. line: of the last store, 0: none.
+epoch, block, thread, how: of the last store that was no atomic; block 0: none. prior: number of the first
+PriorAccess, see core/state/order.h."""
+
+BUFFER = structure("Buffer", "u8* data; u64 bytes; Cell* cells; u32 element constant initialized pad")
+"""cells: null where nobody writes it. element: log2 of its bytes."""
+
+UNDEFINED = structure("Undefined", "u32 lanes; s32 line; u64 address; u32 bytes extent extent_bytes space")
+"""The place of a register that may be undefined. lanes: those in which it is. line: of the read of memory or
+the shuffle that the value comes from, 0 for a variable; space, address, bytes, extent: of that read, which
+has bytes; of a followed load the address is the element's number."""
+
 TENSOR_MAP = structure(
-    "TensorMap",
-    "u64 mark address shape[5] pitches[4]; u32 box[5] rank element swizzle pad[2]",
-    """The tensor map that a kernel is given as a parameter of 128 bytes: the fields are the machine's own.
-    Dimension 0 is the innermost. mark: MAP_MARK. address: of the array; element: its bytes; swizzle:
-    bytes of a row over which pieces of 16 change places, 0: none.""",
+    "TensorMap", "u64 mark address shape[5] pitches[4]; u32 box[5] rank element swizzle pad[2]"
 )
+"""The tensor map that a kernel is given as a parameter of 128 bytes: the fields are the machine's own.
+Dimension 0 is the innermost. mark: MAP_MARK. address: of the array; element: its bytes; swizzle: bytes of a
+row over which pieces of 16 change places, 0: none."""
 
 
 class LaunchArguments(ctypes.Structure):
+    """All that the core's `launch` is given. watch: null: none. origins: PTX line -> number of the source
+    line it comes from. stop: not 0: the launch is to end. stack_start, stack_limit: of the frames of
+    recursive functions, in local memory; their bytes at most. resident: blocks that a GPU holds at once;
+    cores: threads to run them; registers: of a thread, as ptxas says, 0: not known."""
+
     _fields_ = given(
         "LaunchArguments",
         "const Program* program; const u8* params; const Buffer* buffers; Counter* counters; const Merge* "
@@ -278,8 +268,4 @@ class LaunchArguments(ctypes.Structure):
         "volatile u32* stop; Said* said; u64 budget heap_bytes; u32 grid[3] block[3] buffer_count "
         "shared_bytes local_bytes flags granule_shift finding_limit stack_start stack_limit cluster[3] "
         "seed resident cores registers",
-        """All that the core's `launch` is given. watch: null: none. origins: PTX line -> number of the
-        source line it comes from. stop: not 0: the launch is to end. stack_start, stack_limit: of the
-        frames of recursive functions, in local memory; their bytes at most. resident: blocks that a GPU
-        holds at once; cores: threads to run them; registers: of a thread, as ptxas says, 0: not known.""",
     )

@@ -9,7 +9,6 @@ does not compile. `python -m tir_schedules.machines.cpu.codegen` prints all thre
 from __future__ import annotations
 
 import ctypes
-import textwrap
 from enum import Enum, IntFlag
 from types import ModuleType
 from typing import Iterable
@@ -41,11 +40,6 @@ def generated() -> dict[str, str]:
     return {"abi.h": abi_header(), "operands.h": operands_header(), TABLE: functions_table()}
 
 
-def comment(text: str) -> str:
-    """Lines of a comment."""
-    return "".join(f"// {line}\n" for line in textwrap.wrap(" ".join(text.split()), 107))
-
-
 def enumeration(kind: type[Enum], how: str = "enum") -> str:
     members = ", ".join(f"{one.name} = {one.value}" for one in kind)
     return f"{how} {kind.__name__} : u32 {{ {members} }};\n"
@@ -66,12 +60,11 @@ def abi_header() -> str:
 
 
 def structure(name: str) -> str:
-    fields, about = abi.STRUCTURES[name]
     size = abi.SIZES[name] if name in abi.SIZES else ctypes.sizeof(getattr(abi, name))
     lines = ""
-    for kind, field, length in abi.declared(fields):
+    for kind, field, length in abi.declared(abi.STRUCTURES[name]):
         lines += f"  {kind} {field}{f'[{length}]' if length else ''};\n"
-    return f"{comment(about)}struct {name} {{\n{lines}}};\nstatic_assert(sizeof({name}) == {size});\n"
+    return f"struct {name} {{\n{lines}}};\nstatic_assert(sizeof({name}) == {size});\n"
 
 
 # ---- operands.h ---
