@@ -21,7 +21,7 @@ INTERVAL = 0.01
 PARTS = {
     "imports": ("importlib", "<frozen importlib"),
     "kernels executed": ("machines/cpu/invocation.py:start",),
-    "PTX parsed": ("machines/cpu/parser.py", "machines/cpu/words.py", "machines/cpu/flow.py"),
+    "PTX parsed": ("machines/cpu/parser.py", "machines/cpu/reader.py", "machines/cpu/flow.py"),
     "PTX lowered": ("machines/cpu/",),
     "TVM": ("tvm/", "tvm_ffi/", "compiler/lower.py"),
     "headers": ("compiler/front_end.py",),

@@ -18,9 +18,8 @@ from tir_schedules.compiler.source_text import number_lines, shown_name
 from tir_schedules.compiler.twin import check_parameters, load_source, load_twin
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.ladders.problems import Job, check_job
-from tir_schedules.machines.early import lower as lower_early
-from tir_schedules.machines.early import warm
-from tir_schedules.machines.execution import execute
+from tir_schedules.machines.execution import execute, warm
+from tir_schedules.machines.execution import lower as lower_early
 from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.machine import Execution, Machine

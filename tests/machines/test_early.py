@@ -7,7 +7,7 @@ from ptx_kernels import module
 
 from tir_schedules import run as runs
 from tir_schedules.ladders.registry import find
-from tir_schedules.machines import early
+from tir_schedules.machines import execution
 from tir_schedules.machines.cpu import CpuMachine, kernels, library, machine
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.model.kernel import Binary, Kernel, Resources
@@ -45,7 +45,7 @@ def test_errors_are_left_to_the_launch(monkeypatch):
         raise OSError
 
     monkeypatch.setattr(library, "the_library", fails)
-    early.compile_library()
-    assert early.lower(CpuMachine(), binary) is binary
+    execution.compile_library()
+    assert execution.lower(CpuMachine(), binary) is binary
     with pytest.raises(machine.UnsupportedInstruction, match="unknown.u32"):
         CpuMachine().run(binary, {}, ())

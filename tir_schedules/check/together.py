@@ -9,7 +9,7 @@ from tir_schedules.check.preparing import Prepared, Request, prepare
 from tir_schedules.check.session import Checked, failed_check, perform
 from tir_schedules.check.triton.checking import judge, prepare_triton
 from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.machines.early import warm
+from tir_schedules.machines.execution import warm
 from tir_schedules.model.machine import Machine
 from tir_schedules.source import Source
 

@@ -90,12 +90,7 @@ class GpuMachine:
         return int(self.device.mem_info[0])
 
     def run(
-        self,
-        binary: Binary,
-        arguments: Arguments,
-        outputs: Sequence[str],
-        *,
-        count: bool = False,
+        self, binary: Binary, arguments: Arguments, outputs: Sequence[str], *, count: bool = False
     ) -> Execution:
         """Launch the kernel once; `seconds` is the time it took on the GPU.
 

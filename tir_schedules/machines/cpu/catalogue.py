@@ -17,7 +17,7 @@ from tir_schedules.machines.cpu.table import MIX_BY_TYPE, Row
 
 
 class Entry(NamedTuple):
-    """A line of the table: see Line in table.py. operands: see Slot there. family: of instructions, a file in
+    """A line of the table: see Line in lines.py. operands: see Slot there. family: of instructions, a file in
     `instructions`. mix, pipe: of the first of its opcodes: class in the counters, and pipe of an SM."""
 
     opcodes: str

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 
 from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, function_address
-from tir_schedules.machines.cpu.declarations import DeclarationReader, with_addresses
 from tir_schedules.machines.cpu.functions import linked_kernel
 from tir_schedules.machines.cpu.instructions import row_of_opcode
-from tir_schedules.machines.cpu.words import END, is_name, is_number
+from tir_schedules.machines.cpu.reader import END, DeclarationReader, is_name, is_number, with_addresses
 
 VARIABLE_SPACES = (".global", ".const", ".shared")
 LINKING = (".visible", ".weak", ".extern", ".common")
