@@ -5,8 +5,8 @@ A Fault has the phrases that messages are made of. Each kind of finding has its 
 
 from __future__ import annotations
 
-from collections import namedtuple
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Callable, Sequence
 
 import numpy as np
@@ -20,8 +20,8 @@ from tir_schedules.model.findings import Finding
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.launch import Dim3
 
-Record = namedtuple("Record", FINDING.names)
-"""A row of FINDING as numbers."""
+Record = SimpleNamespace
+"""A row of FINDING: its fields, as numbers."""
 
 ACTS = ("reads", "writes", "updates")
 """In the order of Act."""
@@ -348,149 +348,93 @@ def left_in_flight(fault: Fault) -> str:
     )[fault.record.detail]
 
 
-# ---- warpgroups and tensor maps ---
-LANES, DIFFERENT_WARPS, INCOMPLETE_GROUP, LEFT_OUT = range(4)
-"""What is not together, as core/warpgroup.cpp has it."""
-
-
-def divergent_aligned(record: Record, other: str) -> str:
-    if record.extent == INCOMPLETE_GROUP:
-        return f"the block has {record.bytes} warps, and a warpgroup four: take a multiple of 128 threads"
-    if record.extent == LEFT_OUT:
-        return f"warp {record.warp} has left, and the others of its warpgroup have executed this"
-    if record.extent == DIFFERENT_WARPS:
-        return f"the warps of a warpgroup execute different instructions: {other} is there in its place"
-    return f"not every lane it concerns executes it (active lanes {record.detail:#010x})"
-
-
-# ---- descriptors ---
-def beyond(record: Record) -> str:
-    return f"it ends at byte {record.bytes}, behind the end of shared memory: check start and strides"
-
-
-def across_rows(record: Record) -> str:
-    span = record.extent_bytes
-    into = record.address % span
-    return f"it begins {into} bytes into a row of {span}, and takes 32: begin {span - 32} into it at most"
-
-
-def between_patterns(record: Record) -> str:
-    pattern = 8 * record.extent_bytes
-    into = record.address % pattern
+# ---- warpgroups ---
+def divergent_aligned(fault: Fault) -> str:
+    record = fault.record
     return (
-        f"it begins {into} bytes into the pattern of its swizzle: align the array to {pattern} bytes, or say"
-        f" base offset {into >> 7}"
+        f"not every lane it concerns executes it (active lanes {record.detail:#010x})",
+        f"the warps of a warpgroup execute different instructions: {fault.other_place} is there in its place",
+        f"the block has {record.bytes} warps, and a warpgroup four: take a multiple of 128 threads",
+        f"warp {record.warp} has left, and the others of its warpgroup have executed this",
+    )[record.extent]
+
+
+def bad_descriptor(fault: Fault) -> str:
+    """In the order of DescriptorFault in core/check/warpgroups.cpp."""
+    record = fault.record
+    which, of_right = record.detail & 0xFF, record.detail >> 8
+    span, pattern = record.extent_bytes, 8 * record.extent_bytes
+    into_row, into_pattern = (record.address % span, record.address % pattern) if span else (0, 0)
+    overlap = (
+        f"its parts overlap: one takes {pattern} bytes, and by its {{}} byte offset of {record.bytes} the"
     )
-
-
-def wrong_base(record: Record) -> str:
-    pattern = 8 * record.extent_bytes
-    right = record.address % pattern >> 7
-    return f"base offset {record.extent} does not fit its start: {right} would"
-
-
-def overlapping(record: Record, which: str) -> str:
-    pattern = 8 * record.extent_bytes
-    return (
-        f"its parts overlap: one takes {pattern} bytes, and by its {which} byte offset of {record.bytes}"
-        " the next begins within it"
-    )
-
-
-DESCRIPTOR_FAULTS: dict[int, Callable[[Record], str]] = {
-    1: lambda record: "bits are set that have no meaning: mask what is put into its fields with 0x3FFF",
-    2: beyond,
-    3: lambda record: f"base offset {record.extent} without a swizzle: it has to be 0",
-    4: across_rows,
-    5: between_patterns,
-    6: wrong_base,
-    7: lambda record: "lanes or warps of the warpgroup have different ones: all have to have the same",
-    8: lambda record: (
-        f"its swizzle is of {record.extent_bytes or 'no'} bytes, the tensor map's of"
-        f" {record.extent or 'none'}: take the same for both"
-    ),
-    9: lambda record: overlapping(record, "stride"),
-    10: lambda record: overlapping(record, "leading"),
-}
-"""In the order of DescriptorFault in core/warpgroup.cpp."""
-
-OTHER_SWIZZLE = 8
-
-
-def bad_descriptor(record: Record, other: str) -> str:
-    fault, of_right = record.detail & 0xFF, record.detail >> 8
-    what = f"the descriptor of {'AB'[of_right]} (start at byte {record.address} of shared memory)"
-    copied = f" it reads what {other} has copied, and" if fault == OTHER_SWIZZLE else ""
-    return f"{what}:{copied} {DESCRIPTOR_FAULTS[fault](record)}"
+    overlap += " next begins within it"
+    wrong = (
+        "bits are set that have no meaning: mask what is put into its fields with 0x3FFF",
+        f"it ends at byte {record.bytes}, behind the end of shared memory: check start and strides",
+        f"base offset {record.extent} without a swizzle: it has to be 0",
+        f"it begins {into_row} bytes into a row of {span}, and takes 32: begin {span - 32} into it at most",
+        f"it begins {into_pattern} bytes into the pattern of its swizzle: align the array to {pattern} bytes,"
+        f" or say base offset {into_pattern >> 7}",
+        f"base offset {record.extent} does not fit its start: {into_pattern >> 7} would",
+        "lanes or warps of the warpgroup have different ones: all have to have the same",
+        f"it reads what {fault.other_place} has copied, and its swizzle is of {span or 'no'} bytes, the"
+        f" tensor map's of {record.extent or 'none'}: take the same for both",
+        overlap.format("stride"),
+        overlap.format("leading"),
+    )[which - 1]
+    return f"the descriptor of {'AB'[of_right]} (start at byte {record.address} of shared memory): {wrong}"
 
 
 # ---- registers ---
-def touched_registers(record: Record, act: str, other: str) -> str:
-    what = "a factor" if record.detail else "a sum"
-    return f"{act} {what} of the wgmma of {other} before wgmma.wait_group has waited for its group"
+def wgmma_registers(fault: Fault) -> str:
+    what = "a factor" if fault.record.detail else "a sum"
+    done = "before wgmma.wait_group has waited for its group"
+    return f"{fault.act} {what} of the wgmma of {fault.other_place} {done}"
 
 
-def unfenced_registers(record: Record, other: str) -> str:
-    what = "a factor" if record.detail else "a sum"
-    if not record.other_line:
+def unfenced_wgmma(fault: Fault) -> str:
+    what = "a factor" if fault.record.detail else "a sum"
+    if not fault.record.other_line:
         return f"{what} of it is in a register, and no wgmma.fence has been executed"
-    return f"{what} of it was written by {other}, with no wgmma.fence between"
+    return f"{what} of it was written by {fault.other_place}, with no wgmma.fence between"
 
 
-def too_many_registers(record: Record) -> str:
-    launched = record.extent_bytes
+def too_many_registers(fault: Fault) -> str:
+    asked, all_, launched = fault.record.detail, fault.record.bytes, fault.record.extent_bytes
     there = f"it was launched with {launched}" if launched else "a multiprocessor has 65536"
-    return (
-        f"asks for {record.detail} registers of each thread, and the block for {record.bytes}: {there},"
-        " and this waits forever"
-    )
+    what = f"asks for {asked} registers of each thread, and the block for {all_}"
+    return f"{what}: {there}, and this waits forever"
 
 
 # ---- tensor maps ---
-def within_a_piece(coordinate: int, element: int) -> str:
-    """element: its bytes."""
+def bad_tensor_map(fault: Fault) -> str:
+    """In the order of MapFault in core/async/tensor_maps.cpp."""
+    given, wanted = signed(fault.record.bytes), fault.record.extent_bytes
+    element = wanted or 1  # bytes
     return (
-        f"the innermost coordinate is {coordinate}, of elements of {element} bytes, so {coordinate * element}"
-        f" bytes: it has to be a multiple of {PIECE} bytes, of {PIECE // element} elements, or a GPU ends the"
-        " kernel (illegal instruction)"
-    )
-
-
-MAP_FAULTS: dict[int, Callable[[Record], str]] = {
-    1: lambda record: (
         "there is no tensor map at the address: pass one as const __grid_constant__ CUtensorMap, and name it"
-        " in the launch"
-    ),
-    2: lambda record: (
-        f"the copy has {record.bytes} coordinates, and the tensor {record.extent_bytes} dimensions"
-    ),
-    3: lambda record: f"byte {record.address} of shared memory is no multiple of 128: align the array",
-    4: lambda record: "the tensor map lies in memory that the kernel may write: pass it as a parameter",
-    5: lambda record: within_a_piece(signed(record.bytes), record.extent_bytes),
-    6: lambda record: (
-        f"a store begins at coordinate {signed(record.bytes)}: it may reach beyond the end of the tensor,"
-        " but not begin before it, or a GPU ends the kernel (illegal instruction)"
-    ),
-}
-"""In the order of MapFault in core/tensor_map.cpp."""
-
-
-def bad_tensor_map(record: Record) -> str:
-    return MAP_FAULTS[record.detail](record)
+        " in the launch",
+        f"the copy has {given} coordinates, and the tensor {wanted} dimensions",
+        f"byte {fault.record.address} of shared memory is no multiple of 128: align the array",
+        "the tensor map lies in memory that the kernel may write: pass it as a parameter",
+        f"the innermost coordinate is {given}, of elements of {element} bytes, so {given * element} bytes: it"
+        f" has to be a multiple of {PIECE} bytes, of {PIECE // element} elements, or a GPU ends the kernel"
+        " (illegal instruction)",
+        f"a store begins at coordinate {given}: it may reach beyond the end of the tensor, but not begin"
+        " before it, or a GPU ends the kernel (illegal instruction)",
+    )[fault.record.detail - 1]
 
 
 # ---- all ---
 NAMED = (
     barrier_misuse, slot_in_use, unfenced_proxy, cluster_exit, left_in_flight, misaligned,
     uninitialized, in_flight, divergent_barrier, bad_free, trap, deadlock,
+    bad_tensor_map, bad_descriptor, wgmma_registers, unfenced_wgmma, divergent_aligned, too_many_registers,
 )  # fmt: skip
 """Messages about kinds of their own names."""
 
 MESSAGES: dict[str, Callable[[Fault], str]] = {
-    "bad_tensor_map": lambda f: bad_tensor_map(f.record),
-    "bad_descriptor": lambda f: bad_descriptor(f.record, f.other_place),
-    "wgmma_registers": lambda f: touched_registers(f.record, f.act, f.other_place),
-    "unfenced_wgmma": lambda f: unfenced_registers(f.record, f.other_place),
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
     "race": lambda f: f"{f.clash} {missing(f)}",
     "lockstep": lambda f: f"{f.clash} {'' if f.short else 'with '}no __syncwarp between",
@@ -498,8 +442,6 @@ MESSAGES: dict[str, Callable[[Fault], str]] = {
         f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}"
     ),
     "write_to_input": lambda f: f"{f.act} {f.where}, which is an input",
-    "divergent_aligned": lambda f: divergent_aligned(f.record, f.other_place),
-    "too_many_registers": lambda f: too_many_registers(f.record),
     "stack_overflow": lambda f: (
         f"the stack has {f.record.detail} bytes, and {f.record.bytes} more are needed; the launch was"
         " stopped (on a GPU, cudaDeviceSetLimit with cudaLimitStackSize gives it more)"
@@ -528,7 +470,8 @@ def findings(
     """Findings of the engine's records (dtype FINDING), most serious first. assertion: what the one that
     failed says."""
     found = []
-    for record in map(Record._make, records.tolist()):
+    for row in records.tolist():
+        record = Record(**dict(zip(FINDING.names or (), row)))
         kind, against = FINDING_KINDS[record.kind], sources(record.other_line) if record.other_line else None
         message, brief = (
             MESSAGES[kind](Fault(record, sources, buffers, extents, kernel.grid, short, assertion))

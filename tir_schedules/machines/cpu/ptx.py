@@ -159,12 +159,18 @@ class Instruction:
     source: tuple[int, int] = (0, 0)
     within: tuple[int, int] = (0, 0)
     access: str = "="
-    decoded: Opcode = field(init=False, repr=False)
+    name: str = field(init=False, repr=False)
+    parts: tuple[str, ...] = field(init=False, repr=False)
+    types: tuple[str, ...] = field(init=False, repr=False)
+    vector_length: int = field(init=False, repr=False)
+    space: str = field(init=False, repr=False)
     results: tuple[Register, ...] = field(init=False, repr=False)
     reads: tuple[Register, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.decoded = read_opcode(self.opcode)
+        opcode = read_opcode(self.opcode)
+        self.name, self.parts, self.types = opcode.parts[0], opcode.parts, opcode.types
+        self.vector_length, self.space = opcode.vector_length, opcode.space
         operands, results = self.operands, ()
         if self.access and operands and not isinstance(operands[0], Address):
             results = registers_of(operands[:1])
@@ -180,31 +186,11 @@ class Instruction:
         return self.access != ""
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        return self.decoded.parts
-
-    @property
-    def name(self) -> str:
-        return self.decoded.parts[0]
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        return self.decoded.types
-
-    @property
     def type(self) -> str:
         """The last type the opcode names, that of the operands in most instructions."""
-        if not self.decoded.types:
+        if not self.types:
             raise self.unsupported()
-        return self.decoded.types[-1]
-
-    @property
-    def vector_length(self) -> int:
-        return self.decoded.vector_length
-
-    @property
-    def space(self) -> str:
-        return self.decoded.space
+        return self.types[-1]
 
     def has(self, modifier: str) -> bool:
         return modifier in self.parts[1:]

@@ -215,8 +215,8 @@ def passthrough(op: MicroOpType) -> Lower:
     def lower(low: Lowering, i: Instruction) -> Lowered:
         values: dict[str, Any] = {name: i.has(name) for name in op.fields}
         for (name, kind), operand in zip(op.fields.items(), i.operands):
-            number = isinstance(kind, Number) and isinstance(operand, Immediate)
-            values[name] = operand.value if number else operand
+            number = operand.value if isinstance(operand, Immediate) else operand
+            values[name] = number if isinstance(kind, Number) else operand
         return [op(low, i, **values)]
 
     return lower

@@ -20,6 +20,11 @@ typedef double f64;
 typedef __float128 quad;
 
 template <class T, class S> static inline T bits(S value) { return __builtin_bit_cast(T, value); }
+template <class T> struct Pattern;  // unsigned integer of the same width
+template <> struct Pattern<f32> { typedef u32 type; };
+template <> struct Pattern<f64> { typedef u64 type; };
+template <> struct Pattern<quad> { typedef u128 type; };
+template <class T> static inline auto pattern(T value) { return bits<typename Pattern<T>::type>(value); }
 
 // ---- half, bfloat16 and tf32: stored as bits, computed in float32 ---
 #if defined(__F16C__)
@@ -63,24 +68,14 @@ static inline u32 pack(u16 low, u16 high) { return low | (u32)high << 16; }
 // ---- minimum and maximum: a NaN loses against a number, and -0 is less than +0 ---
 template <class T> static inline T least(T a, T b) { return a < b ? a : b; }
 template <class T> static inline T greatest(T a, T b) { return a > b ? a : b; }
-static inline f32 float_min(f32 a, f32 b) {
-  return a == b ? bits<f32>(bits<u32>(a) | bits<u32>(b)) : a < b || b != b ? a : b;
+template <class T> static inline T float_min(T a, std::common_type_t<T> b) {
+  return a == b ? bits<T>(pattern(a) | pattern(b)) : a < b || b != b ? a : b;
 }
-static inline f32 float_max(f32 a, f32 b) {
-  return a == b ? bits<f32>(bits<u32>(a) & bits<u32>(b)) : a > b || b != b ? a : b;
-}
-static inline f64 float_min(f64 a, f64 b) {
-  return a == b ? bits<f64>(bits<u64>(a) | bits<u64>(b)) : a < b || b != b ? a : b;
-}
-static inline f64 float_max(f64 a, f64 b) {
-  return a == b ? bits<f64>(bits<u64>(a) & bits<u64>(b)) : a > b || b != b ? a : b;
+template <class T> static inline T float_max(T a, std::common_type_t<T> b) {
+  return a == b ? bits<T>(pattern(a) & pattern(b)) : a > b || b != b ? a : b;
 }
 
 // ---- rounding ---
-template <class T> struct Pattern;  // unsigned integer of the same width
-template <> struct Pattern<f32> { typedef u32 type; };
-template <> struct Pattern<f64> { typedef u64 type; };
-template <> struct Pattern<quad> { typedef u128 type; };
 // A wider result rounded to N: mode -1 down, +1 up, 0 towards zero.
 template <class N, class W> static inline N round_directed(W exact, int mode) {
   const N rounded = (N)exact;
@@ -92,16 +87,15 @@ template <class N, class W> static inline N round_directed(W exact, int mode) {
 }
 // The N that rounds to a narrower type as the wider result itself would: inexact results are odd.
 template <class N = f32, class W> static inline N round_to_odd(W exact) {
-  typedef typename Pattern<N>::type Bits;
   const N truncated = round_directed<N>(exact, 0);
-  return (W)truncated == exact || exact != exact ? truncated : bits<N>(bits<Bits>(truncated) | 1);
+  return (W)truncated == exact || exact != exact ? truncated : bits<N>(pattern(truncated) | 1);
 }
 // a + b as the W that rounds to a type of half its digits, in any direction, as the sum itself would.
 template <class W> static inline W odd_sum(W a, W b) {
   const W sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
-  const auto pattern = bits<typename Pattern<W>::type>(sum);
-  if (!(error > 0 || error < 0) || pattern & 1) return sum;
-  return bits<W>((error > 0) == (sum > 0) ? pattern + 1 : pattern - 1);
+  const auto own = pattern(sum);
+  if (!(error > 0 || error < 0) || own & 1) return sum;
+  return bits<W>((error > 0) == (sum > 0) ? own + 1 : own - 1);
 }
 // Down is up of the negated, which makes 1 - 1 a -0.
 template <class N, class W> static inline N directed_sum(W a, W b, int mode) {
