@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from math import prod
 from typing import Any, Callable, Iterator, Sequence
@@ -206,7 +206,8 @@ class GpuMachine:
         try:
             call(stream)
         except BaseException:
-            abandon_capture(stream)
+            with suppress(RuntimeError):  # whatever CUDA then says of it
+                stream.end_capture()
             raise
         graph = stream.end_capture()
         graph.upload(self.stream)
@@ -346,14 +347,6 @@ def runs_on(arch: str, gpu: str) -> bool:
     if not match or int(match[1]) != major:
         return False
     return int(match[2]) == minor if match[3] == "a" else int(match[2]) <= minor
-
-
-def abandon_capture(stream: Any) -> None:
-    """End a capture that went wrong, whatever CUDA then says of it."""
-    try:
-        stream.end_capture()
-    except RuntimeError:
-        pass
 
 
 def release(version: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator
+from typing import Iterator
 
 from tir_schedules.machines.cpu import ptx
 
@@ -166,10 +166,5 @@ def prototype_of(caller: ptx.PtxFunction, i: ptx.Instruction) -> ptx.Prototype:
 
 def addresses_taken(function: ptx.PtxFunction) -> set[str]:
     """Symbols that it mentions other than to call them."""
-    operands: Iterable[ptx.Operand] = (
-        operand
-        for i in function.items
-        if isinstance(i, ptx.Instruction) and i.name != "call"
-        for operand in i.operands
-    )
-    return {operand.name for operand in operands if isinstance(operand, ptx.Symbol)}
+    others = [i for i in function.items if isinstance(i, ptx.Instruction) and i.name != "call"]
+    return {one.name for i in others for one in i.operands if isinstance(one, ptx.Symbol)}

@@ -141,10 +141,8 @@ def extent_of(variable: ptx.Variable) -> Extent:
 
 def computes_address(i: ptx.Instruction) -> bool:
     """Whether its results are computed from its operands alone, and may be addresses."""
-    for operand in i.operands:
-        if isinstance(operand, ptx.Address):
-            return False
-    return row_of(i).makes_addresses
+    in_memory = any(isinstance(operand, ptx.Address) for operand in i.operands)
+    return not in_memory and row_of(i).makes_addresses
 
 
 def mentioned(variables: dict[str, Extent], i: ptx.Instruction) -> list[Extent]:

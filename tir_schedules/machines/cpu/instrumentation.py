@@ -139,10 +139,13 @@ class Undefined:
         if self._is_ahead(i):
             return [*ops, Follow(self.low, i, width=ptx.BITS[i.type] // 8)]
         if spread(i) is Spread.LOAD and self.followed.intersection(i.results):
-            return ops + [self._load(i)]
+            where, values = i.address(1), self._places(i.operands[0])
+            local = self._may_load_local(i)
+            return [*ops, self._beside("load", i, where, values) if local else self._flow(i)[0]]
         if spread(i) is Spread.STORE:
             return ops
-        return ops + self._flow(i) + [self._shuffle(i, register) for register in self._shuffled(i)]
+        places = [self.places[result] for result in self._shuffled(i)]
+        return ops + self._flow(i) + [Shuffled(self.low, i, **shuffled(i), undefined=at) for at in places]
 
     def after(self, i: ptx.Instruction) -> list[MicroOp]:
         """Those that go after an instruction, under its guard."""
@@ -174,14 +177,6 @@ class Undefined:
     def _use(self, registers: set[ptx.Register], i: ptx.Instruction) -> list[MicroOp]:
         places = [self.places[register] for register in sorted(registers, key=lambda r: r.name)]
         return [Use(self.low, i, used=places)] if places else []
-
-    def _load(self, i: ptx.Instruction) -> MicroOp:
-        if not self._may_load_local(i):
-            return self._flow(i)[0]
-        return self._beside("load", i, i.address(1), self._places(i.operands[0]))
-
-    def _shuffle(self, i: ptx.Instruction, result: ptx.Register) -> MicroOp:
-        return Shuffled(self.low, i, **shuffled(i), undefined=self.places[result])
 
     def _beside(self, what: str, i: ptx.Instruction, where: ptx.Address, places: list[int]) -> MicroOp:
         reached = self.low.address(where, i, WINDOWS.get(i.space, 0), bounded=True)

@@ -133,7 +133,8 @@ def lower(module: ptx.PtxModule, kernel: ptx.PtxKernel) -> LoweredKernel:
     """Lower every instruction. UnsupportedInstruction names the first that is not known; CheckFailed where it
     declares more memory than there is."""
     check_sizes(module, kernel)
-    if any(is_of_workspace(operand) for i in kernel.instructions for operand in i.operands):
+    operands = (operand for i in kernel.instructions for operand in i.operands)
+    if any(isinstance(one, ptx.SpecialRegister) and one.name in WORKSPACE_WORDS for one in operands):
         workspace = ptx.Variable(WORKSPACE, "global", 4, WORKSPACE_BYTES)
         module = replace(module, variables={**module.variables, WORKSPACE: workspace})
     if kernel.addresses_parameters:
@@ -165,10 +166,6 @@ def lower(module: ptx.PtxModule, kernel: ptx.PtxKernel) -> LoweredKernel:
         traits=traits_of(kernel, Polls.OF_MEMORY in blocks.polling.values()),
         float_atomics=any(adds_floats(i) for i in kernel.instructions),
     )
-
-
-def is_of_workspace(operand: ptx.Operand) -> bool:
-    return isinstance(operand, ptx.SpecialRegister) and operand.name in WORKSPACE_WORDS
 
 
 def relocated(op: Placed, starts: Sequence[int]) -> Placed:
@@ -215,14 +212,11 @@ def assembled(ops: Sequence[Placed], functions: dict[str, int]) -> tuple[np.ndar
 def counted(low: Lowering, merged: dict[int, Merged]) -> list[CountedAccess]:
     found = []
     for i, kind in low.counted:
-        whole = merged.get(i.line) if kind.startswith("shared") else None
-        found.append(CountedAccess(i.line, kind, merge_row(i, whole) if whole else (0, 0)))
+        merge = (0, 0)
+        if (whole := merged.get(i.line)) and kind.startswith("shared"):
+            merge = (whole.offset - address_of(i).offset, whole.bytes if whole.leads else NONE)
+        found.append(CountedAccess(i.line, kind, merge))
     return found
-
-
-def merge_row(i: ptx.Instruction, whole: Merged) -> tuple[int, int]:
-    """Offset from the access to the merged one, and its width; NONE for one that another counts for."""
-    return whole.offset - address_of(i).offset, whole.bytes if whole.leads else NONE
 
 
 def listing(kernel: ptx.PtxKernel) -> Listing:

@@ -5,10 +5,11 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 
 from __future__ import annotations
 
+from tir_schedules.machines.cpu.instructions.bits import zeros_of_or
 from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, LaneCode, is_float, raw, unsigned
 from tir_schedules.machines.cpu.lines import FRACTIONS, Line, exact, refusal
-from tir_schedules.machines.cpu.ptx import BITS, SINK, Instruction, Pair
-from tir_schedules.machines.cpu.table import Row, Spread, Zeros, lane
+from tir_schedules.machines.cpu.ptx import BITS, SINK, Pair
+from tir_schedules.machines.cpu.table import Row, Spread, lane
 
 COMPARISONS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
@@ -110,10 +111,6 @@ def select(code: LaneCode) -> None:
     code.write(f"({code.read(3, 'pred')} ? {code.read(1)} : {code.read(2)})")
 
 
-def zeros_of_either(i: Instruction, zeros: Zeros) -> int:
-    return min(zeros(i.operands[1]), zeros(i.operands[2]))
-
-
 COMPARED = " ".join(COMPARISONS) + " equ neu ltu leu gtu geu num nan and or xor ftz"
 PROPERTIES = "finite infinite number notanumber normal subnormal"
 
@@ -140,7 +137,7 @@ ROWS: dict[str, Row] = {
     "testp": lane(test_property, "=p, a", PROPERTIES, pipe="fp32:alu"),
     "isspacep": lane(is_in_space, "=p, a:u64", "global local shared shared::cta shared::cluster"),
     "slct": lane(select_by_sign, "=d, a, b, c", "ftz", pipe="alu"),
-    "selp": lane(select, "=d, a, b, c:pred", pipe="alu", spread=Spread.CHOSEN, zeros=zeros_of_either),
+    "selp": lane(select, "=d, a, b, c:pred", pipe="alu", spread=Spread.CHOSEN, zeros=zeros_of_or),
 }
 
 LINES = (

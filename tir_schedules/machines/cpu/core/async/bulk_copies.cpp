@@ -37,10 +37,8 @@ typedef std::shared_ptr<const Load> Loaded;
 // A copy that begins, and the pieces that it brings, each of which is as far into it as into `data`.
 static void tell_begun(const Machine& M, const Operation& o, const Cta& to, u32 barrier, const Load& what) {
   if (!M.unit_events) return;
-  Event event{BEGUN};
-  event.warp = o.warp, event.lanes = 1u << o.lane, event.address = what.into, event.other = barrier;
-  event.phase = (u32)to.mbarriers.at(barrier).phase, event.bytes = what.bytes, event.row = what.row;
-  event.buffer = what.buffer, event.line = o.line;
+  Event event = event_of(BEGUN, o.line, 1u << o.lane, what.into, to.mbarriers.at(barrier).phase, what.bytes);
+  event.warp = o.warp, event.other = barrier, event.row = what.row, event.buffer = what.buffer;
   UnitEvent made{event, to, {}};
   for (const Piece& piece : what.pieces) made.moved.push_back({0, (u32)piece.address, piece.shared, piece.bytes});
   tell(M, made);
@@ -201,9 +199,8 @@ static void execute(Machine& M, Warp& W, const ops::BulkStore& op) {
     }
     auto pieces = std::make_shared<std::vector<Piece>>();
     const u32 thread = M.thread_of(l);
-    Event event{STORED};
-    event.warp = M.warp, event.lanes = 1u << l, event.address = from.address, event.line = op.line();
-    event.phase = (u32)M.cta->bulk[thread].groups.size();
+    Event event = event_of(STORED, op.line(), 1u << l, from.address, M.cta->bulk[thread].groups.size(), 0);
+    event.warp = M.warp;
     if (to.rank) {
       Box box = box_at(M, op, l, to.address, to.rank, to.at, from.address, READ, true);
       if (!box.valid) continue;

@@ -63,10 +63,7 @@ static void complete(Machine& M, Mbarrier& b) {
 
 // Something that lanes do to an mbarrier.
 static void note(const Machine& M, Happening what, s32 line, u32 lanes, const Place& at, u64 phase, u32 bytes) {
-  if (!at.cta) return;
-  Event event{what};
-  event.lanes = lanes, event.address = at.address, event.phase = (u32)phase, event.bytes = bytes, event.line = line;
-  tell_event(M, event, *at.cta);
+  if (at.cta) tell_event(M, event_of(what, line, lanes, at.address, phase, bytes), *at.cta);
 }
 
 // ---- init and inval ---
@@ -180,10 +177,7 @@ void lose_bytes(Machine& M, Mbarrier& b) {
 void complete_bytes(Machine& M, Cta& to, u32 address, const Operation& operation, u32 bytes) {
   Mbarrier& b = to.mbarriers[address];
   b.bytes -= bytes;
-  Event event{LANDED};
-  event.lanes = 1u << operation.lane, event.address = address, event.phase = (u32)b.phase, event.bytes = bytes;
-  event.line = operation.line;
-  tell_event(M, event, to);
+  tell_event(M, event_of(LANDED, operation.line, 1u << operation.lane, address, b.phase, bytes), to);
   b.arrived = join(b.arrived, completion(operation));
   if (b.bytes < -(s64)MOST)
     report_misuse(M, BYTES_OUT_OF_RANGE, operation.line, operation.lane, address, bytes);

@@ -25,7 +25,5 @@ void perform(Machine& M, Operation& operation) {
 }
 bool at_once(Machine& M) { return M.launch.flags & SHUFFLE ? M.random() % 2 : M.launch.flags & EARLY; }
 void tell_group(const Machine& M, Happening what, s32 line, u32 lanes, u32 group, u32 open) {
-  Event event{what};
-  event.lanes = lanes, event.phase = group, event.bytes = open, event.line = line;
-  tell_event(M, event, *M.cta);
+  tell_event(M, event_of(what, line, lanes, 0, group, open), *M.cta);
 }

@@ -36,9 +36,8 @@ static void tell_product(const Machine& M, const ops::Wgmma& op, const Product& 
   tell(M, WarpgroupProduct{op.counter(), (in_registers ? 0 : 64) + op.columns()});
   if (!M.unit_events) return;
   const Descriptor left(p.left), right(p.right);
-  Event event{MULTIPLIED};
-  event.warp = M.warp, event.lanes = NONE, event.address = in_registers ? NONE : left.start;
-  event.other = right.start, event.bytes = op.columns(), event.row = options, event.line = op.line();
+  Event event = event_of(MULTIPLIED, op.line(), NONE, in_registers ? NONE : left.start, 0, op.columns());
+  event.warp = M.warp, event.other = right.start, event.row = options;
   UnitEvent made{event, *M.cta, {}};
   if (!p.member) {
     u32 at = 0;

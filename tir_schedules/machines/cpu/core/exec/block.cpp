@@ -95,10 +95,7 @@ static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block
 static void note_meeting(Machine& M) { M.cta->met = ++M.epoch; }
 static void tell_meeting(const Machine& M, const Warp& W, u32 lanes, u32 number) {
   if (!M.unit_events || !(M.program.traits & UNITS)) return;
-  Event event{MET};
-  event.lanes = lanes, event.address = number, event.phase = M.epoch;
-  event.line = W.barrier_line[__builtin_ctz(lanes)];
-  tell_event(M, event, *M.cta);
+  tell_event(M, event_of(MET, W.barrier_line[__builtin_ctz(lanes)], lanes, number, M.epoch, 0), *M.cta);
 }
 static void open_barrier(Machine& M, u32 number) {
   NamedBarrier& barrier = M.cta->named[number];

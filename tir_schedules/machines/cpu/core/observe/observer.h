@@ -64,7 +64,13 @@ template <class T> inline void tell(const Machine& M, const T& what) {
 inline void tell_performed(const Machine& M) {
   for (Observer* observer : M.observers) observer->on_performed(M);
 }
-// Of a unit of the current warp. Fields of Event that are not given are 0.
+// Fields of Event that are not given are 0.
+inline Event event_of(Happening what, s32 line, u32 lanes, u32 address, u64 phase, u32 bytes) {
+  Event event{what};
+  event.line = line, event.lanes = lanes, event.address = address, event.phase = (u32)phase, event.bytes = bytes;
+  return event;
+}
+// Of a unit of the current warp.
 inline void tell_event(const Machine& M, Event event, const Cta& place) {
   if (!M.unit_events) return;
   event.warp = M.warp;
