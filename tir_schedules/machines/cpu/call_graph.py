@@ -53,7 +53,8 @@ class CallGraph:
         self._visit(entry)
 
     def callees(self, caller: ptx.PtxFunction) -> list[ptx.PtxFunction]:
-        found = [one for i in calls_of(caller) for one in self.reached_by(caller, i)]
+        calls = (i for i in caller.instructions if i.name == "call")
+        found = [one for i in calls for one in self.reached_by(caller, i)]
         return list({one.name: one for one in found}.values())
 
     def reached_by(self, caller: ptx.PtxFunction, i: ptx.Instruction) -> list[ptx.PtxFunction]:
@@ -64,10 +65,8 @@ class CallGraph:
         if (targets := targets_of(caller, i)) is not None:
             return [self._named(i, name) for name in targets]
         shape = prototype_of(caller, i).shape
-        return [self.functions[name] for name in sorted(self.pointed) if self._fits(name, shape)]
-
-    def _fits(self, name: str, shape: tuple[tuple[int, ...], ...]) -> bool:
-        return name in self.functions and self.functions[name].prototype.shape == shape
+        known = [self.functions[name] for name in sorted(self.pointed & self.functions.keys())]
+        return [function for function in known if function.prototype.shape == shape]
 
     def _named(self, i: ptx.Instruction, name: str) -> ptx.PtxFunction:
         if name in self.refused:
@@ -132,10 +131,6 @@ class CallGraph:
         self.order += members
 
 
-def calls_of(function: ptx.PtxFunction) -> Iterator[ptx.Instruction]:
-    return (i for i in function.items if isinstance(i, ptx.Instruction) and i.name == "call")
-
-
 def split_call(i: ptx.Instruction) -> tuple[list[ptx.Operand], ptx.Operand, list[ptx.Operand], str]:
     """What a call returns, where it goes, what it takes, and the label of its prototype or targets."""
     lists = [k for k, operand in enumerate(i.operands) if isinstance(operand, ptx.Vector)]
@@ -166,5 +161,5 @@ def prototype_of(caller: ptx.PtxFunction, i: ptx.Instruction) -> ptx.Prototype:
 
 def addresses_taken(function: ptx.PtxFunction) -> set[str]:
     """Symbols that it mentions other than to call them."""
-    others = [i for i in function.items if isinstance(i, ptx.Instruction) and i.name != "call"]
+    others = (i for i in function.instructions if i.name != "call")
     return {one.name for i in others for one in i.operands if isinstance(one, ptx.Symbol)}

@@ -86,7 +86,10 @@ class Extents:
                 users[register].append(k)
         mentions = (mentioned(self.variables, i) for i in instructions)
         seeds = {k: extents for k, extents in enumerate(mentions) if extents}
-        arrays = depot_arrays(kernel, instructions, users)
+        arrays: dict[int, Extent] = {}  # by the instruction that makes the start of one
+        for name, variable in kernel.variables.items():
+            if name.startswith(DEPOT):
+                arrays |= arrays_in(variable, instructions, users)
         for array in arrays.values():
             self._number(array)
         pending = list(dict.fromkeys([*seeds, *arrays]))
@@ -156,18 +159,10 @@ def handed_addresses(kernel: ptx.PtxKernel) -> list[ptx.Register]:
     return [register for i in loads for register in i.results if register.bits == 64]
 
 
-def depot_arrays(
-    kernel: ptx.PtxKernel, instructions: list[ptx.Instruction], users: dict[ptx.Register, list[int]]
-) -> dict[int, Extent]:
-    """Index of each instruction that makes the start of an array -> the array."""
-    depots = [variable for name, variable in kernel.variables.items() if name.startswith(DEPOT)]
-    return {k: array for depot in depots for k, array in arrays_in(depot, instructions, users).items()}
-
-
 def arrays_in(
     depot: ptx.Variable, instructions: list[ptx.Instruction], users: dict[ptx.Register, list[int]]
 ) -> dict[int, Extent]:
-    """Those of one depot."""
+    """Index of each instruction that makes the start of an array of a depot -> the array."""
     start = ptx.Symbol(depot.name)
     frames = [i.results[0] for i in instructions if i.name == "mov" and i.operands[1] == start]
     using = [instructions[k] for frame in frames for k in users[frame]]

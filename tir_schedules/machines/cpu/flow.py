@@ -90,10 +90,7 @@ def find_live_registers(blocks: list[BasicBlock]) -> None:
 
 def bits_of(registers: Iterable[Register], numbers: dict[Register, int]) -> int:
     """The bits of those registers that have a number."""
-    found = 0
-    for number in {numbers[register] for register in registers if register in numbers}:
-        found |= 1 << number
-    return found
+    return sum(1 << number for number in {numbers[one] for one in registers if one in numbers})
 
 
 def reached(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Iterator, Union
+from typing import Union
 
 from tir_schedules.machines.cpu import call_graph, ptx
 from tir_schedules.machines.cpu.flow import basic_blocks
@@ -98,7 +98,7 @@ class Linker:
     def kernel(self) -> ptx.PtxKernel:
         order, starts = self.graph.order, {}
         blocks = [ptx.BasicBlock(0)] if len(order) > 1 else []
-        scale = int(any(i.name == "alloca" for function in order for i in written(function)))
+        scale = int(any(i.name == "alloca" for function in order for i in function.instructions))
         for function in order:
             starts[function.name] = len(blocks)
             added = basic_blocks(Rewriter(self, function).items(), len(blocks))
@@ -134,7 +134,7 @@ class Linker:
         return self.variables[name].offset if name in self.variables else 0
 
     def _prototypes(self, caller: ptx.PtxFunction) -> list[ptx.Prototype]:
-        return [self.prototype(caller, i) for i in written(caller) if i.name == "call"]
+        return [self.prototype(caller, i) for i in caller.instructions if i.name == "call"]
 
     def _place(self, variable: ptx.Variable, align: int) -> None:
         variable.offset = rounded_up(self.sizes[variable.space], align)
@@ -195,7 +195,7 @@ class Rewriter:
         function, places = self.function, dict[str, tuple[str, int]]()
         for p in function.prototype.results:
             places[f"{p.name}@{function.name}"] = (RESULTS, p.offset)
-        for i in written(function):
+        for i in function.instructions:
             if i.name != "call":
                 continue
             results, _, arguments, _ = call_graph.split_call(i)
@@ -222,7 +222,7 @@ class Rewriter:
         return made
 
     def _entered(self) -> list[Union[ptx.Instruction, str]]:
-        first = next(iter(written(self.function)), ptx.Instruction("ret", (), line=self.function.line))
+        first = next(iter(self.function.instructions), ptx.Instruction("ret", (), line=self.function.line))
         frame, passed = self.linker.frames[self.function.name], end_of(self.function.prototype.parameters)
         given = (ptx.Immediate(passed), ptx.Immediate(self.linker.area(ARGUMENTS)))
         if self.recursive:
@@ -333,10 +333,6 @@ def handed(area: str, prototype: ptx.Prototype) -> tuple[ptx.Parameter, ...]:
 def end_of(parameters: tuple[ptx.Parameter, ...]) -> int:
     """Bytes of several, with the gaps between them."""
     return parameters[-1].offset + parameters[-1].size if parameters else 0
-
-
-def written(function: ptx.PtxFunction) -> Iterator[ptx.Instruction]:
-    return (item for item in function.items if isinstance(item, ptx.Instruction))
 
 
 def like(

@@ -80,7 +80,9 @@ class Undefined:
         self.nothing = not self.followed and not self.has_local
         self.places: dict[ptx.Operand, int] = {}
         for register in sorted(self.followed, key=lambda r: r.name):
-            self.places[register] = low.file.holding(initial(NONE if register in first else 0))
+            content = np.zeros(1, UNDEFINED)
+            content["lanes"] = NONE if register in first else 0
+            self.places[register] = low.file.holding(content)
         for register in first:  # NaN, so that results show it even where nothing is followed
             low.file.fill(register, size_of(register.type), 0xFF)
 
@@ -233,13 +235,6 @@ def spread(i: ptx.Instruction) -> Spread:
 
 def is_choice(i: ptx.Instruction) -> bool:
     return spread(i) is Spread.CHOSEN or i.name == "mov" and i.guard is not None
-
-
-def initial(lanes: int) -> np.ndarray:
-    """What the place of a register holds when a warp starts. lanes: those in which it is undefined."""
-    content = np.zeros(1, UNDEFINED)
-    content["lanes"] = lanes
-    return content
 
 
 def sources(i: ptx.Instruction) -> tuple[ptx.Register, ...]:

@@ -148,24 +148,18 @@ def lower(module: ptx.PtxModule, kernel: ptx.PtxKernel) -> LoweredKernel:
     ops = [relocated(op, blocks.starts) for op in ops]
     functions = {name: number for number, name in enumerate(dict.fromkeys(op.function for op in ops))}
     micro_ops, operands = assembled(ops, functions)
+    sums = (i for i in kernel.instructions if i.name in ("atom", "red") and i.has("add"))
     return LoweredKernel(
-        module=replace(module, kernels={}, refused={}),
-        kernel=replace(kernel, blocks=[]),
-        functions=tuple(functions),
-        lanes={op.function: op.line for op in ops if op.lane},
-        micro_ops=micro_ops,
-        operands=operands,
-        blocks=blocks.rows(),
-        registers=low.file.initial(),
-        special=tuple(low.special),
-        extents=tuple(blocks.extents.known),
-        counted=counted(low, merged_accesses(kernel)),
-        listing=listing(kernel),
+        module=replace(module, kernels={}, refused={}), kernel=replace(kernel, blocks=[]),
+        functions=tuple(functions), lanes={op.function: op.line for op in ops if op.lane},
+        micro_ops=micro_ops, operands=operands, blocks=blocks.rows(), registers=low.file.initial(),
+        special=tuple(low.special), extents=tuple(blocks.extents.known),
+        counted=counted(low, merged_accesses(kernel)), listing=listing(kernel),
         granule_shift=low.narrowest_shared.bit_length() - 1,
         store_shift=low.narrowest_store.bit_length() - 1,
         traits=traits_of(kernel, Polls.OF_MEMORY in blocks.polling.values()),
-        float_atomics=any(adds_floats(i) for i in kernel.instructions),
-    )
+        float_atomics=any("f" in i.type for i in sums),
+    )  # fmt: skip
 
 
 def relocated(op: Placed, starts: Sequence[int]) -> Placed:
@@ -194,10 +188,6 @@ def watched_by_lines(kernel: ptx.PtxKernel) -> bool:
     asynchronous units copy a lot of it."""
     units = any(row_of(i).units for i in kernel.instructions)
     return units and not any(i.name == "wmma" or i.opcode.startswith("call.") for i in kernel.instructions)
-
-
-def adds_floats(i: ptx.Instruction) -> bool:
-    return i.name in ("atom", "red") and i.has("add") and "f" in i.type
 
 
 def assembled(ops: Sequence[Placed], functions: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:

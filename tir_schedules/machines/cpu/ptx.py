@@ -320,6 +320,10 @@ class PtxFunction:
     targets: dict[str, list[str]] = field(default_factory=dict)
     passed: dict[str, Parameter] = field(default_factory=dict)
 
+    @property
+    def instructions(self) -> list[Instruction]:
+        return [item for item in self.items if isinstance(item, Instruction)]
+
 
 @dataclass
 class PtxKernel:

@@ -66,10 +66,6 @@ class Slot(NamedTuple):
             return operand is Immediate
         return operand is not Pair and (operand is not Vector or self.form == "{")
 
-    @property
-    def may_be_left_out(self) -> bool:
-        return self.optional and self.form != "|"
-
 
 @lru_cache(maxsize=None)
 def slots(operands: str) -> tuple[Slot, ...]:
@@ -94,7 +90,8 @@ def fits(expected: tuple[Slot, ...], given: tuple[type, ...]) -> bool:
     first, rest = expected[0], expected[1:]
     if given and first.takes(given[0]) and fits(expected if first.many else rest, given[1:]):
         return True
-    return (first.may_be_left_out or first.many) and fits(rest, given)
+    may_be_left_out = first.many or first.optional and first.form != "|"
+    return may_be_left_out and fits(rest, given)
 
 
 # ---- pipes ---
@@ -231,8 +228,4 @@ def refused(remedy: str, since: int = 0) -> Row:
     return Row(lower, remedy=remedy, since=since, known=False)
 
 
-def unknown(low: Lowering, instruction: Instruction) -> Lowered:
-    raise instruction.unsupported()
-
-
-UNKNOWN = Row(unknown, known=False)
+UNKNOWN = refused("")

@@ -33,15 +33,11 @@ class Watched:
         self.kept = np.empty(kept, abi.REQUEST)
         self.table = np.empty(watch.limit - kept, abi.RECORD)
         self.slots = np.zeros(2 * len(self.table), np.uint32)
+        records = self.table.ctypes.data if watch.every else None
         self.arguments = abi.Watch(
-            requests=self.kept.ctypes.data,
-            records=self.table.ctypes.data if watch.every else None,
-            slots=self.slots.ctypes.data,
-            block=watch.block,
-            warp=watch.warp,
-            limit=kept,
-            record_limit=len(self.table),
-        )
+            requests=self.kept.ctypes.data, records=records, slots=self.slots.ctypes.data,
+            block=watch.block, warp=watch.warp, limit=kept, record_limit=len(self.table),
+        )  # fmt: skip
         if watch.units:
             self.happened, self.moved = np.empty(watch.limit, abi.EVENT), np.empty(MOVED_LIMIT, abi.MOVED)
             self.arguments.events = self.happened.ctypes.data

@@ -6,15 +6,7 @@ Source: PTX ISA, version 9.0, "Instruction Set".
 from __future__ import annotations
 
 from tir_schedules.machines.cpu.instructions.integers import extended, pairs_of_16, product
-from tir_schedules.machines.cpu.lane_code import (
-    HALVES,
-    STORAGE,
-    WIDER,
-    LaneCode,
-    is_float,
-    rounding,
-    unsigned,
-)
+from tir_schedules.machines.cpu.lane_code import HALVES, STORAGE, WIDER, LaneCode, is_float, rounding
 from tir_schedules.machines.cpu.lines import FRACTIONS, Line, exact, modelled, refusal
 from tir_schedules.machines.cpu.ptx import BITS, Instruction
 from tir_schedules.machines.cpu.table import Row, Zeros, lane
@@ -119,7 +111,7 @@ def integer_arithmetic(code: LaneCode) -> None:
         return integer_extreme(code)
     if i.has("sat"):
         return saturated(code)
-    plain = unsigned(kind)  # wraps around
+    plain = f"u{BITS[kind]}"  # wraps around
     if i.name in ("mul", "mad"):
         result = product(code)
         if i.has("wide"):
@@ -174,7 +166,7 @@ def sign(code: LaneCode) -> None:
         return half_arithmetic(code)
     if is_float(i.type):
         return code.write(FLOAT_FORMS[i.name].format(code.read(1)))
-    negative = f"({STORAGE[i.type]})(0 - ({unsigned(i.type)}){code.read(1)})"
+    negative = f"({STORAGE[i.type]})(0 - (u{BITS[i.type]}){code.read(1)})"
     code.write(negative if i.name == "neg" else f"({code.read(1)} < 0 ? {negative} : {code.read(1)})")
 
 

@@ -99,7 +99,8 @@ def of_copy(lower: Lower, operands: str, modifiers: str, access: str = "writes",
     )  # fmt: skip
 
 
-SIZES = "{1d,2d,3d,4d,5d}"
+SIZES, MULTICAST = "{1d,2d,3d,4d,5d}", "{,.multicast::cluster}"
+BOX = "cp.async.bulk.tensor"
 NO_IM2COL = "boxes of tiles alone are known: copy a .tile"
 NO_CACHE = "no cache is modelled"
 
@@ -115,20 +116,12 @@ ROWS: dict[str, Row] = {
 }
 
 LINES = (
-    exact(
-        f"cp.async.bulk.shared::cluster.global.{BY_MBARRIER}{{,.multicast::cluster}}{{,.L2::cache_hint}}",
-        COPIES,
-        90,
-    ),
+    exact(f"cp.async.bulk.shared::cluster.global.{BY_MBARRIER}{MULTICAST}{{,.L2::cache_hint}}", COPIES, 90),
     exact(f"cp.async.bulk.{{shared::cluster.shared::cta,shared::cta.global}}.{BY_MBARRIER}", COPIES, 90),
     exact(f"cp.async.bulk.global.shared::cta.{BY_GROUP}{{,.L2::cache_hint}}", COPIES, 90),
-    exact(
-        f"cp.async.bulk.tensor.{SIZES}.shared::cluster.global{{,.tile}}.{BY_MBARRIER}{{,.multicast::cluster}}",
-        COPIES,
-        90,
-    ),
-    exact(f"cp.async.bulk.tensor.{SIZES}.global.shared::cta{{,.tile}}.{BY_GROUP}", COPIES, 90),
-    refusal("cp.async.bulk.tensor.{3d,4d,5d}.shared::cluster.global.im2col", NO_IM2COL, 90),
+    exact(f"{BOX}.{SIZES}.shared::cluster.global{{,.tile}}.{BY_MBARRIER}{MULTICAST}", COPIES, 90),
+    exact(f"{BOX}.{SIZES}.global.shared::cta{{,.tile}}.{BY_GROUP}", COPIES, 90),
+    refusal(f"{BOX}.{{3d,4d,5d}}.shared::cluster.global.im2col", NO_IM2COL, 90),
     modelled("cp.async.bulk.prefetch.L2.global", NO_CACHE, 90),
     modelled(f"cp.async.bulk.prefetch.tensor.{SIZES}.L2.global{{,.tile}}", NO_CACHE, 90),
     exact("cp.async.bulk.commit_group", COPIES, 90),

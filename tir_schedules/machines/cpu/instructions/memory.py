@@ -183,14 +183,13 @@ def cache_policy(low: Lowering, i: Instruction) -> Lowered:
 
 SPACE_NAMES = "shared shared::cta shared::cluster global const local param"
 ORDERING = "volatile relaxed acquire release acq_rel weak mmio cta gpu sys cluster"
-HINTED = "L2::cache_hint L2::evict_last L2::evict_first L2::evict_normal"
+EVICTIONS = "L2::evict_last L2::evict_first L2::evict_normal"
+HINTED = f"L2::cache_hint {EVICTIONS}"
 CACHING = (
     "ca cg cs lu cv wb wt nc L1::evict_last L1::evict_first L1::no_allocate L1::evict_normal"
     " L1::evict_unchanged L2::64B L2::128B L2::256B"
 )
-POLICIES = (
-    "fractional range cvt L2 L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged global"
-)
+POLICIES = f"fractional range cvt L2 {EVICTIONS} L2::evict_unchanged global"
 ACCESS = f"{SPACE_NAMES} {ORDERING} {HINTED} {CACHING} v2 v4 v8"
 UPDATE = f"{SPACE_NAMES} {ORDERING} {HINTED} noftz v2 v4 v8 {' '.join(ATOMICS)}"
 LOAD = Row(

@@ -136,9 +136,7 @@ static void count_left(NamedBarrier& barrier, const Machine& M, const Warp& W, u
   if (there != W.live || barrier.whole >> M.warp & 1) return;
   barrier.whole |= 1u << M.warp, barrier.arrived += 32 - __builtin_popcount(there);
 }
-static u32 waiting_at(const Warp& W, u32 number) {
-  return W.waiting & lanes_with(W.barrier, number);
-}
+static u32 waiting_at(const Warp& W, u32 number) { return W.waiting & lanes_with(W.barrier, number); }
 // Some lanes have left while others wait.
 static void release_waiting(Machine& M, const Warp& W) {
   if (!W.live || W.waiting != W.live) return;

@@ -23,18 +23,12 @@ struct Fragment {
   int rows() const { return matrix == Matrix::B ? shape.k : shape.m; }
   int columns() const { return matrix == Matrix::A ? shape.k : shape.n; }
   int registers() const { return rows() * columns() / 32 / per_register(); }  // without repetitions
-  void place(int r, int i, int l, int& row, int& column) const {
+  std::array<int, 2> place(int r, int i, int l) const {
     const int per = per_register(), group = 4 * per, along = l % 4 * per + i, across = l / 4;
-    if (matrix == Matrix::A) {
-      const int blocks = shape.m / 8;
-      row = across + 8 * (r % blocks), column = along + group * (r / blocks);
-    } else if (matrix == Matrix::B) {
-      const int blocks = shape.k / group;
-      row = along + group * (r % blocks), column = across + 8 * (r / blocks);
-    } else {
-      const int e = r * per + i, blocks = shape.m / 8;
-      row = across + 8 * (e / 2 % blocks), column = l % 4 * 2 + e % 2 + 8 * (e / 2 / blocks);
-    }
+    const int e = r * per + i, high = shape.m / 8, deep = shape.k / group;  // blocks
+    if (matrix == Matrix::A) return {across + 8 * (r % high), along + group * (r / high)};
+    if (matrix == Matrix::B) return {along + group * (r % deep), across + 8 * (r / deep)};
+    return {across + 8 * (e / 2 % high), l % 4 * 2 + e % 2 + 8 * (e / 2 / high)};
   }
 };
 static u64 pattern_at(const u8* place, Element kind, int i, int l) {
@@ -60,8 +54,7 @@ template <class T> static std::vector<T> unpacked(const Registers<u8>& registers
   std::vector<T> matrix(f.rows() * f.columns());
   for (int r = 0; r < f.registers(); ++r)
     for (int i = 0; i < f.per_register(); ++i) LANES({
-        int row, column;
-        f.place(r, i, l, row, column);
+        const auto [row, column] = f.place(r, i, l);
         matrix[row * f.columns() + column] = number<T>(pattern_at(registers[r], f.kind, i, l), f.kind);
       })
   return matrix;
@@ -103,8 +96,7 @@ template <class T> static void multiply(const ops::MultiplyFragments& op) {
   const Fragment f = {Matrix::C, op.d_kind(), shape};
   for (int r = 0; r < f.registers(); ++r)
     for (int i = 0; i < f.per_register(); ++i) LANES({
-        int row, column;
-        f.place(r, i, l, row, column);
+        const auto [row, column] = f.place(r, i, l);
         const T sum = product_sum(A, B, C[row * shape.n + column], shape, row, column, op.flags());
         put(op.d()[r], f.kind, i, l, pattern_of(sum, f.kind));
       })
@@ -140,8 +132,7 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, const ops::An
       u64 address[32];
       u32 narrow[32];
       LANES({
-        int row, column;
-        f.place(r, i, l, row, column);
+        const auto [row, column] = f.place(r, i, l);
         address[l] = base + (by_rows ? row * stride + column : column * stride + row) * bytes;
         narrow[l] = u32(address[l]);
         u8* data = at_generic(M, address[l], bytes, op, l, STORE ? WRITE : READ);

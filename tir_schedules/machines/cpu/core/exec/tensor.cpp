@@ -115,10 +115,10 @@ static void execute(Machine& M, Warp& W, const ops::MultiplyHalves& op) {
 
 // ---- wmma.load and wmma.store, m16n16k16 ---
 // Row and column of element e of lane l, as seen on sm_80 and sm_90.
-static void place(ops::Matrix matrix, int e, int l, int& row, int& column) {
+static std::array<int, 2> place(ops::Matrix matrix, int e, int l) {
   const int along = l % 4 * 2 + e % 2, across = l / 4, half = 8 * (e / 2 % 2), other = 8 * (e / 4 % 2);
-  if (matrix == ops::Matrix::B) row = along + half, column = across + other;
-  else row = across + half, column = along + other;
+  if (matrix == ops::Matrix::B) return {along + half, across + other};
+  return {across + half, along + other};
 }
 // A 16x16 matrix in memory.
 struct WmmaMatrix {
@@ -129,8 +129,7 @@ struct WmmaMatrix {
   s64 stride;
 };
 static u64 element_address(const WmmaMatrix& t, int e, int l) {
-  int row, column;
-  place(t.matrix, e, l, row, column);
+  const auto [row, column] = place(t.matrix, e, l);
   return t.base + (t.row_major ? row * t.stride + column : column * t.stride + row) * t.element;
 }
 // As ptxas compiles it: a and b from shared memory are one ldmatrix.x4; c, and what global memory holds, are
