@@ -1,7 +1,7 @@
 // Values that nothing has written: of variables that have none yet, of local memory, what a shuffle takes from lanes
-// that its mask does not name, and what loads give that nvcc has made ahead of their condition. Each register that may hold one has a place that says for which
-// lanes it does. Moving such a value about is no fault; a fault is to compute an address with it, to decide a
-// branch by it, or to store it where other threads see it.
+// that its mask does not name, and what loads give that nvcc has made ahead of their condition. Each register that may
+// hold one has a place that says for which lanes it does. Moving such a value about is no fault; a fault is to compute
+// an address with it, to decide a branch by it, or to store it where other threads see it.
 #include "check/check.h"
 #include "operands.h"
 

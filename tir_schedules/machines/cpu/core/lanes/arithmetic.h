@@ -53,9 +53,7 @@ static inline u32 pair_of_16(u32 a, u32 b, int operation, bool is_signed, bool r
 }
 
 // ---- floats ---
-template <class T> static inline T either_nan(T a, T b, T result) {
-  return a != a || b != b ? (T)NAN : result;
-}
+template <class T> static inline T either_nan(T a, T b, T result) { return a != a || b != b ? (T)NAN : result; }
 static inline f32 with_xor_of_signs(f32 magnitude, f32 a, f32 b) {
   return bits<f32>(bits<u32>(magnitude) | ((bits<u32>(a) ^ bits<u32>(b)) & 0x80000000u));
 }

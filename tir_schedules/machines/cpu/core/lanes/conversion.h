@@ -11,9 +11,7 @@ static inline f32 round_to_tf32_even(f32 f) {
   const u32 pattern = bits<u32>(f);
   return bits<f32>(f != f ? 0x7fffe000u : (pattern + 0xfffu + (pattern >> 13 & 1)) & 0xffffe000u);
 }
-static inline f32 truncate_to_tf32(f32 f) {
-  return bits<f32>(f != f ? 0x7fffe000u : bits<u32>(f) & 0xffffe000u);
-}
+static inline f32 truncate_to_tf32(f32 f) { return bits<f32>(f != f ? 0x7fffe000u : bits<u32>(f) & 0xffffe000u); }
 // Conversion of a rounded value to an integer type with limits lo and hi; saturates, NaN gives `nan`.
 template <class T> static inline T to_integer(f64 value, f64 lo, f64 hi, u64 nan) {
   if (value != value) return T(nan);

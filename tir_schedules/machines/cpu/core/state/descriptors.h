@@ -1,5 +1,6 @@
-// Where the pieces of a wgmma's matrices lie in shared memory. All is made of pieces of 16 bytes. Source: PTX ISA 9.0, asynchronous warpgroup level matrix, shared memory layout (canonical layouts). The
-// swizzles of 128 bytes have run on an H200.
+// Where the pieces of a wgmma's matrices lie in shared memory. All is made of pieces of 16 bytes. Source: PTX ISA 9.0,
+// asynchronous warpgroup level matrix, shared memory layout (canonical layouts). The swizzles of 128 bytes have run on
+// an H200.
 #pragma once
 #include "abi.h"
 
