@@ -173,7 +173,7 @@ def value_text(wrong: WrongValue, group: Group, width: int) -> str:
     within = f" within {m.allowed:.3g}" if m.allowed else ""
     what = (
         f"{m.element} is {number(m.got)}, should be {number(m.expected)}{within}; {m.count} of {m.size} wrong"
-    )
+    ) + (f" ({m.hint})" if m.hint else "")
     more = f" (and {group.count - 1} more of the same)" if group.count > 1 else ""
     on = f" for {group.on}" if group.on else ""
     location = wrong.location

@@ -13,8 +13,10 @@ from tir_schedules.model.verify import Mismatch
 from tir_schedules.model.workload import Workload
 
 PASS, FAIL, HAZARD, ERROR, DISAGREE = "pass", "fail", "hazards", "error", "twins disagree"
-CELLS = {PASS: "pass", FAIL: "FAIL", HAZARD: "HAZARD", ERROR: "ERROR"}
-"""Verdicts on a kernel as a table has them. It passes when all values are right and nothing was found. It
+UNJUDGED = "no expected value"
+CELLS = {PASS: "pass", FAIL: "FAIL", HAZARD: "HAZARD", ERROR: "ERROR", UNJUDGED: "no hazard"}
+"""Verdicts on a kernel as a table has them. It passes when all values are right and nothing was found. Where
+nothing says what is right and nothing was found, the verdict is that there is no expected value. It
 fails when a value is wrong. A hazard is a finding with values that came out right. An error: it could not be
 compiled or launched."""
 
@@ -45,6 +47,8 @@ def disagreement(mismatch: Mismatch) -> str:
 
 def number(value: float) -> str:
     """All digits of a whole number, nine of another."""
+    if isinstance(value, int):
+        return str(value)
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else f"{value:.9g}"
 
 
@@ -56,7 +60,7 @@ class Outcome:
     findings: hazards that the machine saw; notes: what else it saw, which is no fault.
     printed: by its printf calls, in the first check in which there are any.
     seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they
-    ran.
+    ran. judged: whether anything says what is right. unshown: inputs that no run shows to matter, and why.
     """
 
     kernel: str
@@ -67,15 +71,19 @@ class Outcome:
     outputs: tuple[dict[str, np.ndarray], ...] = field(default=(), repr=False)
     printed: str = field(default="", repr=False)
     notes: tuple[Finding, ...] = ()
+    judged: bool = True
+    unshown: tuple[str, ...] = ()
 
     @property
     def word(self) -> str:
         """The verdict on it, a key of CELLS."""
-        return ERROR if self.error else FAIL if self.wrong else HAZARD if self.findings else PASS
+        if self.error or self.wrong or self.findings:
+            return ERROR if self.error else FAIL if self.wrong else HAZARD
+        return PASS if self.judged else UNJUDGED
 
     @property
     def ok(self) -> bool:
-        return self.word == PASS
+        return self.word in (PASS, UNJUDGED)
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -86,6 +94,7 @@ class Outcome:
         findings = [asdict(finding) for finding in self.findings]
         told = {"error": self.error or None, "wrong": list(map(str, self.wrong)), "findings": findings}
         told["notes"] = [asdict(note) for note in self.notes]
+        told |= {"judged": self.judged, "unshown": self.unshown} if self.unshown or not self.judged else {}
         return {
             "kernel": self.kernel,
             "ok": self.ok,

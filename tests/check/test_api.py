@@ -139,7 +139,7 @@ def test_other_kernels_leave_their_lines():
 
 def value(text, **names):
     bounded = {
-        name: Bounded(np.asarray(array), 0.0, rounding_of("f32", set())) for name, array in names.items()
+        name: Bounded.given(np.asarray(array), rounding_of("f32")) for name, array in names.items()
     }
     return evaluate(text, bounded, FUNCTIONS, "test")
 

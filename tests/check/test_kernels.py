@@ -105,7 +105,8 @@ def test_a_macro_reaches_the_kernel(tool):
 
 def test_verdicts_prints_and_conflicts_are_shown(tool):
     code, out, _ = tool("check", str(FOLDER / "basics.cu"), "--kernel", "says")
-    assert code == 0 and "says prints:\nx is 7\n" in out and "1 of 1 verified" in out
+    assert code == 0 and "says prints:\nx is 7\n" in out
+    assert "no expected value given: 0 hazards" in out and "verified" not in out
     code, out, _ = tool("check", str(FOLDER / "matrices.cu"), "--kernel", "sgemm_naive")
     assert re.search(r"^global +loads +\d+ +\d+ +\d+ +\d+\.\d\d +sectors$", out, re.M)
     assert re.search(r"matrices\.cu:\d+: global loads take \d+ sectors where \d+ would do", out)

@@ -29,7 +29,7 @@ from tir_schedules.machines.choice import CPU_ARCH, choose
 from tir_schedules.model.counters import Counters
 from tir_schedules.model.findings import Finding
 from tir_schedules.source import Source, read_source
-from tir_schedules.verdicts import CELLS
+from tir_schedules.verdicts import CELLS, PASS, UNJUDGED
 
 Extent = int | Sequence[int]
 
@@ -38,8 +38,9 @@ Extent = int | Sequence[int]
 class Result:
     """What became of a kernel, or of several launched in order.
 
-    verdict: "pass", "FAIL" (a value is wrong), "HAZARD" (a finding, though values came out right) or "ERROR"
-    (it did not compile, or CUDA would refuse the launch). faults: everything that is wrong, one text each,
+    verdict: "pass", "FAIL" (a value is wrong), "HAZARD" (a finding, though values came out right), "ERROR"
+    (it did not compile, or CUDA would refuse the launch) or "no hazard" (nothing says what is right, and
+    nothing was found). faults: everything that is wrong, one text each,
     with file and line. findings: those of the machine. outputs: arrays that were written, by name, as the
     kernels left them. counters: of each launch; wavefronts of shared memory, 32-byte sectors of global
     memory, see `Counters`. printed: by printf. seconds: that the machine took.
@@ -52,10 +53,11 @@ class Result:
     counters: tuple[Counters | None, ...] = field(repr=False)
     printed: str = field(repr=False)
     seconds: float = 0.0
+    unshown: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        return self.verdict == "pass"
+        return self.verdict in (CELLS[PASS], CELLS[UNJUDGED])
 
 
 def check(
@@ -77,6 +79,7 @@ def check(
     defines: Sequence[str] = (),
     includes: Sequence[str | Path] = (),
     seed: int = 0,
+    finite: bool = False,
 ) -> Result:
     """Compile a file, launch a kernel, and judge what it leaves.
 
@@ -90,6 +93,7 @@ def check(
     expect: what arrays should be, as arrays or expressions of arguments. tolerance: of each element, absolute
     and as a share of its value; None for what rounding explains. usual: ("sgemm", (M, N, K)), a ladder whose
     inputs and truth are taken. defines: "NAME=VALUE". orders: in which blocks and warps take turns.
+    finite: leave out the runs with NaN, infinity, -0 and denormal numbers.
 
     Raises BadInput for what cannot be, such as an array of another format than its pointer's, MissingTool
     without a compiler; what is wrong with the kernel itself is in the result.
@@ -107,7 +111,7 @@ def check(
     request = Request(
         source, tuple(asked), sizes, tuple(given), ready,
         tuple(expectation(name, value) for name, value in (expect or {}).items()), workload, tolerance,
-        Options(arch, tuple(map(str, includes)), tuple(defines)), seed,
+        Options(arch, tuple(map(str, includes)), tuple(defines)), seed, finite,
     )  # fmt: skip
     (done,) = check_together([request], choose("cpu", orders))
     return result_of(done)
@@ -118,7 +122,7 @@ def result_of(checked: Checked) -> Result:
     counters = tuple(execution.counters for execution in checked.executions)
     return Result(
         CELLS[outcome.word], outcome.faults, outcome.findings, checked.outputs, counters, outcome.printed,
-        outcome.seconds,
+        outcome.seconds, outcome.unshown,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from dataclasses import dataclass, field
@@ -49,11 +50,13 @@ WHOLE = 99
 @dataclass(frozen=True)
 class Argument:
     """What a parameter is given. value: an array, a number, or None for a null pointer. role: of ROLES, or ""
-    where the run is to show whether it is written. text: as the user has it."""
+    where the run is to show whether it is written. text: as the user has it. drawn: from the least to the
+    largest number that a random array may have; None where its content is given."""
 
     value: Any = field(repr=False)
     role: str = ""
     text: str = ""
+    drawn: tuple[float, float] | None = None
 
     @property
     def array(self) -> np.ndarray | None:
@@ -76,10 +79,10 @@ def parse_argument(text: str) -> Given:
 
 
 def make_argument(
-    one: Given, sizes: Mapping[str, Any], pointed: str, folder: Path, seed: int, default: str = "random"
+    one: Given, sizes: Mapping[str, Any], pointed: str, folder: Path, seed: int
 ) -> Argument:
     """The argument. pointed: the format that its pointer is of, "" where any may be. folder: where relative
-    names of files begin. seed: of random numbers. default: how an array is filled where that is not said."""
+    names of files begin. seed: of random numbers."""
     what = f"--arg {one.name}=" if one.name else "--arg"
     if one.text in ("null", "nullptr", "NULL"):
         return Argument(None, text=one.text)
@@ -107,8 +110,9 @@ def make_argument(
     if len(roles) > 1 or len(fills) > 1:
         raise BadInput(f"{what} {shown(one.text)}: {' and '.join(words)} exclude each other")
     role = roles[0] if roles else ""
-    fill = fills[0] if fills else "poison" if role == OUT else default
-    return Argument(fill_array(fill, shape, format, sizes, what, seed), role, one.text)
+    fill = fills[0] if fills else "poison" if role == OUT else "random"
+    drawn = (-math.inf, math.inf) if fill == "random" else range_of(fill, sizes, what)
+    return Argument(fill_array(fill, drawn, shape, format, sizes, what, seed), role, one.text, drawn)
 
 
 def load_array(path: Path) -> np.ndarray:
@@ -123,24 +127,40 @@ def load_array(path: Path) -> np.ndarray:
     return np.ascontiguousarray(array)
 
 
+def range_of(fill: str, sizes: Mapping[str, Any], what: str) -> tuple[float, float] | None:
+    """The ends of LOW..HIGH; None for another fill."""
+    ends = RANGE.fullmatch(fill)
+    if not ends:
+        return None
+    low, high = (number(end, sizes, what) for end in ends.groups())
+    if low > high:
+        raise BadInput(f"{what} {fill}: {low} is above {high}")
+    if high - low > WIDEST:
+        raise BadInput(f"{what} {shown(fill)}: the range is wider than {WIDEST:g}")
+    return low, high
+
+
 def fill_array(
-    fill: str, shape: tuple[int, ...], format: str, sizes: Mapping[str, Any], what: str, seed: int
+    fill: str,
+    drawn: tuple[float, float] | None,
+    shape: tuple[int, ...],
+    format: str,
+    sizes: Mapping[str, Any],
+    what: str,
+    seed: int,
 ) -> np.ndarray:
     """An array of a shape: random, zeros, ones, iota (0, 1, 2, ...), LOW..HIGH (random between), or a
     number."""
     dtype = dtype_of(format)
     if fill == "random":
         return random(shape, format, seed)
-    if fill == "whole":
-        return whole(shape, format, seed)
     if fill == "poison":
         return poison_array(shape, dtype)
     if fill == "iota":
         return np.arange(int(np.prod(shape))).astype(dtype).reshape(shape)
     if fill in FILLS:
         return np.full(shape, {"zeros": 0, "ones": 1, "nan": np.nan}[fill], dtype)
-    ends = RANGE.fullmatch(fill)
-    if not ends:
+    if drawn is None:
         try:
             return np.full(shape, number(fill, sizes, what), dtype)
         except (BadInput, OverflowError):
@@ -148,11 +168,7 @@ def fill_array(
                 f"{what}: {shown(fill)} fills no array; {', '.join(FILLS)}, LOW..HIGH and numbers do, and"
                 f" {', '.join(ROLES)} say what it is for"
             ) from None
-    low, high = (number(end, sizes, what) for end in ends.groups())
-    if low > high:
-        raise BadInput(f"{what} {fill}: {low} is above {high}")
-    if high - low > WIDEST:
-        raise BadInput(f"{what} {shown(fill)}: the range is wider than {WIDEST:g}")
+    low, high = drawn
     draw = np.random.default_rng(seed)
     if format[0] in "iu":
         return draw.integers(int(low), int(high), shape, np.int64, endpoint=True).astype(dtype)
@@ -169,14 +185,6 @@ def random(shape: tuple[int, ...], format: str, seed: int) -> np.ndarray:
             .astype(dtype_of(format))
         )
     return Draws(seed).reals(OCTAVES, shape).astype(dtype_of(format))
-
-
-def whole(shape: tuple[int, ...], format: str, seed: int) -> np.ndarray:
-    """Reals that are small whole numbers above 0: sums are exact, and one that is left out shows. Integers as
-    ever."""
-    if format[0] in "iu":
-        return random(shape, format, seed)
-    return np.random.default_rng(seed).integers(1, 4, shape).astype(dtype_of(format))
 
 
 def poison_array(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

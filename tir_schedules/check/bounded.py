@@ -7,7 +7,8 @@ workloads/rounding.py has it, in any order of summation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import prod
 from typing import Any, Callable
 
 import numpy as np
@@ -17,26 +18,60 @@ from tir_schedules.workloads.rounding import MANTISSA, TRUNCATION, UNIT, worst_g
 ULPS = 16
 """Units that CUDA's own functions may be off by, `__expf` and the like of moderate arguments among them."""
 
+FINEST = 12
+"""Numbers with up to so many bits behind the point are recognised as multiples of a power of two."""
+
+MOST = 1 << 26
+"""Most elements of an array that an expression makes."""
+
+
+class TooLarge(ValueError):
+    """An array of more elements than MOST."""
+
+
+def check_size(elements: int) -> None:
+    if elements > MOST:
+        raise TooLarge(f"an array of {elements} elements is too large; {MOST} are the most")
+
+
+def check_broadcast(*operands: Any) -> None:
+    """TooLarge where operands together make too large an array."""
+    check_size(prod(np.broadcast_shapes(*map(np.shape, operands))))
+
 
 @dataclass(frozen=True)
+class Arithmetic:
+    """What a kernel computes with, as its PTX says: see arithmetic.py. multiplied, added: formats of 16 bits
+    ("f16", "bf16") in which it does. tensor: whether tensor cores add up in float32. tf32: whether they read
+    float32 as TF32. flushes: whether an instruction takes denormal numbers for zeros."""
+
+    multiplied: frozenset[str] = frozenset()
+    added: frozenset[str] = frozenset()
+    tensor: bool = False
+    tf32: bool = False
+    flushes: bool = False
+
+
+@dataclass
 class Rounding:
-    """How a kernel rounds. unit: unit roundoff of a number. sums: the same of additions, larger where tensor
-    cores cut off."""
+    """How a kernel rounds. unit: unit roundoff of one operation. sums: the same of additions, larger where
+    tensor cores cut off. whole: whole numbers up to this are sums without any error. work: elements that
+    operations have handled so far. summed: whether a sum came up; inexact: one that some order rounds."""
 
     unit: float
     sums: float
-    inexact: list[str] = field(default_factory=list, compare=False)
-    """Not empty once a value came up that is not whole, or a sum too large to be exact in every order."""
+    whole: float
+    work: int = 0
+    summed: bool = False
+    inexact: bool = False
 
-    def watch(self, value: np.ndarray) -> None:
-        """Note reals that are not whole, or too large for all their digits."""
-        if value.dtype.kind == "f" and not self.inexact:
-            if not np.all((np.abs(value) <= 1 / self.unit) & (np.trunc(value) == value)):
-                self.inexact.append("value")
-
-    def of_sum(self, terms: int, magnitude: Any) -> Any:
-        """What sums may be off by. magnitude: the sum of their magnitudes."""
-        self.watch(np.trunc(magnitude))
+    def bound_sum(self, terms: int, magnitude: Any, step: float) -> Any:
+        """What sums may be off by. magnitude: the sum of their magnitudes. step: all terms are multiples of
+        this power of two; 0 where they are of none."""
+        self.summed = True
+        if step and np.max(magnitude, initial=0) <= step * self.whole:
+            return 0.0
+        self.inexact = True
         return self.growth(terms) * magnitude
 
     def growth(self, terms: int) -> float:
@@ -46,67 +81,114 @@ class Rounding:
         cut_off = self.sums > self.unit and worst < 1
         return worst if cut_off else min(worst, 10 * (terms + 1) ** 0.5 * self.sums)
 
+    def of_constant(self, value: Any) -> Any:
+        """How far a real of the expression may be from the kernel's constant."""
+        if value.dtype.kind != "f":
+            return 0.0
+        mantissa, _ = np.frexp(value)
+        digits = mantissa / self.unit
+        return np.where(np.trunc(digits) == digits, 0.0, self.unit * np.abs(value))
 
-def rounding_of(output: str, inputs: set[str]) -> Rounding:
-    """Of a kernel that leaves a format from inputs of others; see types.py for formats."""
+
+def rounding_of(output: str, arithmetic: Arithmetic = Arithmetic()) -> Rounding:
+    """Of a kernel that leaves a format; see types.py for formats."""
     if output == "f64":
-        return Rounding(2.0**-53, 2.0**-53)
-    if output in ("f16", "bf16"):
-        unit = 2.0 ** -MANTISSA["float16"] if output == "f16" else 2.0**-8
-        return Rounding(unit, TRUNCATION["float16"] if output == "f16" else 2.0**-7)
-    tensor = inputs & {"f16", "bf16"}
-    return Rounding(UNIT, TRUNCATION["float32"] if tensor else UNIT)
+        return Rounding(2.0**-53, 2.0**-53, 2.0**53)
+    name = NAMES.get(output, "float32")
+    unit = 2.0 ** -MANTISSA[name] if output in arithmetic.multiplied | arithmetic.added else UNIT
+    if output in arithmetic.added:
+        return Rounding(unit, TRUNCATION.get(name, 2 * unit), 2.0 ** MANTISSA[name])
+    return Rounding(unit, TRUNCATION["float32"] if arithmetic.tensor else UNIT, 2.0**24)
+
+
+NAMES = {"f16": "float16", "bf16": "bfloat16"}
+
+
+def step_of(value: np.ndarray) -> float:
+    """The power of two, up to 1, that all numbers are multiples of; 0 where there is none."""
+    if value.dtype.kind != "f":
+        return 1.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = value * 2.0**FINEST
+        if not np.all(np.trunc(scaled) == scaled):
+            return 0.0
+    step = 1.0
+    while not np.all(np.trunc(value / step) * step == value):
+        step /= 2
+    return step
 
 
 class Bounded:
     """An array, or a number, and how far from it a kernel may be. value: float64 or int64; error: like it, or
-    0.0."""
+    0.0. step: the power of two that all its numbers are multiples of where none is off, else 0."""
 
     __array_ufunc__ = None  # numpy's operators leave an operation to ours
 
-    def __init__(self, value: Any, error: Any, rounding: Rounding):
-        self.value, self.error, self.rounding = np.asarray(value), error, rounding
-        rounding.watch(self.value)
+    def __init__(self, value: Any, error: Any, rounding: Rounding, step: float = 0.0):
+        self.value, self.error, self.rounding, self.step = np.asarray(value), error, rounding, step
+
+    @classmethod
+    def given(cls, value: Any, rounding: Rounding, error: Any = 0.0) -> Bounded:
+        """What an expression begins with."""
+        array = np.asarray(value)
+        return cls(array, error, rounding, 0.0 if np.any(error) else step_of(array))
 
     def of(self, other: Any) -> Bounded:
         """Another operand as one of these."""
-        return other if isinstance(other, Bounded) else Bounded(plain(other), 0.0, self.rounding)
+        if isinstance(other, Bounded):
+            return other
+        value = np.asarray(other)
+        error = self.rounding.of_constant(value) if value.ndim == 0 else 0.0
+        return Bounded.given(value, self.rounding, error)
 
-    def rounded(self, value: Any, error: Any, ulps: float = 1) -> Bounded:
-        """A result, which is rounded unless it is an integer."""
-        value = np.asarray(value)
-        own = ulps * self.rounding.unit * np.abs(value) if value.dtype.kind == "f" else 0.0
-        return Bounded(value, error + own, self.rounding)
+    def rounded(self, value: Any, error: Any, ulps: float = 1, step: float = 0.0) -> Bounded:
+        """A result, which is rounded unless it is an integer, or a multiple of `step` that needs no
+        rounding."""
+        value, rounding = np.asarray(value), self.rounding
+        rounding.work += value.size
+        if value.dtype.kind != "f":
+            return Bounded(value, error, rounding, step)
+        exact = step and not np.any(error)
+        if exact and np.max(np.abs(value), initial=0) <= step / rounding.unit:
+            return Bounded(value, 0.0, rounding, step)
+        return Bounded(value, error + ulps * rounding.unit * np.abs(value), rounding)
 
     def __add__(self, other: Any) -> Bounded:
         other = self.of(other)
-        return self.rounded(self.value + other.value, self.error + other.error)
+        one, another = alike(self.value, other.value)
+        return self.rounded(one + another, self.error + other.error, 1, min(self.step, other.step))
 
     def __sub__(self, other: Any) -> Bounded:
         other = self.of(other)
-        return self.rounded(self.value - other.value, self.error + other.error)
+        one, another = alike(self.value, other.value)
+        return self.rounded(one - another, self.error + other.error, 1, min(self.step, other.step))
 
     def __mul__(self, other: Any) -> Bounded:
         other = self.of(other)
-        return self.rounded(self.value * other.value, product_error(self, other))
+        one, another = alike(self.value, other.value)
+        return self.rounded(one * another, product_error(self, other), 1, self.step * other.step)
 
     def __truediv__(self, other: Any) -> Bounded:
         other = self.of(other)
+        check_broadcast(self.value, other.value)
         with np.errstate(all="ignore"):
             value = self.value / other.value
             error = (self.error + np.abs(value) * other.error) / np.maximum(
                 np.abs(other.value) - other.error, np.finfo(np.float64).tiny
             )
-        return self.rounded(value, error, 4)
+        return self.rounded(value, error, 4, self.step / power_of_two(other) if power_of_two(other) else 0.0)
 
     def __matmul__(self, other: Any) -> Bounded:
         other = self.of(other)
-        value = self.value @ other.value
-        large, larger = (np.abs(one.value) + one.error for one in (self, other))
-        error = large @ larger - np.abs(self.value) @ np.abs(other.value)
+        one, another = (each.value for each in (self, other))
+        check_size(prod(one.shape[:-1]) * prod(another.shape[-1:] if another.ndim > 1 else ()))
+        value = one @ another
+        large, larger = (np.abs(each.value) + each.error for each in (self, other))
+        error, step = large @ larger - np.abs(one) @ np.abs(another), self.step * other.step
+        self.rounding.work += value.size * one.shape[-1]
         if value.dtype.kind == "f":
-            error = error + self.rounding.of_sum(self.value.shape[-1], large @ larger)
-        return self.rounded(value, error if np.any(error) else 0.0)
+            error = error + self.rounding.bound_sum(one.shape[-1], large @ larger, step)
+        return self.rounded(value, error if np.any(error) else 0.0, 1, step)
 
     def __pow__(self, other: Any) -> Bounded:
         return elementwise(np.power, 4)(self, other)
@@ -139,7 +221,7 @@ class Bounded:
         return self.of(other) // self
 
     def __neg__(self) -> Bounded:
-        return Bounded(-self.value, self.error, self.rounding)
+        return Bounded(-self.value, self.error, self.rounding, self.step)
 
     def __pos__(self) -> Bounded:
         return self
@@ -182,14 +264,16 @@ class Bounded:
 
     def __getitem__(self, key: Any) -> Bounded:
         keys = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
-        return Bounded(self.value[keys], spread(self)[keys], self.rounding)
+        found = self.value[keys]
+        check_size(found.size)
+        return Bounded(found, spread(self)[keys], self.rounding, self.step)
 
     def __bool__(self) -> bool:
         return bool(self.value)
 
     @property
     def T(self) -> Bounded:
-        return Bounded(self.value.T, spread(self).T, self.rounding)
+        return Bounded(self.value.T, spread(self).T, self.rounding, self.step)
 
 
 def plain(value: Any) -> Any:
@@ -200,6 +284,22 @@ def plain(value: Any) -> Any:
 def spread(one: Bounded) -> np.ndarray:
     """The bounds as an array like the values."""
     return np.broadcast_to(np.asarray(one.error, np.float64), one.value.shape)
+
+
+def alike(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two operands in one format: numpy would add int64 and uint64 as reals, where CUDA has uint64."""
+    check_broadcast(one, other)
+    if {one.dtype.str[1:], other.dtype.str[1:]} == {"i8", "u8"}:
+        return one.astype(np.uint64), other.astype(np.uint64)
+    return one, other
+
+
+def power_of_two(one: Bounded) -> float:
+    """The value of a number that is a power of two; 0 of any other."""
+    if one.value.size != 1 or np.any(one.error) or one.value.flat[0] <= 0:
+        return 0.0
+    value = float(one.value.flat[0])
+    return value if np.frexp(value)[0] == 0.5 else 0.0
 
 
 def product_error(one: Bounded, other: Bounded) -> Any:
@@ -216,13 +316,15 @@ def elementwise(function: Callable[..., Any], ulps: float = 1) -> Callable[..., 
         if one is None:
             return function(*operands)
         every = [one.of(each) for each in operands]
+        check_broadcast(*(each.value for each in every))
         with np.errstate(all="ignore"):
             value = np.asarray(function(*(each.value for each in every)))
             error: Any = 0.0
             for at, each in enumerate(every):
                 if np.any(each.error):
                     error = error + moved(function, [other.value for other in every], at, each.error, value)
-        return one.rounded(value, error, ulps)
+        exact = not ulps and all(each.step and not np.any(each.error) for each in every)
+        return one.rounded(value, error, ulps, step_of(value) if exact else 0.0)
 
     return call
 

@@ -10,7 +10,7 @@ from typing import Any, Iterable, Mapping
 import numpy as np
 
 from tir_schedules.check.arguments import load_array
-from tir_schedules.check.bounded import Bounded, Rounding, plain, rounding_of, spread
+from tir_schedules.check.bounded import Arithmetic, Bounded, Rounding, plain, rounding_of, spread, step_of
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS
 from tir_schedules.check.types import dtype_of, format_of
@@ -24,10 +24,21 @@ WORD = re.compile(r"[^\W\d]\w*")
 """A name in an expression."""
 
 WHOLE = 0.25
-"""How far from a whole number a kernel may be, which computes it in a way of its own."""
+"""How far, in steps, a kernel may be from numbers that no order of sums rounds, because it may compute them in
+a way of its own."""
 
-ROUNDING = 1 << 10
-"""How many units of the last place of its largest value an output may be off an array that is given."""
+NEAR = {"f16": 2.0**-8, "bf16": 2.0**-5, "f32": 2.0**-12, "f64": 2.0**-40}
+"""How far an element may be off that of an array that is given, as a share of it. Nobody says how it was
+computed: this covers sums of some thousand terms, unless they cancel."""
+
+OF_ARRAY = "nothing says how this array was computed; sums that cancel need a --tolerance"
+
+ROUNDINGS = 2
+"""How often a value may be rounded to an output of 16 bits: in shared memory, and at the end."""
+
+VISIBLE = 2
+"""What an element changes shows when it exceeds the tolerance so many times: what a kernel leaves may be off
+once in either direction."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,11 @@ class Expected:
     output: str
     value: Any
     where: str = ""
+
+    @property
+    def key(self) -> str:
+        """The output, with its part in brackets."""
+        return f"{self.output}[{self.where}]"
 
     @property
     def what(self) -> str:
@@ -66,29 +82,37 @@ def parse_expectation(text: str, folder: Path) -> Expected:
 @dataclass(frozen=True)
 class Truth:
     """An output's right values, float64 or integers, and the tolerance of each. flat: which elements these
-    are, in row-major order; None for all. whole: whether it is whole numbers that no order of sums rounds."""
+    are, in row-major order; None for all. telling: whether there are sums, or whole numbers, and no order of
+    summation rounds. work: elements that were handled to compute it. hint: for a mismatch."""
 
     value: np.ndarray
     allowed: Any
     flat: np.ndarray | None = None
-    whole: bool = False
+    telling: bool = False
+    work: int = 0
+    hint: str = ""
+
+    def same(self, numbers: np.ndarray) -> np.ndarray:
+        """Elements that are right without being near: NaN and infinity where they should be."""
+        value = self.value
+        return np.isinf(value) & (numbers == value) | np.isnan(value) & np.isnan(numbers)
 
     def mismatch(self, name: str, got: np.ndarray) -> Mismatch | None:
-        """What of an output is not right."""
-        compared = got if self.flat is None else got.reshape(-1)[self.flat]
-        expected = self.value
-        if np.dtype(got.dtype).kind in "iu" and expected.dtype.kind in "iub":
-            expected = expected.astype(got.dtype)
-        numbers = to_numpy(compared)
-        same = np.isinf(expected) & (numbers == expected)  # which `compare` passes nowhere
-        allowed = np.where(same, 0, self.allowed)
-        with np.errstate(over="ignore"):
-            found = compare(
-                name, np.where(same, 0, numbers), np.where(same, 0, expected), allowed, "should be"
-            )
+        """What of an output is not right. What should be NaN or infinite has to be the same."""
+        numbers = to_numpy(got if self.flat is None else got.reshape(-1)[self.flat])
+        expected, allowed = self.value, self.allowed
+        if numbers.dtype.kind in "iu" and expected.dtype.kind in "iub":
+            expected = expected.astype(numbers.dtype)
+        same = self.same(numbers)
+        numbers, expected, allowed = (np.where(same, 0, one) for one in (numbers, expected, allowed))
+        return self.located(compare(name, numbers, expected, allowed, "should be"), got.shape)
+
+    def located(self, found: Mismatch | None, shape: tuple[int, ...]) -> Mismatch | None:
+        """A mismatch of the part, by its place in the output."""
+        found = found and replace(found, hint=self.hint)
         if found is None or self.flat is None:
             return found
-        place = np.unravel_index(int(np.asarray(self.flat[found.index])), got.shape)
+        place = np.unravel_index(int(np.asarray(self.flat[found.index])), shape)
         return replace(found, index=tuple(map(int, place)))
 
 
@@ -98,57 +122,91 @@ def to_numpy(array: np.ndarray) -> np.ndarray:
 
 
 def truth_of(
-    one: Expected, output: np.ndarray, names: Mapping[str, Any], tolerance: float | None, tf32: bool = False
+    one: Expected,
+    output: np.ndarray,
+    names: Mapping[str, Any],
+    tolerance: float | None,
+    arithmetic: Arithmetic = Arithmetic(),
+    bounded: bool = True,
 ) -> Truth:
     """names: arrays and numbers before the launches. tolerance: of each element, absolute and as a share of
-    its value; None for what rounding explains. tf32: whether the kernel reads float32 as TF32.
+    its value; None for what rounding explains. arithmetic: what the kernel computes with. bounded: whether to
+    refuse an expression whose rounding errors are larger than its values.
 
     BadInput for an expression that fails or has another shape than the output.
     """
     format = format_of(output.dtype)
     flat = select_positions(one, output) if one.where else None
     shape = output.shape if flat is None else flat.shape
+    rounding = rounding_of(format, arithmetic)
+    exact = False
     if isinstance(one.value, str):
-        formats = {format_of(value.dtype) for value in names.values() if isinstance(value, np.ndarray)}
-        formats |= {"f16"} if tf32 else set()  # tensor cores sum alike
-        rounding = rounding_of(format, formats)
-        operands = {name: operand(value, rounding, tf32) for name, value in names.items()}
-        rounding.inexact.clear()  # of operands that the expression has not
-        for name in WORD.findall(one.value):
-            if name in operands:
-                rounding.watch(operands[name].value)
+        operands = {name: operand(value, rounding, arithmetic.tf32) for name, value in names.items()}
         with np.errstate(all="ignore"):
             found = evaluate(one.value, operands, FUNCTIONS, one.what)
         value = np.asarray(plain(found))
         error = spread(found) if isinstance(found, Bounded) else np.zeros(value.shape)
-        if format in ("f16", "bf16", "f32", "f64") and value.dtype.kind == "f":
-            error = error + rounding.unit * np.abs(value) + smallest(format)
-        whole = not rounding.inexact
-        error = np.minimum(error, WHOLE) if whole else error
-        if tolerance is None:
+        if value.dtype.kind == "f":
+            step = found.step if isinstance(found, Bounded) else step_of(value)
+            exact = bool(step) and not np.any(error)
+            error = error + rounding_to(format, value, step, exact, arithmetic.flushes)
+        if tolerance is None and bounded:
             check_bounds(one, value, error, operands.values())
     else:
-        whole = False
         value = wide(np.asarray(one.value))
-        eps = max(2 * rounding_of(format, set()).unit, 2.0**-18 if tf32 else 0)
-        largest = np.max(np.abs(value), initial=0) if value.size else 0
-        error = np.full(value.shape, ROUNDING * eps * largest if value.dtype.kind == "f" else 0.0)
+        near = max(NEAR.get(format, 0.0), 2.0**-8 if arithmetic.tf32 else 0.0)
+        error = near * np.abs(value) + smallest(format) if value.dtype.kind == "f" else np.zeros(value.shape)
     if value.dtype.kind not in "fiub":
         raise BadInput(f"{one.what}: its values are no numbers")
     if tolerance is not None:
         error = tolerance * (1 + np.abs(value))
     try:
-        value, error = fit_shape(value, shape), fit_shape(error, shape)
+        value, error = fit_shape(value, shape), fit_shape(np.asarray(error), shape)
     except ValueError:
         raise BadInput(
             f"{one.what} has the shape {shown(value.shape)}; {one.output} has {shown(shape)}"
         ) from None
-    return Truth(value, error, flat, whole and tolerance is None)
+    telling = (exact or rounding.summed) and not rounding.inexact
+    hint = "" if isinstance(one.value, str) or tolerance is not None else OF_ARRAY
+    return Truth(value, error, flat, telling, rounding.work, hint)
+
+
+def plain_value(one: Expected, output: np.ndarray, names: Mapping[str, Any], reals: Any) -> np.ndarray:
+    """An expression's value alone, computed in a format of reals, float64 or float32."""
+    operands = {name: in_format(value, reals) for name, value in names.items()}
+    with np.errstate(all="ignore"):
+        value = np.asarray(plain(evaluate(one.value, operands, FUNCTIONS, one.what)))
+    shape = select_positions(one, output).shape if one.where else output.shape
+    return fit_shape(value, shape)
+
+
+def in_format(value: Any, reals: Any) -> Any:
+    """Reals in a format, unless they have more digits; numbers stay Python's, which take any format."""
+    if not isinstance(value, np.ndarray):
+        return value
+    array = wide(value)
+    return array if array.dtype.kind != "f" or value.dtype == np.float64 else array.astype(reals)
+
+
+def rounding_to(format: str, value: np.ndarray, step: float, exact: bool, flushes: bool) -> Any:
+    """What the output's format adds to an error. exact: all values are multiples of `step`, and none is off
+    so far."""
+    if format not in UNITS:
+        return WHOLE * step if exact else 0.0
+    unit = UNITS[format]
+    if exact and np.max(np.abs(value), initial=0) <= step / unit:
+        return WHOLE * step + unit / 2 * np.abs(value)
+    times = ROUNDINGS if format in ("f16", "bf16") else 1
+    return times * unit * np.abs(value) + (float(np.finfo(np.float32).tiny) if flushes else smallest(format))
+
+
+UNITS = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
+"""Unit roundoff of a format."""
 
 
 def check_bounds(one: Expected, value: np.ndarray, error: np.ndarray, operands: Iterable[Bounded]) -> None:
     """BadInput where an expression says nothing about its output."""
-    if np.isnan(value).any():
+    if value.size and np.isnan(value).all():
         raise BadInput(
             f"{one.what} {shown(one.value)}: it is NaN for these inputs, which nothing can be compared with:"
             " choose others, such as x=f32[N]:0..1"
@@ -164,10 +222,17 @@ def check_bounds(one: Expected, value: np.ndarray, error: np.ndarray, operands: 
 
 
 def operand(value: Any, rounding: Rounding, tf32: bool) -> Bounded:
-    """What an expression is made of. TF32 has 10 bits of a float32's fraction."""
-    plain_value = wide(value)
-    cut = tf32 and isinstance(value, np.ndarray) and format_of(value.dtype) == "f32"
-    return Bounded(plain_value, 2.0**-10 * np.abs(plain_value) if cut else 0.0, rounding)
+    """What an expression is made of. A number is a constant of the kernel's. TF32 has 11 bits of a float32's
+    significand."""
+    array = wide(value)
+    if not isinstance(value, np.ndarray):
+        return Bounded.given(array, rounding, rounding.of_constant(array))
+    error: Any = 0.0
+    if tf32 and format_of(value.dtype) == "f32":
+        mantissa, _ = np.frexp(array)
+        whole = np.trunc(mantissa * 2**11) == mantissa * 2**11
+        error = np.where(whole, 0.0, 2.0**-10 * np.abs(array))
+    return Bounded.given(array, rounding, error if np.any(error) else 0.0)
 
 
 def fit_shape(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -177,7 +242,7 @@ def fit_shape(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def select_positions(one: Expected, output: np.ndarray) -> np.ndarray:
     """Row-major positions of the part of an output that is meant."""
-    places = Bounded(np.arange(output.size).reshape(output.shape), 0.0, rounding_of("f64", set()))
+    places = Bounded(np.arange(output.size).reshape(output.shape), 0.0, rounding_of("f64"))
     found = evaluate(f"{one.output}[{one.where}]", {one.output: places}, {}, one.what)
     places = np.asarray(plain(found))
     if not places.size:

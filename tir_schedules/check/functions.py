@@ -8,11 +8,8 @@ from typing import Any, Callable
 
 import numpy as np
 
-from tir_schedules.check.bounded import ULPS, Bounded, elementwise, plain, spread
+from tir_schedules.check.bounded import ULPS, Bounded, check_size, elementwise, plain, spread
 from tir_schedules.check.expressions import Refused
-
-MOST = 1 << 28
-"""Most elements of an array that an expression makes."""
 
 EXACT = (
     "abs absolute sign floor ceil rint trunc maximum minimum fmax fmin where clip negative isnan isfinite"
@@ -53,15 +50,18 @@ def moving(function: Callable[..., Any]) -> Callable[..., Any]:
     """Values and bounds go the same way."""
 
     def call(array: Any, *others: Any, **named: Any) -> Any:
-        if not isinstance(array, Bounded):
-            return function(array, *map(plain, others), **named)
         others = tuple(map(plain, others))
         if function in (np.repeat, np.tile, np.pad):
-            check_size(array.value.size * max(1, prod(flat([*others, *named.values()]))))
-        if function is np.diag and array.value.ndim == 1:
-            check_size(array.value.size**2)
+            check_size(np.size(plain(array)) * max(1, prod(flat([*others, *named.values()]))))
+        if function is np.broadcast_to:
+            check_size(prod(flat([*others, *named.values()])))
+        if function is np.diag and np.ndim(plain(array)) == 1:
+            check_size(np.size(plain(array)) ** 2)
+        if not isinstance(array, Bounded):
+            return function(array, *others, **named)
         found = function(array.value, *others, **named)
-        return Bounded(found, function(spread(array), *others, **named), array.rounding)
+        step = array.step if function is not np.pad else 0.0
+        return Bounded(found, function(spread(array), *others, **named), array.rounding, step)
 
     return call
 
@@ -75,11 +75,13 @@ def flat(values: Any) -> list[int]:
 def joining(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(arrays: Any, **named: Any) -> Any:
         one = next((each for each in arrays if isinstance(each, Bounded)), None)
+        check_size(sum(np.size(plain(each)) for each in arrays))
         if one is None:
             return function(arrays, **named)
         every = [one.of(each) for each in arrays]
         found = function([each.value for each in every], **named)
-        return Bounded(found, function([spread(each) for each in every], **named), one.rounding)
+        error = function([spread(each) for each in every], **named)
+        return Bounded(found, error, one.rounding, min(each.step for each in every))
 
     return call
 
@@ -105,11 +107,6 @@ def making(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def check_size(elements: int) -> None:
-    if elements > MOST:
-        raise Refused(f"an array of {elements} elements is too large; {MOST} are the most")
-
-
 def total(array: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """A sum, with what its rounding may be in any order."""
     if not isinstance(array, Bounded):
@@ -118,8 +115,10 @@ def total(array: Any, axis: Any = None, keepdims: bool = False) -> Any:
     error = np.sum(spread(array), axis=axis, keepdims=keepdims)
     if value.dtype.kind == "f":
         magnitude = np.sum(np.abs(array.value) + spread(array), axis=axis, keepdims=keepdims)
-        error = error + array.rounding.of_sum(array.value.size // max(1, np.size(value)), magnitude)
-    return array.rounded(value, error)
+        terms = array.value.size // max(1, np.size(value))
+        error = error + array.rounding.bound_sum(terms, magnitude, array.step)
+        array.rounding.work += array.value.size
+    return array.rounded(value, error if np.any(error) else 0.0, 1, array.step)
 
 
 def mean(array: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -149,8 +148,9 @@ def running(array: Any, axis: Any = None) -> Any:
     error = np.cumsum(spread(array), axis=axis)
     if value.dtype.kind == "f":
         terms = array.value.size if axis is None else array.value.shape[axis]
-        error = error + array.rounding.of_sum(terms, np.cumsum(np.abs(array.value), axis=axis))
-    return array.rounded(value, error)
+        magnitude = np.cumsum(np.abs(array.value), axis=axis)
+        error = error + array.rounding.bound_sum(terms, magnitude, array.step)
+    return array.rounded(value, error if np.any(error) else 0.0, 1, array.step)
 
 
 def extreme(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,7 +162,8 @@ def extreme(function: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(array, Bounded):
             return function(array, axis=axis, keepdims=keepdims)
         value = function(array.value, axis=axis, keepdims=keepdims)
-        return Bounded(value, np.max(spread(array), axis=axis, keepdims=keepdims), array.rounding)
+        error = np.max(spread(array), axis=axis, keepdims=keepdims)
+        return Bounded(value, error, array.rounding, array.step)
 
     return call
 
@@ -171,7 +172,7 @@ def ordered(array: Any, axis: int = -1) -> Any:
     if not isinstance(array, Bounded):
         return np.sort(array, axis=axis)
     value = np.sort(array.value, axis=axis)
-    return Bounded(value, np.max(spread(array), initial=0.0), array.rounding)
+    return Bounded(value, np.max(spread(array), initial=0.0), array.rounding, array.step)
 
 
 def dot(one: Any, other: Any) -> Any:
@@ -195,8 +196,10 @@ def sliding(function: Callable[..., Any]) -> Callable[..., Any]:
         large = function(np.abs(a.value) + a.error, np.abs(b.value) + b.error, mode)
         exact = function(np.abs(a.value), np.abs(b.value), mode)
         terms = min(a.value.size, b.value.size)
-        grown = first.rounding.of_sum(terms, large) if value.dtype.kind == "f" else 0.0
-        return first.rounded(value, large - exact + grown)
+        step = a.step * b.step
+        grown = first.rounding.bound_sum(terms, large, step) if value.dtype.kind == "f" else 0.0
+        error = large - exact + grown
+        return first.rounded(value, error if np.any(error) else 0.0, 1, step)
 
     return call
 
@@ -221,7 +224,7 @@ def as_integers(array: Any) -> Any:
 
 def as_reals(array: Any) -> Any:
     if isinstance(array, Bounded):
-        return Bounded(array.value.astype(np.float64), array.error, array.rounding)
+        return Bounded(array.value.astype(np.float64), array.error, array.rounding, array.step)
     return np.asarray(array, np.float64)
 
 

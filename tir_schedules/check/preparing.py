@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -19,11 +19,15 @@ from tir_schedules.check.binding import (
     variable_in,
 )
 from tir_schedules.check.building import Built, Options, build
-from tir_schedules.check.expecting import WORD, Expected, Truth, truth_of
+from tir_schedules.check.arithmetic import arithmetic_of
+from tir_schedules.check.bounded import Arithmetic
+from tir_schedules.check.expecting import WORD, Expected
 from tir_schedules.check.launches import Asked
+from tir_schedules.check.special import special_trials
 from tir_schedules.check.target import Target, alone
+from tir_schedules.check.trials import Question, Trial, Trials, finite_trials
 from tir_schedules.check.usual import Usual, set_tolerance, usual_trials
-from tir_schedules.errors import BadInput, nearest
+from tir_schedules.errors import BadInput
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import check_grid
 from tir_schedules.source import Source
@@ -36,6 +40,7 @@ MOST_THREADS = 1 << 28
 class Request:
     """What is checked. launches: in order. arguments: as they are written, or made already, by name. expect:
     what outputs should be; usual: or a workload of the ladders that says so. tolerance: see `truth_of`.
+    finite: whether to leave out NaN, infinity and the like.
     triton: of a Python file: constexprs, and what Triton is asked for, such as num_warps. place: where in a
     file it is asked for, such as "my.cu:12"; "" for a command."""
 
@@ -49,6 +54,7 @@ class Request:
     tolerance: float | None = None
     options: Options = Options()
     seed: int = 0
+    finite: bool = False
     triton: Mapping[str, Any] = field(default_factory=dict)
     place: str = ""
 
@@ -78,22 +84,14 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Inputs, and what outputs should be. arguments: arrays by name."""
-
-    arguments: Mapping[str, Argument]
-    truths: Mapping[str, Truth]
-    kind: str = ""
-
-
-@dataclass(frozen=True)
 class Prepared:
-    """A request ready to run."""
+    """A request ready to run. unshown: inputs that no trial can show to matter, and why."""
 
     request: Request
     label: str
     steps: tuple[Step, ...]
     trials: tuple[Trial, ...]
+    unshown: tuple[str, ...] = ()
 
 
 def prepare(request: Request, built: Built | None = None) -> Prepared:
@@ -115,7 +113,7 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     )
     check_outputs(steps, ready.trials[0])
     label = ", ".join(dict.fromkeys(target.shown for target in chosen))
-    return Prepared(request, label, steps, tuple(ready.trials))
+    return Prepared(request, label, steps, tuple(ready.trials), ready.unshown)
 
 
 def check_outputs(steps: Sequence[Step], trial: Trial) -> None:
@@ -135,12 +133,13 @@ def check_outputs(steps: Sequence[Step], trial: Trial) -> None:
 
 class Ready(NamedTuple):
     """bounds: of each launch. arguments: by name. variables: of the file, that are set. trials: what it is
-    run on."""
+    run on. unshown: see `Prepared`."""
 
     bounds: list[list[Bound]]
     arguments: dict[str, Argument]
     variables: dict[str, Argument]
-    trials: list[Trial]
+    trials: Sequence[Trial]
+    unshown: tuple[str, ...] = ()
 
 
 def trials_of_ladder(request: Request, chosen: Sequence[Target]) -> Ready:
@@ -173,67 +172,41 @@ def trials_of_arguments(request: Request, built: Built, chosen: Sequence[Target]
     }
     check_unused(request, found, bounds, chosen)
     arrays = {name: argument for name, argument in found.items() if argument.array is not None}
-    names = values_of(request, found | variables)
-    trials = [Trial(arrays, truths_of(request, arrays, names))]
-    if needs_whole_numbers(request):
-        by_value = {one.name for many in bounds for one in many if one.parameter.type.pointer is False}
-        drawn = all_bound(request, chosen, "whole")[1]
-        drawn = {name: drawn[name] for name in arrays if name not in by_value}
-        trials += whole_trial(request, arrays, drawn, names)
-    return Ready(bounds, found, variables, trials)
+    by_value = {one.name for many in bounds for one in many if one.parameter.type.pointer is False}
+    given = {**found, **variables}
+    arithmetic = arithmetic_of(alone(built.made.ptx, target.symbol) for target in chosen)
+    done = all_trials(question_of(request, given, arrays, arithmetic, by_value), arrays)
+    return Ready(bounds, found, variables, done.trials, done.unshown)
 
 
-def needs_whole_numbers(request: Request) -> bool:
-    """Whether small whole numbers may tell more than random ones: nobody says how far outputs may be off."""
-    return bool(request.expect) and request.tolerance is None
-
-
-def whole_trial(
+def question_of(
     request: Request,
+    given: Mapping[str, Argument],
     arrays: Mapping[str, Argument],
-    drawn: Mapping[str, Argument],
-    names: Mapping[str, Any],
-    tf32: bool = False,
-) -> list[Trial]:
-    """A trial with the arrays that are drawn as small whole numbers in place of random ones, unless that
-    changes none, or outputs are not whole then. names, tf32: as of `truths_of`."""
-    if all(one.value.tobytes() == arrays[name].value.tobytes() for name, one in drawn.items()):
-        return []
-    arrays = {**arrays, **drawn}
-    names = {**names, **{name: one.value for name, one in drawn.items()}}
-    try:
-        truths = truths_of(request, arrays, names, tf32)
-    except BadInput:  # they are no numbers for these inputs
-        return []
-    whole = all(truth.whole for truth in truths.values())
-    return [Trial(arrays, truths, "small whole numbers")] if whole else []
+    arithmetic: Arithmetic,
+    fixed: Iterable[str] = (),
+) -> Question:
+    """What a request asks of a kernel. given: all that expressions may name."""
+    others = {name: one.value for name, one in given.items() if name not in arrays and one.value is not None}
+    return Question(
+        request.expect, {**request.sizes, **others}, request.tolerance, arithmetic, request.seed,
+        frozenset(fixed), request.finite,
+    )  # fmt: skip
 
 
-def values_of(request: Request, found: Mapping[str, Argument]) -> dict[str, Any]:
-    """Of what expressions are made."""
-    values = {name: argument.value for name, argument in found.items() if argument.value is not None}
-    return {**request.sizes, **values}
-
-
-def truths_of(
-    request: Request, arrays: Mapping[str, Argument], names: Mapping[str, Any], tf32: bool = False
-) -> dict[str, Truth]:
-    """What outputs should be. names: of what expressions are made, as they are before the launches. tf32: see
-    `truth_of`."""
-    truths = {}
-    for one in request.expect:
-        if one.output not in arrays:
-            raise BadInput(f"{one.what}: there is no array {one.output!r}{nearest(one.output, arrays)}")
-        output = arrays[one.output].value
-        truths[f"{one.output}[{one.where}]"] = truth_of(one, output, names, request.tolerance, tf32)
-    return truths
+def all_trials(question: Question, arrays: Mapping[str, Argument]) -> Trials:
+    """What a kernel is run on."""
+    found = finite_trials(question, arrays)
+    if question.finite:
+        return found
+    return replace(found, trials=(*found.trials, *special_trials(question, found.trials)))
 
 
 def all_bound(
-    request: Request, chosen: Sequence[Target], default: str = "random"
+    request: Request, chosen: Sequence[Target]
 ) -> tuple[list[list[Bound]], dict[str, Argument]]:
     """Parameters and arguments of every launch. Arrays whose format is left out have that of the first
-    pointer that takes them. default: how arrays are filled where that is not said."""
+    pointer that takes them."""
     known = {one.name for one in request.given if one.name} | set(request.arguments)
     given = [*request.given, *(Given(name, "") for name in request.arguments)]
     bounds = []
@@ -251,7 +224,7 @@ def all_bound(
     for at, one in enumerate(request.given):
         name = one.name or f"#{at}"
         seed = seed_of(name, request.seed)
-        found[name] = make_argument(one, {**request.sizes}, formats.get(name, ""), folder, seed, default)
+        found[name] = make_argument(one, {**request.sizes}, formats.get(name, ""), folder, seed)
     return rename_by_place(bounds, found)
 
 

@@ -49,9 +49,22 @@ def print_all(results: Sequence[Checked], machine: Machine) -> None:
         by_kernel.setdefault(one.label, []).append(("", one.outcome))
     for paragraph in kernel_paragraphs(by_kernel, width):
         print_paragraph(paragraph)
+    for one in results:
+        for unshown in one.outcome.unshown:
+            print_paragraph(f"note: {one.label}: {unshown}")
     print_costs(results)
     where = machine.device_name if machine.name == "gpu" else "the CPU machine"
-    print_line(f"{closing_words([one.outcome.word for one in results])} on {where}")
+    print_line(f"{closing_line([one.outcome for one in results])} on {where}")
+
+
+def closing_line(outcomes: Sequence[Outcome]) -> str:
+    """How many kernels are verified; of those for which nothing says what is right, how many hazards."""
+    judged = [outcome.word for outcome in outcomes if outcome.judged]
+    others = [outcome for outcome in outcomes if not outcome.judged]
+    hazards = sum(len(outcome.findings) for outcome in others)
+    which = f" for {len(others)} of {len(outcomes)}" if judged else ""
+    told = f"no expected value given{which}: {hazards} hazard{'s' * (hazards != 1)}"
+    return "; ".join([closing_words(judged)] * bool(judged) + [told] * bool(others))
 
 
 def row(one: Checked) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.arguments import OUT
-from tir_schedules.check.preparing import Prepared, Step, Trial
+from tir_schedules.check.preparing import Prepared, Step
+from tir_schedules.check.trials import Trial
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
-from tir_schedules.model.findings import Location
+from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.machine import Execution, Machine
 from tir_schedules.run import writer_of
 from tir_schedules.verdicts import Outcome, WrongValue
@@ -50,13 +51,16 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
     findings, notes, wrong = (), (), ()
     executions: tuple[Execution, ...] = ()
     outputs: dict[str, np.ndarray] = {}
-    for trial in prepared.trials:
+    for number, trial in enumerate(prepared.trials):
         counted = not executions and machine.name == "cpu"
+        by = machine_for(machine, number, executions)
         try:
-            done, arrays, written = launch_all(prepared.steps, trial, machine, counted)
+            done, arrays, written = launch_all(prepared.steps, trial, by, counted)
         except CheckFailed as error:
             return failed_check(label, error, prepared.steps)
-        findings = findings or tuple(finding for one in done for finding in one.findings)
+        if trial.special and any(has_no_end(one) for one in done):
+            continue
+        findings = findings or tuple(told_with(trial, finding) for one in done for finding in one.findings)
         notes = notes or tuple(note for one in done for note in one.notes)
         printed = printed or "".join(one.printed for one in done)
         seconds += sum(one.seconds for one in done)
@@ -65,8 +69,36 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
         wrong = tuple(wrongs(prepared.steps, done, trial, arrays))
         if wrong:
             break
-    outcome = Outcome(label, "", wrong, findings, seconds, (), printed, notes)
+    judged = any(trial.truths for trial in prepared.trials)
+    outcome = Outcome(label, "", wrong, findings, seconds, (), printed, notes, judged, prepared.unshown)
     return Checked(label, outcome, outputs, executions, prepared.steps, prepared=prepared)
+
+
+IN_ALL_ORDERS = 2
+"""Trials that are executed in all orders of the machine; those behind them in one."""
+
+LONGER = 64
+"""How many times the instructions of the first trial a warp may execute with special numbers."""
+
+
+def machine_for(machine: Machine, number: int, executions: Sequence[Execution]) -> Machine:
+    """The machine for a trial, by its number. executions: those of the first trial."""
+    if number < IN_ALL_ORDERS or machine.name != "cpu":
+        return machine
+    most = max((one.counters.warp_instructions for one in executions if one.counters), default=0)
+    return machine.limited(1, LONGER * (most + 1000))
+
+
+def has_no_end(execution: Execution) -> bool:
+    """Whether a launch was stopped in a loop: NaN may keep one going that finite numbers end."""
+    return any(finding.kind in ("endless_loop", "deadlock") for finding in execution.findings)
+
+
+def told_with(trial: Trial, finding: Finding) -> Finding:
+    """A finding that says which inputs it needs, where these are special."""
+    if not trial.special:
+        return finding
+    return replace(finding, message=f"{finding.message}, with {trial.kind} numbers among the inputs,")
 
 
 def launch_all(

@@ -113,6 +113,8 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
         metavar="T",
         help="|error| up to T + T |value| (default: what rounding explains)",
     )
+    finite = "leave out the runs with NaN, infinity, -0 and denormal numbers in single places"
+    right.add_argument("--finite", action="store_true", help=finite)
     usual = "inputs, truth and tolerance of a ladder, for kernels such as (A, B, C, M, N, K), (X, Y, N)"
     right.add_argument("--as", dest="ladder", choices=("sgemm", "hgemm", "reduce"), help=usual)
     if not problem:
@@ -208,7 +210,7 @@ def merge_options(own: Options, command: Options) -> Options:
         given = both.get(name)
         if name in ("let", "arg", "defines", "includes", "expect", "constexpr"):
             both[name] = [*(value or ()), *(given or ())]
-        elif name == "seed":
+        elif name in ("seed", "finite"):
             both[name] = given or value
         elif name == "kernel" and value and given:
             both[name] = value if "<" in value and "<" not in given else given
@@ -268,7 +270,7 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
     return Request(
         source, tuple(launches), sizes, tuple(map(parse_argument, options.arg or ())), {}, tuple(expect),
-        usual, options.tolerance, compiling, options.seed, triton,
+        usual, options.tolerance, compiling, options.seed, options.finite, triton,
     )  # fmt: skip
 
 

@@ -23,22 +23,24 @@ Outputs = Mapping[str, Any]
 class Mismatch:
     """The worst element of an output that is not what it should be.
 
-    index: its position. got, expected: the two values. error: |got - expected|, NaN when got is not a number.
+    index: its position. got, expected: the two values; integers have all their digits. error:
+    |got - expected|, NaN when got is not a number.
     allowed: the tolerance there. count, size: wrong elements and all elements. against: "should be", or what
     else is expected.
-    inputs: the kind of inputs, where there is more than one.
+    inputs: the kind of inputs, where there is more than one. hint: what else to know, in words.
     """
 
     output: str
     index: tuple[int, ...]
-    got: float
-    expected: float
+    got: float | int
+    expected: float | int
     error: float
     allowed: float
     count: int
     size: int
     against: str
     inputs: str = ""
+    hint: str = ""
 
     @property
     def element(self) -> str:
@@ -47,8 +49,9 @@ class Mismatch:
 
     def __str__(self) -> str:
         kind = f" with {self.inputs} inputs" if self.inputs else ""
+        kind += f" ({self.hint})" if self.hint else ""
         return (
-            f"{self.element} is {self.got:.9g}, {self.against} {self.expected:.9g}: off by {self.error:.3g}"
+            f"{self.element} is {digits(self.got)}, {self.against} {digits(self.expected)}: off by {self.error:.3g}"
             f" where {self.allowed:.3g} is allowed; {self.count} of {self.size} elements wrong{kind}"
         )
 
@@ -57,29 +60,48 @@ class Mismatch:
         return int(np.ravel_multi_index(self.index, shape)) if shape else 0
 
 
+def digits(value: float | int) -> str:
+    """All digits of an integer, nine of a real."""
+    return str(value) if isinstance(value, int) else f"{value:.9g}"
+
+
 def compare(
     output: str, got: np.ndarray, expected: np.ndarray, allowed: Any, against: str
 ) -> Mismatch | None:
-    """None when |got - expected| <= allowed everywhere; else the worst element.
+    """None when |got - expected| <= allowed everywhere; else the worst element. Integers are compared as such.
 
     NaN and infinity never pass, whatever is expected of them and allowed. allowed: array of got's shape, or a
     number. Arrays may also be CuPy's, all of them: then only the worst element leaves the GPU.
     """
     if got.shape != expected.shape:
         raise ValueError(f"{output} has shape {got.shape}, expected {expected.shape}")
+    integers = got.dtype.kind in "iub" and expected.dtype.kind in "iub"
     with np.errstate(invalid="ignore", over="ignore"):
-        values, wanted = (array.astype(np.float64, copy=False) for array in (got, expected))
-        error = np.abs(values - wanted)
-        wrong = ~(np.isfinite(values) & np.isfinite(wanted) & (error <= allowed))
+        if integers:
+            values, wanted = got, expected
+            error = difference(got, expected)
+            wrong = error > allowed
+        else:
+            values, wanted = (array.astype(np.float64, copy=False) for array in (got, expected))
+            error = np.abs(values - wanted)
+            wrong = ~(np.isfinite(values) & np.isfinite(wanted) & (error <= allowed))
         if not wrong.any():
             return None
         excess = np.where(wrong, np.where(np.isfinite(error), error - allowed, np.inf), -np.inf)
     worst = np.unravel_index(int(excess.argmax()), got.shape)
     limit = allowed[worst] if np.ndim(allowed) else allowed
-    got_there, expected_there = float(values[worst]), float(wanted[worst])
+    number = int if integers else float
+    got_there, expected_there = number(values[worst]), number(wanted[worst])
     off, index = float(error[worst]), tuple(map(int, worst))
     count, size = int(wrong.sum()), got.size
     return Mismatch(output, index, got_there, expected_there, off, float(limit), count, size, against)
+
+
+def difference(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """|one - other| of integers, as reals: right also where they have 64 bits, and 0 only where they are
+    equal."""
+    first, second = one.astype(np.uint64), other.astype(np.uint64)
+    return np.where(one > other, first - second, second - first).astype(np.float64)
 
 
 def first_mismatch(outputs: Outputs, expected: Outputs, allowed: Outputs, against: str) -> Mismatch | None:

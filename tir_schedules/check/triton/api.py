@@ -13,6 +13,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.api import Result, result_of
+from tir_schedules.check.arguments import OUT, Argument
 from tir_schedules.check.expecting import expectation
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.session import failed_check
@@ -33,6 +34,7 @@ def check_triton(
     tolerance: float | None = None,
     arch: str = CPU_ARCH,
     orders: int = 2,
+    finite: bool = False,
     **named: Any,
 ) -> Result:
     """Launch a Triton kernel as `kernel[grid](*arguments, **named)` would, on arrays of numpy.
@@ -40,7 +42,7 @@ def check_triton(
     kernel: a function under `@triton.jit`; of `@triton.autotune` the first configuration is taken. named:
     also num_warps, num_stages. Arrays are copied and not changed. expect: what arrays should be, as arrays or
     expressions of arguments, by the kernel's names. outputs: arrays whose content counts as unwritten.
-    tolerance, orders: as of `tir_schedules.check.api.check`.
+    tolerance, orders, finite: as of `tir_schedules.check.api.check`.
 
     What is wrong with the kernel is in the result, also that it does not compile, or has what the machine
     does not know; BadInput and MissingTool are raised.
@@ -53,10 +55,12 @@ def check_triton(
     request = Request(
         Source(""), (), numbers(given),
         expect=tuple(expectation(name, value) for name, value in (expect or {}).items()), tolerance=tolerance,
+        finite=finite,
     )  # fmt: skip
     try:
         launch = compile_triton(kernel, grid, given, arch=arch)
-        done = judge(prepare_launch(request, launch, outputs), choose("cpu", orders))
+        made = {name: Argument(None, OUT if name in outputs else "") for name in given}
+        done = judge(prepare_launch(request, launch, made), choose("cpu", orders))
     except CheckFailed as error:
         done = failed_check(function.__name__, error)
     return result_of(done)

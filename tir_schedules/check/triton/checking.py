@@ -9,18 +9,17 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import OUT, Argument, make_argument, seed_of
+from tir_schedules.check.arguments import Argument, make_argument, seed_of
+from tir_schedules.check.arithmetic import arithmetic_of
 from tir_schedules.check.binding import Bound
 from tir_schedules.check.launches import Asked
 from tir_schedules.check.preparing import (
     Prepared,
     Request,
     Step,
-    Trial,
+    all_trials,
     check_work,
-    needs_whole_numbers,
-    truths_of,
-    whole_trial,
+    question_of,
 )
 from tir_schedules.check.session import Checked, perform
 from tir_schedules.check.target import Parameter, Target
@@ -56,20 +55,8 @@ def prepare_triton(request: Request) -> Prepared:
     launch = compile_triton(
         kernel, asked.grid, arguments, arch=request.options.arch, file=request.source.file
     )
-    roles = {name: one.role for name, one in given.items() if isinstance(one, Argument)}
-    ready = prepare_launch(request, launch, [name for name in roles if roles[name] == OUT], roles)
-    if not needs_whole_numbers(request):
-        return ready
-    (trial,) = ready.trials
-    drawn = {
-        name: replace(trial.arguments[name], value=one.value)
-        for name, one in place_arguments(innermost(kernel), request, "whole").items()
-        if name in trial.arguments and isinstance(one, Argument)
-    }
-    names = {**request.sizes, **numbers(launch.given)}
-    names |= {name: one.value for name, one in trial.arguments.items()}
-    again = whole_trial(request, trial.arguments, drawn, names, ".tf32" in launch.binary.ptx)
-    return replace(ready, trials=(trial, *again))
+    made = {name: one for name, one in given.items() if isinstance(one, Argument)}
+    return prepare_launch(request, launch, made)
 
 
 def configuration(source: Source, kernel: str) -> dict[str, Any]:
@@ -83,9 +70,9 @@ def path_of(source: Source) -> Path:
     return path if path.is_file() else Path(source.folder, path.name)
 
 
-def place_arguments(function: Any, request: Request, default: str = "random") -> dict[str, Any]:
+def place_arguments(function: Any, request: Request) -> dict[str, Any]:
     """Arguments by the names of parameters: constexprs and options, `--arg` by name and by place, numbers of
-    `--let` by theirs. default: how arrays are filled where that is not said."""
+    `--let` by theirs."""
     found: dict[str, Any] = {**request.triton, **request.arguments}
     folder = Path(request.source.folder or ".")
     sizes = {**request.sizes, **numbers(request.triton)}
@@ -98,7 +85,7 @@ def place_arguments(function: Any, request: Request, default: str = "random") ->
         if not one.name and not left:
             raise BadInput(f"--arg {one.text}: {function.__name__} has no parameter left for it")
         name = one.name or left.pop(0)
-        found[name] = make_argument(one, sizes, "", folder, seed_of(name, request.seed), default)
+        found[name] = make_argument(one, sizes, "", folder, seed_of(name, request.seed))
     return found | {one.name: sizes[one.name] for one in free if one.name not in found and one.name in sizes}
 
 
@@ -107,26 +94,20 @@ def numbers(given: Mapping[str, Any]) -> dict[str, int | float]:
     return {name: value for name, value in given.items() if isinstance(value, (int, float))}
 
 
-def prepare_launch(
-    request: Request, launch: Launch, outputs: Sequence[str], roles: Mapping[str, str] | None = None
-) -> Prepared:
-    """A launch as the other checks have it. outputs: arrays whose content counts as unwritten. roles: of
-    arrays, where they are said."""
+def prepare_launch(request: Request, launch: Launch, made: Mapping[str, Argument]) -> Prepared:
+    """A launch as the other checks have it. made: what is known of its arrays."""
     kernel = launch.binary.kernel
     target = Target(kernel.entry, kernel.label, ())
     check_work(target, Asked(kernel.label, kernel.grid, kernel.block))
     arrays = {name: value for name, value in launch.arguments.items() if isinstance(value, np.ndarray)}
     values = {name: value for name, value in launch.arguments.items() if name not in arrays}
     bounds = tuple(Bound(Parameter(name, CType("", name in arrays), 8), name) for name in kernel.params)
-    trial = {
-        name: Argument(array, OUT if name in outputs else (roles or {}).get(name, ""))
-        for name, array in arrays.items()
-    }
-    names = {**request.sizes, **arrays, **numbers(launch.given)}
+    given = {name: replace(made.get(name, Argument(None)), value=array) for name, array in arrays.items()}
+    others = {name: Argument(value) for name, value in numbers(launch.given).items()}
     label = kernel.label + (f" ({launch.choice})" if launch.choice else "")
     steps = (Step(target, launch.binary, bounds, values),)
-    truths = truths_of(request, trial, names, ".tf32" in launch.binary.ptx)
-    return Prepared(request, label, steps, (Trial(trial, truths),))
+    done = all_trials(question_of(request, others, {}, arithmetic_of([launch.binary.ptx])), given)
+    return Prepared(request, label, steps, done.trials, done.unshown)
 
 
 def judge(ready: Prepared, machine: Machine) -> Checked:

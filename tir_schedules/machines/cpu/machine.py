@@ -7,6 +7,7 @@ never stop a launch, except a deadlock and an endless loop.
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import time
@@ -92,6 +93,12 @@ class CpuMachine:
         self.budget, self.orders, self.seed = whole(budget=budget), whole(orders=orders), whole(seed=seed)
         self.cores = usable_cores() if cores is None else whole(cores=cores)
         self.stack, self.heap = whole(stack=stack), whole(heap=heap)
+
+    def limited(self, orders: int, budget: int) -> CpuMachine:
+        """The same machine with fewer orders, and a smaller budget."""
+        limited = copy.copy(self)
+        limited.orders, limited.budget = min(orders, self.orders), min(budget, self.budget)
+        return limited
 
     def run(
         self,

@@ -1,0 +1,38 @@
+"""What a kernel computes with, read from the opcodes of its PTX: it decides how far right values may be off.
+
+A kernel with fp16 arrays that has no fp16 arithmetic converts to float32 first, so that its sums have the
+rounding errors of float32.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable
+
+from tir_schedules.check.bounded import Arithmetic
+
+OPCODE = re.compile(r"(?:^|[;{}])\s*(?:@!?%?\w+\s+)?([a-z][\w.:]*)", re.M)
+ADDS = ("add", "sub", "fma", "atom", "red")
+MULTIPLIES = ("mul", "ex2", "tanh")
+TENSOR = ("mma", "wmma", "wgmma")
+HALVES = {"f16": "f16", "f16x2": "f16", "bf16": "bf16", "bf16x2": "bf16"}
+
+
+def arithmetic_of(texts: Iterable[str]) -> Arithmetic:
+    """texts: PTX of the kernels, each with the functions that it may call."""
+    opcodes = {opcode for text in texts for opcode in OPCODE.findall(text)}
+    multiplied, added, tensor, tf32, flushes = set(), set(), False, False, False
+    for opcode in opcodes:
+        name, *parts = opcode.split(".")
+        halves = [HALVES[part] for part in parts if part in HALVES]
+        flushes |= "ftz" in parts
+        if name in TENSOR and ("mma" in parts or "mma_async" in parts or name == "mma"):
+            sums = next((part for part in parts if part in ("f16", "f32", "f64", "s32")), "")
+            added |= {"f16"} if sums == "f16" else set()
+            tensor |= sums == "f32"
+            tf32 |= "tf32" in parts
+        elif halves and name in ADDS:
+            added |= set(halves)
+        elif halves and name in MULTIPLIES:
+            multiplied |= set(halves)
+    return Arithmetic(frozenset(multiplied), frozenset(added), tensor, tf32, flushes)

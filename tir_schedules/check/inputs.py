@@ -1,0 +1,123 @@
+"""Further inputs for a kernel, which show what random numbers hide in their rounding errors.
+
+Whole numbers, whose sums are exact in any order: a term that is left out or taken twice shows. Single large
+numbers, where sums cannot be exact. Single numbers that are special: NaN, infinity, -0, denormal numbers, and
+the largest power of two.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from tir_schedules.check.arguments import Argument
+from tir_schedules.check.types import dtype_of, format_of
+
+WHOLE, SMALL, SPARSE = "whole", "small", "sparse"
+KINDS = (WHOLE, SMALL, SPARSE)
+"""Whole numbers 1 to 3; 1 and 2, for sums in formats of few digits; 1 to 3 in some places, and zeros."""
+
+TERMS = 128
+"""About how many numbers of a row or column are not 0 where few are."""
+
+EDGES = (8, 16, 32, 64, 128, 256)
+"""Where kernels go wrong: around the last multiples of these."""
+
+IMPULSES = (64.0, 8.0, 1024.0, -8.0)
+"""Values that a single number may have among small ones."""
+
+LARGEST = {"f16": 2.0**15, "bf16": 2.0**127, "f32": 2.0**127, "f64": 2.0**1023}
+"""The largest power of two of a format."""
+
+DENORMAL = {"f16": 2.0**-20, "bf16": 2.0**-130, "f32": 2.0**-140, "f64": 2.0**-1060}
+
+
+def is_real(array: np.ndarray) -> bool:
+    return format_of(array.dtype) in LARGEST
+
+
+def whole_numbers(argument: Argument, kind: str, seed: int) -> np.ndarray:
+    """An array of reals in the place of another that was drawn, of whole numbers, or of multiples of a power
+    of two where its range has few whole numbers. Integers stay as they are."""
+    array, dtype = argument.value, argument.value.dtype
+    assert argument.drawn is not None
+    if not is_real(array):
+        return array
+    low, high = argument.drawn
+    draw = np.random.default_rng(seed)
+    if np.isfinite(low) and np.isfinite(high):
+        return multiples(low, high, array.shape, draw).astype(dtype) if high > low else array
+    found = draw.integers(1, 3 if kind == SMALL else 4, array.shape).astype(np.float64)
+    if kind == SPARSE:
+        found *= draw.random(array.shape) < (TERMS / max(TERMS, *array.shape)) ** 0.5
+    return found.astype(dtype)
+
+
+def multiples(low: float, high: float, shape: tuple[int, ...], draw: np.random.Generator) -> np.ndarray:
+    """Multiples of a power of two between two numbers, of which there are at least four; no zeros."""
+    step = 2.0 ** min(0, np.floor(np.log2((high - low) / 4)))
+    first, last = int(np.ceil(low / step)), int(np.floor(high / step))
+    found = draw.integers(first, last, shape, endpoint=True)
+    other = last if last else first
+    return np.where(found == 0, other, found) * step
+
+
+def sampled_places(shape: tuple[int, ...], count: int, draw: np.random.Generator) -> list[tuple[int, ...]]:
+    """Positions in an array: the first and last along each axis, those around multiples of EDGES near the
+    end, and random ones."""
+    if not all(shape):
+        return []
+    axes = [edges(extent) for extent in shape]
+    found = {tuple(0 for _ in shape): None, tuple(extent - 1 for extent in shape): None}
+    turn = 0
+    while len(found) < min(count, int(np.prod(shape))) and turn < 8 * count:
+        place = [int(draw.integers(extent)) for extent in shape]
+        axis, at = turn % len(shape), turn // len(shape)
+        if at < len(axes[axis]):
+            place[axis] = axes[axis][at]
+        found[tuple(place)] = None
+        turn += 1
+    return list(found)[:count]
+
+
+def edges(extent: int) -> list[int]:
+    """Positions along an axis where a tile or a warp may end."""
+    last = [extent - 1, 0]
+    for tile in EDGES:
+        start = (extent - 1) // tile * tile
+        last += [start, start - 1]
+    return [place for place in dict.fromkeys(last) if 0 <= place < extent]
+
+
+def impulses(argument: Argument) -> tuple[float, ...]:
+    """Values for a single number of an array."""
+    assert argument.drawn is not None
+    low, high = argument.drawn
+    if not is_real(argument.value):
+        return ()
+    return tuple(end for end in (high, low) if end) if np.isfinite(low) else IMPULSES
+
+
+def special_values(
+    arrays: Mapping[str, Argument], values: Sequence[str], seed: int
+) -> tuple[dict[str, np.ndarray], dict[str, list[tuple[int, ...]]]]:
+    """Arrays with special numbers in single places, and these places. arrays: those that may have some."""
+    changed, places = {}, {}
+    for number, (name, argument) in enumerate(arrays.items()):
+        array = np.array(argument.value)
+        if not array.size:
+            continue
+        draw = np.random.default_rng((seed, number))
+        flat = draw.choice(array.size, min(len(values), array.size), replace=False)
+        places[name] = [tuple(map(int, np.unravel_index(at, array.shape))) for at in flat]
+        for place, value in zip(places[name], values):
+            array[place] = special(value, array.dtype)
+        changed[name] = array
+    return changed, places
+
+
+def special(value: str, dtype: Any) -> Any:
+    format = format_of(dtype)
+    numbers = {"largest": LARGEST[format], "denormal": DENORMAL[format]}
+    return np.array(numbers[value] if value in numbers else float(value), dtype_of(format))

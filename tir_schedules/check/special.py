@@ -1,0 +1,140 @@
+"""NaN, infinity, -0, denormal numbers and the largest power of two in single places of the inputs, judged by
+what IEEE arithmetic makes of the expected expression.
+
+An output that depends on NaN or infinity has to be what the expression gives. Three things are not judged,
+because kernels that are all right differ there: what a comparison makes of NaN; a value that overflows in
+float32 on the way; and an element that the expression multiplies by 0, which a kernel may skip.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tir_schedules.check.arguments import Argument, seed_of
+from tir_schedules.check.expecting import Truth
+from tir_schedules.check.inputs import LARGEST, special_values
+from tir_schedules.check.trials import Question, Trial, drawn_arrays, with_values
+from tir_schedules.check.types import format_of
+from tir_schedules.errors import BadInput
+from tir_schedules.model.verify import Mismatch
+
+Places = Mapping[str, Sequence[tuple[int, ...]]]
+
+COMPARING = frozenset(
+    "max amax min amin maximum minimum fmax fmin where clip sort argmax argmin argsort sign heaviside isnan"
+    " isfinite isinf nan_to_num count_nonzero nonzero searchsorted bincount unique logical_and logical_or"
+    " logical_not equal int64".split()
+)
+"""Functions that compare."""
+
+SELECTING = frozenset(
+    "abs absolute negative max amax min amin maximum minimum fmax fmin where transpose reshape ravel flip"
+    " fliplr flipud roll rot90 squeeze expand_dims broadcast_to repeat tile take swapaxes concatenate stack"
+    " hstack vstack".split()
+)
+"""Functions that move elements, or choose among them."""
+
+FINITE = (-1.0, 1.0, 0.3)
+"""What takes the place of special numbers, in fourth roots of the largest: a value that is the same with all
+three does not depend on it."""
+
+ALIKE = 1e-2
+"""How far apart, as a share, a value in float32 and one in float64 may be that do not overflow on the way."""
+
+
+@dataclass(frozen=True)
+class SpecialTruth(Truth):
+    """free: elements that are not judged. infinite: those that may be NaN or infinite alike."""
+
+    free: Any = False
+    infinite: Any = False
+
+    def same(self, numbers: np.ndarray) -> np.ndarray:
+        return super().same(numbers) | self.free | self.infinite & ~np.isfinite(numbers)
+
+
+def special_trials(question: Question, trials: Sequence[Trial]) -> Iterator[Trial]:
+    """NaN with -0 and a denormal number in one trial; infinity and the largest power of two in another.
+    trials: those before, the first of which gives all other numbers."""
+    arrays = trials[0].arguments
+    names = question.names() if all(isinstance(one.value, str) for one in question.expect) else set()
+    used = {
+        name: one
+        for name, one in drawn_arrays(question, arrays).items()
+        if name in names and one.drawn and np.isinf(one.drawn[0])
+    }
+    small = [] if question.arithmetic.flushes else ["denormal"]
+    large = [] if question.arithmetic.added else ["largest"]
+    for kind, values in (("NaN", ["nan", "-0.0", *small]), ("infinite", ["inf", *large])):
+        changed, places = special_values(used, values, seed_of(kind, question.seed))
+        try:
+            truths = special_truths(question, arrays, changed, places, kind == "NaN") if changed else {}
+        except BadInput:  # the expression has no value for these
+            continue
+        if truths:
+            yield Trial(with_values(arrays, changed), truths, kind, True)
+
+
+def special_truths(
+    question: Question,
+    arrays: Mapping[str, Argument],
+    changed: Mapping[str, np.ndarray],
+    places: Places,
+    nan: bool,
+) -> dict[str, SpecialTruth]:
+    """What outputs should be, and which of them are judged."""
+    in_float32 = question.values({**values_of(arrays), **changed}, np.float32)
+    ends = [question.values(moved(arrays, places, nan, by)) for by in FINITE]
+    found = {}
+    for one, (key, truth) in zip(question.expect, question.truths(with_values(arrays, changed), False).items()):
+        with np.errstate(all="ignore"):
+            depends = ~np.all([end[key] == ends[0][key] for end in ends], axis=0)
+            finite = np.isfinite(truth.value)
+            known = np.isclose(in_float32[key], truth.value, ALIKE) & np.isfinite(truth.allowed)
+            known &= np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf)
+        free = finite & ~known | ~finite & ~depends | (depends if nan and compares(one.value) else False)
+        infinite = ~finite & (not selects(one.value))
+        allowed = np.where(np.isfinite(truth.allowed), truth.allowed, 0.0)
+        found[key] = SpecialTruth(
+            truth.value, allowed, truth.flat, hint="--finite leaves these inputs out", free=free,
+            infinite=infinite,
+        )  # fmt: skip
+    return found
+
+
+def values_of(arrays: Mapping[str, Argument]) -> dict[str, np.ndarray]:
+    return {name: one.value for name, one in arrays.items()}
+
+
+def moved(arrays: Mapping[str, Argument], places: Places, nan: bool, by: float) -> dict[str, np.ndarray]:
+    """The arrays with other finite numbers where NaN or infinity will be: an expected value that does not
+    change does not depend on these."""
+    found = values_of(arrays)
+    for name, chosen in places.items():
+        found[name] = np.array(found[name])
+        for place in chosen[:1] if nan else chosen:
+            largest = LARGEST[format_of(found[name].dtype)] ** 0.25
+            found[name][place] = np.asarray(by * largest, found[name].dtype)
+    return found
+
+
+def called(expression: str) -> tuple[set[str], set[type]]:
+    """The functions that an expression calls, and the kinds of its nodes."""
+    nodes = list(ast.walk(ast.parse(expression.strip(), mode="eval")))
+    functions = [node.func for node in nodes if isinstance(node, ast.Call)]
+    return {getattr(one, "attr", getattr(one, "id", "")) for one in functions}, set(map(type, nodes))
+
+
+def compares(expression: str) -> bool:
+    functions, kinds = called(expression)
+    return bool(functions & COMPARING or kinds & {ast.Compare, ast.IfExp})
+
+
+def selects(expression: str) -> bool:
+    """Whether an expression moves and chooses elements, without arithmetic."""
+    functions, kinds = called(expression)
+    return ast.BinOp not in kinds and functions <= SELECTING

@@ -1,0 +1,237 @@
+"""The inputs that a kernel is run with, so that no wrong kernel hides in a tolerance.
+
+Random numbers come first. Whole numbers follow, whose sums are exact. Then a sample of the elements of every
+input is left out of the expected values, one at a time: where that stays within the tolerance of all runs, a
+run with single large numbers is added. Last come NaN, infinity, -0 and denormal numbers in single places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from tir_schedules.check.arguments import Argument, seed_of
+from tir_schedules.check.bounded import Arithmetic
+from tir_schedules.check.expecting import VISIBLE, WORD, Expected, Truth, plain_value, truth_of
+from tir_schedules.check.inputs import (
+    KINDS,
+    SPARSE,
+    WHOLE,
+    impulses,
+    is_real,
+    sampled_places,
+    whole_numbers,
+)
+from tir_schedules.errors import BadInput, nearest
+
+MOST_WORK = 1 << 26
+"""Elements that may be handled to find out which inputs matter."""
+
+FEWEST, MOST = 6, 24
+"""Elements that are sampled of each input."""
+
+GROUPS = 3
+"""Runs with single large numbers."""
+
+@dataclass(frozen=True)
+class Trial:
+    """Inputs, and what outputs should be. arguments: arrays by name. kind: of inputs, in words; "" for random
+    ones. special: whether NaN and the like are among them."""
+
+    arguments: Mapping[str, Argument]
+    truths: Mapping[str, Truth]
+    kind: str = ""
+    special: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about a kernel, whatever its inputs. sizes: numbers that expressions may name. arithmetic:
+    what the kernel computes with. fixed: arrays whose content cannot be changed. finite: whether to leave out
+    NaN and the like."""
+
+    expect: Sequence[Expected]
+    sizes: Mapping[str, Any]
+    tolerance: float | None
+    arithmetic: Arithmetic
+    seed: int
+    fixed: frozenset[str] = frozenset()
+    finite: bool = False
+
+    def truths(self, arrays: Mapping[str, Argument], bounded: bool = True) -> dict[str, Truth]:
+        """What outputs should be, by output and part of it. bounded: see `truth_of`."""
+        names = {**self.sizes, **{name: one.value for name, one in arrays.items()}}
+        truths = {}
+        for one in self.expect:
+            if one.output not in arrays:
+                raise BadInput(f"{one.what}: there is no array {one.output!r}{nearest(one.output, arrays)}")
+            output = arrays[one.output].value
+            truths[one.key] = truth_of(one, output, names, self.tolerance, self.arithmetic, bounded)
+        return truths
+
+    def values(self, arrays: Mapping[str, np.ndarray], kind: Any = np.float64) -> dict[str, np.ndarray]:
+        """The expected values alone, computed in a format."""
+        names = {**self.sizes, **arrays}
+        return {one.key: plain_value(one, arrays[one.output], names, kind) for one in self.expect}
+
+    def names(self) -> set[str]:
+        """Names in the expressions."""
+        return {word for one in self.expect if isinstance(one.value, str) for word in WORD.findall(one.value)}
+
+
+@dataclass(frozen=True)
+class Trials:
+    """unshown: inputs that no trial can show to matter, and why, in words."""
+
+    trials: tuple[Trial, ...]
+    unshown: tuple[str, ...] = ()
+
+
+def finite_trials(question: Question, arrays: Mapping[str, Argument]) -> Trials:
+    """Random inputs, and what has to follow them. BadInput where an expression fails on the first."""
+    first = Trial(arrays, question.truths(arrays))
+    by_expression = question.expect and all(isinstance(one.value, str) for one in question.expect)
+    if not by_expression or question.tolerance is not None:
+        return Trials((first,))
+    return Sensitivity(question, [first, *exact_trial(question, arrays)]).completed()
+
+
+def drawn_arrays(question: Question, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
+    """Arrays of reals whose content may be changed."""
+    return {
+        name: one
+        for name, one in arrays.items()
+        if one.drawn and name not in question.fixed and is_real(one.value)
+    }
+
+
+def with_values(arrays: Mapping[str, Argument], values: Mapping[str, np.ndarray]) -> dict[str, Argument]:
+    return {**arrays, **{name: replace(arrays[name], value=value) for name, value in values.items()}}
+
+
+def whole_arrays(question: Question, arrays: Mapping[str, Argument], kind: str) -> dict[str, Argument]:
+    drawn = drawn_arrays(question, arrays)
+    seeds = {name: seed_of(f"{name} {kind}", question.seed) for name in drawn}
+    return with_values(arrays, {name: whole_numbers(one, kind, seeds[name]) for name, one in drawn.items()})
+
+
+def exact_trial(question: Question, arrays: Mapping[str, Argument]) -> list[Trial]:
+    """A trial with whole numbers whose sums are exact; empty where there is none."""
+    for kind in KINDS if drawn_arrays(question, arrays) else ():
+        changed = whole_arrays(question, arrays, kind)
+        try:
+            truths = question.truths(changed)
+        except BadInput:  # they are no numbers for these inputs
+            continue
+        if all(truth.telling for truth in truths.values()):
+            return [Trial(changed, truths, "small whole numbers")]
+    return []
+
+
+# ---- every input must matter ---
+@dataclass
+class Sensitivity:
+    """Finds elements of inputs that trials cannot show to matter, and makes trials that can."""
+
+    question: Question
+    trials: list[Trial]
+    effects: dict[tuple[str, tuple[int, ...]], tuple[float, float]] = field(default_factory=dict)
+    """Element -> the largest change of an output when it is left out, and the tolerance there."""
+
+    def completed(self) -> Trials:
+        """The trials with those that are needed besides, and what still cannot be shown."""
+        first = self.trials[0]
+        mentioned = [name for name in first.arguments if name in self.question.names()]
+        work = sum(truth.work for truth in first.truths.values()) + 1
+        count = min(MOST, MOST_WORK // (work * max(1, len(mentioned)) * len(self.trials)))
+        blind: dict[str, list[tuple[int, ...]]] = {}
+        if count < FEWEST:
+            return Trials(tuple(self.trials))
+        for name in mentioned:
+            draw = np.random.default_rng(seed_of(f"{name} sampled", self.question.seed))
+            places = sampled_places(first.arguments[name].value.shape, count, draw)
+            left = [place for place in places if not self.is_shown(name, place, self.trials)]
+            if left:
+                blind[name] = left
+        added: list[Trial] = []
+        for name in blind:
+            if name in drawn_arrays(self.question, first.arguments):
+                for group in range(min(GROUPS, len(blind[name]))):
+                    added += self.impulse_trial(name, blind[name][group::GROUPS])
+        unshown = []
+        for name, places in blind.items():
+            still = [place for place in places if not self.is_shown(name, place, added)]
+            if still:
+                unshown.append(self.told(name, still))
+        return Trials((*self.trials, *added), tuple(unshown))
+
+    def is_shown(self, name: str, place: tuple[int, ...], trials: Sequence[Trial]) -> bool:
+        """Whether a trial shows that an element is left out."""
+        return any(self.shows(trial, name, place) for trial in reversed(trials))
+
+    def shows(self, trial: Trial, name: str, place: tuple[int, ...]) -> bool:
+        arrays = {key: one.value for key, one in trial.arguments.items()}
+        without = np.array(arrays[name])
+        without[place] = 0 if without[place] != 0 else 1
+        try:
+            changed = self.question.values({**arrays, name: without})
+        except BadInput:
+            return True
+        shown = False
+        for key, truth in trial.truths.items():
+            with np.errstate(all="ignore"):
+                moved = np.abs(distance(changed[key], truth.value))
+                seen = ~(moved <= VISIBLE * truth.allowed)
+            shown |= bool(np.any(seen & ~(np.isnan(moved) & np.isnan(truth.value.astype(float)))))
+            if not shown and moved.size:
+                at = int(np.argmax(moved))
+                allowed = np.broadcast_to(truth.allowed, moved.shape).flat[at]
+                self.effects[name, place] = max(
+                    self.effects.get((name, place), (0.0, 0.0)), (float(moved.flat[at]), float(allowed))
+                )
+        return shown
+
+    def impulse_trial(self, name: str, places: Sequence[tuple[int, ...]]) -> list[Trial]:
+        """A trial in which some elements of an array are large, and most of them are shown to matter; none
+        where nothing shows more."""
+        first = self.trials[0].arguments
+        best: tuple[int, Trial | None] = (0, None)
+        for kind in (SPARSE, WHOLE, ""):
+            background = whole_arrays(self.question, first, kind) if kind else dict(first)
+            for value in impulses(first[name]):
+                array = np.array(background[name].value)
+                for place in places:
+                    array[place] = value
+                changed = with_values(background, {name: array})
+                try:
+                    trial = Trial(changed, self.question.truths(changed), "single large numbers")
+                except BadInput:
+                    continue
+                shown = sum(self.shows(trial, name, place) for place in places)
+                if shown > best[0]:
+                    best = shown, trial
+                if shown == len(places):
+                    return [trial]
+        return [best[1]] if best[1] else []
+
+    def told(self, name: str, places: Sequence[tuple[int, ...]]) -> str:
+        """Why some elements cannot be shown to matter."""
+        place = max(places, key=lambda one: self.effects.get((name, one), (0.0, 0.0)))
+        effect, allowed = self.effects.get((name, place), (0.0, 0.0))
+        element = f"{name}[{', '.join(map(str, place))}]"
+        others = f" and {len(places) - 1} other elements of {name} that were tried" if len(places) > 1 else ""
+        if not effect:
+            return f"no run shows whether the kernel uses {element}{others}: no expected value changes with it"
+        return (
+            f"no run shows whether the kernel uses {element}{others}: without it an expected value changes by"
+            f" {effect:.2g}, and rounding explains {allowed:.2g}"
+        )
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Differences of values, also of integers, as reals."""
+    if one.dtype.kind in "iub" and other.dtype.kind in "iub":
+        return np.where(one == other, 0.0, np.maximum(1.0, np.abs(one.astype(float) - other.astype(float))))
+    return one.astype(float) - other.astype(float)
