@@ -27,6 +27,9 @@ EDGES = (8, 16, 32, 64, 128, 256)
 IMPULSES = (64.0, 8.0, 1024.0, -8.0)
 """Values that a single number may have among small ones."""
 
+INTEGERS = (99, 50)
+"""The same of integers."""
+
 LARGEST = {"f16": 2.0**15, "bf16": 2.0**127, "f32": 2.0**127, "f64": 2.0**1023}
 """The largest power of two of a format."""
 
@@ -38,14 +41,15 @@ def is_real(array: np.ndarray) -> bool:
 
 
 def whole_numbers(argument: Argument, kind: str, seed: int) -> np.ndarray:
-    """An array of reals in the place of another that was drawn, of whole numbers, or of multiples of a power
-    of two where its range has few whole numbers. Integers stay as they are."""
+    """An array in the place of another that was drawn: reals that are whole numbers, or multiples of a power
+    of two where the range has few whole numbers; the least integers of a range, or small ones."""
     array, dtype = argument.value, argument.value.dtype
     assert argument.drawn is not None
-    if not is_real(array):
-        return array
     low, high = argument.drawn
     draw = np.random.default_rng(seed)
+    if not is_real(array):
+        least, most = (int(low), int(high)) if np.isfinite(low) else (0, 3)
+        return draw.integers(least, min(most, least + 3), array.shape, endpoint=True).astype(dtype)
     if np.isfinite(low) and np.isfinite(high):
         return multiples(low, high, array.shape, draw).astype(dtype) if high > low else array
     found = draw.integers(1, 3 if kind == SMALL else 4, array.shape).astype(np.float64)
@@ -94,9 +98,9 @@ def impulses(argument: Argument) -> tuple[float, ...]:
     """Values for a single number of an array."""
     assert argument.drawn is not None
     low, high = argument.drawn
-    if not is_real(argument.value):
-        return ()
-    return tuple(end for end in (high, low) if end) if np.isfinite(low) else IMPULSES
+    if np.isfinite(low):
+        return (high, low)
+    return IMPULSES if is_real(argument.value) else INTEGERS
 
 
 def special_values(

@@ -105,7 +105,7 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     built = built or build(request.source, [asked.kernel for asked in request.launches], request.options)
     chosen = [built.target(asked.kernel) for asked in request.launches]
     ready = (
-        trials_of_ladder(request, chosen) if request.usual else trials_of_arguments(request, built, chosen)
+        trials_of_ladder(request, built, chosen) if request.usual else trials_of_arguments(request, built, chosen)
     )
     steps = tuple(
         step(built, target, asked, bounds, ready)
@@ -142,7 +142,7 @@ class Ready(NamedTuple):
     unshown: tuple[str, ...] = ()
 
 
-def trials_of_ladder(request: Request, chosen: Sequence[Target]) -> Ready:
+def trials_of_ladder(request: Request, built: Built, chosen: Sequence[Target]) -> Ready:
     """What a ladder gives a kernel."""
     assert request.usual is not None
     if len(chosen) != 1 or request.launches[0].arguments is not None:
@@ -150,7 +150,10 @@ def trials_of_ladder(request: Request, chosen: Sequence[Target]) -> Ready:
             "--as is for one launch, by --kernel, --grid and --block: else say what is right by --expect"
         )
     target = chosen[0]
-    numbers, drawn = usual_trials(request.usual, target, request.launches[0], request.given, request.sizes)
+    arithmetic = arithmetic_of([alone(built.made.ptx, target.symbol)])
+    numbers, drawn = usual_trials(
+        request.usual, target, request.launches[0], request.given, request.sizes, arithmetic
+    )
     trials = [Trial(arrays, truths, kind) for kind, arrays, truths in set_tolerance(drawn, request.tolerance)]
     arguments = {**numbers, **trials[0].arguments}
     bounds = []

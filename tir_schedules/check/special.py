@@ -17,7 +17,7 @@ import numpy as np
 from tir_schedules.check.arguments import Argument, seed_of
 from tir_schedules.check.expecting import Truth
 from tir_schedules.check.inputs import LARGEST, special_values
-from tir_schedules.check.trials import Question, Trial, drawn_arrays, with_values
+from tir_schedules.check.trials import Question, Trial, drawn_reals, with_values
 from tir_schedules.check.types import format_of
 from tir_schedules.errors import BadInput
 from tir_schedules.model.verify import Mismatch
@@ -64,7 +64,7 @@ def special_trials(question: Question, trials: Sequence[Trial]) -> Iterator[Tria
     names = question.names() if all(isinstance(one.value, str) for one in question.expect) else set()
     used = {
         name: one
-        for name, one in drawn_arrays(question, arrays).items()
+        for name, one in drawn_reals(question, arrays).items()
         if name in names and one.drawn and np.isinf(one.drawn[0])
     }
     small = [] if question.arithmetic.flushes else ["denormal"]

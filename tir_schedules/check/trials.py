@@ -32,8 +32,8 @@ MOST_WORK = 1 << 26
 FEWEST, MOST = 6, 24
 """Elements that are sampled of each input."""
 
-GROUPS = 3
-"""Runs with single large numbers."""
+MOST_RUNS, FEW_RUNS, FEW_ELEMENTS = 8, 3, 1 << 17
+"""Runs with single large numbers: of inputs with up to so many elements in all, and of larger ones."""
 
 @dataclass(frozen=True)
 class Trial:
@@ -99,28 +99,32 @@ def finite_trials(question: Question, arrays: Mapping[str, Argument]) -> Trials:
 
 
 def drawn_arrays(question: Question, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
-    """Arrays of reals whose content may be changed."""
-    return {
-        name: one
-        for name, one in arrays.items()
-        if one.drawn and name not in question.fixed and is_real(one.value)
-    }
+    """Arrays whose content may be changed."""
+    return {name: one for name, one in arrays.items() if one.drawn and name not in question.fixed}
+
+
+def drawn_reals(question: Question, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
+    """Those of them that are of reals."""
+    return {name: one for name, one in drawn_arrays(question, arrays).items() if is_real(one.value)}
 
 
 def with_values(arrays: Mapping[str, Argument], values: Mapping[str, np.ndarray]) -> dict[str, Argument]:
     return {**arrays, **{name: replace(arrays[name], value=value) for name, value in values.items()}}
 
 
-def whole_arrays(question: Question, arrays: Mapping[str, Argument], kind: str) -> dict[str, Argument]:
-    drawn = drawn_arrays(question, arrays)
+def whole_arrays(
+    question: Question, arrays: Mapping[str, Argument], kind: str, drawn: Mapping[str, Argument]
+) -> dict[str, Argument]:
+    """With whole numbers in some of them."""
     seeds = {name: seed_of(f"{name} {kind}", question.seed) for name in drawn}
     return with_values(arrays, {name: whole_numbers(one, kind, seeds[name]) for name, one in drawn.items()})
 
 
 def exact_trial(question: Question, arrays: Mapping[str, Argument]) -> list[Trial]:
     """A trial with whole numbers whose sums are exact; empty where there is none."""
-    for kind in KINDS if drawn_arrays(question, arrays) else ():
-        changed = whole_arrays(question, arrays, kind)
+    drawn = drawn_reals(question, arrays)
+    for kind in KINDS if drawn else ():
+        changed = whole_arrays(question, arrays, kind, drawn)
         try:
             truths = question.truths(changed)
         except BadInput:  # they are no numbers for these inputs
@@ -155,17 +159,23 @@ class Sensitivity:
             left = [place for place in places if not self.is_shown(name, place, self.trials)]
             if left:
                 blind[name] = left
-        added: list[Trial] = []
-        for name in blind:
-            if name in drawn_arrays(self.question, first.arguments):
-                for group in range(min(GROUPS, len(blind[name]))):
-                    added += self.impulse_trial(name, blind[name][group::GROUPS])
-        unshown = []
-        for name, places in blind.items():
-            still = [place for place in places if not self.is_shown(name, place, added)]
-            if still:
-                unshown.append(self.told(name, still))
+        added = self.impulse_trials(blind)
+        unshown = [self.told(name, places) for name, places in blind.items() if places]
         return Trials((*self.trials, *added), tuple(unshown))
+
+    def impulse_trials(self, blind: dict[str, list[tuple[int, ...]]]) -> list[Trial]:
+        """Trials that show elements to matter, which leave `blind`."""
+        first, added = self.trials[0].arguments, []
+        elements = sum(one.value.size for one in first.values())
+        runs = MOST_RUNS if elements <= FEW_ELEMENTS else FEW_RUNS
+        for name in blind.keys() & drawn_arrays(self.question, first).keys():
+            for _ in range(runs // len(blind)):
+                trial, shown = self.impulse_trial(name, blind[name])
+                if trial is None:
+                    break
+                added.append(trial)
+                blind[name] = [place for place in blind[name] if place not in shown]
+        return added
 
     def is_shown(self, name: str, place: tuple[int, ...], trials: Sequence[Trial]) -> bool:
         """Whether a trial shows that an element is left out."""
@@ -193,28 +203,31 @@ class Sensitivity:
                 )
         return shown
 
-    def impulse_trial(self, name: str, places: Sequence[tuple[int, ...]]) -> list[Trial]:
-        """A trial in which some elements of an array are large, and most of them are shown to matter; none
-        where nothing shows more."""
+    def impulse_trial(
+        self, name: str, places: Sequence[tuple[int, ...]]
+    ) -> tuple[Trial | None, list[tuple[int, ...]]]:
+        """A trial in which some elements of an array are large, each another number, and those of them that it
+        shows to matter; the trial is None where nothing shows more."""
         first = self.trials[0].arguments
-        best: tuple[int, Trial | None] = (0, None)
-        for kind in (SPARSE, WHOLE, ""):
-            background = whole_arrays(self.question, first, kind) if kind else dict(first)
+        best: tuple[Trial | None, list[tuple[int, ...]]] = None, []
+        for kind in (SPARSE, WHOLE, "") if places else ():
+            drawn = drawn_arrays(self.question, first) if kind else {}
+            background = whole_arrays(self.question, first, kind, drawn)
             for value in impulses(first[name]):
                 array = np.array(background[name].value)
-                for place in places:
-                    array[place] = value
+                for number, place in enumerate(places):
+                    array[place] = value * (1 - number / 64)
                 changed = with_values(background, {name: array})
                 try:
                     trial = Trial(changed, self.question.truths(changed), "single large numbers")
                 except BadInput:
                     continue
-                shown = sum(self.shows(trial, name, place) for place in places)
-                if shown > best[0]:
-                    best = shown, trial
-                if shown == len(places):
-                    return [trial]
-        return [best[1]] if best[1] else []
+                shown = [place for place in places if self.shows(trial, name, place)]
+                if len(shown) > len(best[1]):
+                    best = trial, shown
+                if len(shown) == len(places):
+                    return best
+        return best
 
     def told(self, name: str, places: Sequence[tuple[int, ...]]) -> str:
         """Why some elements cannot be shown to matter."""

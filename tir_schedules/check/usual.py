@@ -15,7 +15,9 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.arguments import INOUT, OUT, Argument, Given, make_argument
+from tir_schedules.check.bounded import Arithmetic
 from tir_schedules.check.expecting import Truth
+from tir_schedules.check.inputs import sampled_places
 from tir_schedules.check.launches import Asked
 from tir_schedules.check.target import Parameter, Target
 from tir_schedules.errors import BadInput
@@ -29,6 +31,15 @@ from tir_schedules.workloads.rounding import MANTISSA, UNIT
 LADDERS = ("sgemm", "hgemm", "reduce")
 ALPHA, BETA = 2, 3
 """What kernels that take them are given: whole numbers, so that what is exact stays so."""
+
+TF32_WHOLE = 2.0**11
+"""TF32 has whole numbers up to this."""
+
+TF32_CUT = 2.0**-9
+"""What a product may be off by, as a share, whose factors have lost all but ten bits of their fractions."""
+
+MOST_PARTS = 12
+"""Numbers, each two to three times all before it, whose sum is exact in float32. Few sums are made of them."""
 
 LEADING = {"lda": "K", "ldb": "N", "ldc": "N"}
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -66,10 +77,37 @@ class TotalTruth(Truth):
         )
 
 
+@dataclass(frozen=True)
+class PartsTruth(Truth):
+    """Sums of parts of an array that has few numbers besides 0, each larger than all before it together: a
+    sum says which of them are in it, and each is in one."""
+
+    def mismatch(self, name: str, got: np.ndarray) -> Mismatch | None:
+        numbers = sorted(map(int, self.value[self.value != 0]), reverse=True)
+        parts, once = np.zeros_like(got), np.zeros_like(got)
+        taken: set[int] = set()
+        for at, value in enumerate(got.ravel().tolist()):
+            rest = value if np.isfinite(value) else 0
+            for number in numbers:
+                if number <= rest:
+                    rest -= number
+                    parts.flat[at] += number
+                    once.flat[at] += 0 if number in taken else number
+                    taken.add(number)
+        found = compare(name, got, parts, 0.0, "should be") or compare(name, got, once, 0.0, "should be")
+        return found and replace(found, hint="the part of a sum that a block is for has to be right by itself")
+
+
 def usual_trials(
-    usual: Usual, target: Target, asked: Asked, given: Sequence[Given], sizes: Mapping[str, Any]
+    usual: Usual,
+    target: Target,
+    asked: Asked,
+    given: Sequence[Given],
+    sizes: Mapping[str, Any],
+    arithmetic: Arithmetic = Arithmetic(),
 ) -> tuple[dict[str, Argument], Trials]:
-    """Numbers by the parameters' names, and for each kind of inputs the arrays and the truth.
+    """Numbers by the parameters' names, and for each kind of inputs the arrays and the truth. arithmetic: what
+    the kernel computes with.
 
     BadInput, with the signature, for parameters that are not those of such a kernel.
     """
@@ -80,7 +118,7 @@ def usual_trials(
         raise BadInput(f"--as {usual.ladder} makes the arrays itself: leave out --arg {name}=")
     if usual.ladder == "reduce":
         return totals(usual, roles, asked, numbers)
-    return products(usual, roles, numbers)
+    return products(usual, roles, numbers, arithmetic.tf32 and usual.ladder == "sgemm")
 
 
 def unknown(target: Target, usual: Usual, what: str) -> BadInput:
@@ -134,9 +172,15 @@ def last_letter(name: str) -> str:
     return name.lower().removesuffix("_ptr").removesuffix("_d").removesuffix("_dev")[-1:]
 
 
+def cut_to_tf32(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Whole numbers of A and B that TF32 has, in the place of larger ones."""
+    return {**inputs, **{name: np.fmod(inputs[name], TF32_WHOLE) for name in ("A", "B")}}
+
+
 def products(
-    usual: Usual, roles: Mapping[str, Parameter], numbers: dict[str, Argument]
+    usual: Usual, roles: Mapping[str, Parameter], numbers: dict[str, Argument], tf32: bool = False
 ) -> tuple[dict[str, Argument], Trials]:
+    """tf32: whether tensor cores read A and B as TF32."""
     m, n, k = usual.shape
     given = {
         "M": m,
@@ -166,8 +210,12 @@ def products(
     trials: Trials = []
     for kind, seed in workload.draws():
         inputs = workload.arguments(seed, np, kind)
+        if tf32 and kind == EXACT:
+            inputs = cut_to_tf32(inputs)
         allowed = workload.tolerance(inputs, kind)["C"]
         truth = workload.truth(inputs)["C"]
+        if tf32 and kind != EXACT:
+            allowed = allowed + TF32_CUT * (np.abs(inputs["A"]) @ np.abs(inputs["B"]))
         c = array_of(inputs, "C")
         if beta or "beta" in roles:
             c = np.random.default_rng(seed).integers(-8, 8, c.shape, endpoint=True).astype(c.dtype)
@@ -239,6 +287,12 @@ def totals(
         truth = TotalTruth(workload.truth(inputs)["Y"], workload.tolerance(inputs, kind)["Y"])
         arrays = {roles["X"].name: Argument(x), roles["Y"].name: Argument(y, INOUT)}
         trials.append((kind, arrays, {roles["Y"].name: truth}))
+    x, draw = np.zeros_like(x), np.random.default_rng(seed)
+    for (at,) in sampled_places((n,), MOST_PARTS, draw):
+        before = int(x.sum())
+        x[at] = 2 * before + 1 + draw.integers(before + 2)
+    arrays = {roles["X"].name: Argument(x), roles["Y"].name: Argument(np.zeros_like(y), INOUT)}
+    trials.append(("few", arrays, {roles["Y"].name: PartsTruth(x, 0.0)}))
     return numbers, trials
 
 
