@@ -34,6 +34,16 @@ def closing_words(verdicts: Sequence[str]) -> str:
     return f"{words[PASS]} of {len(verdicts)} verified" + (f",{others}" if others else "")
 
 
+def closing_outcomes(outcomes: Sequence[Outcome]) -> str:
+    """How many kernels are verified; of those for which nothing says what is right, how many hazards."""
+    judged = [outcome.word for outcome in outcomes if outcome.judged]
+    others = [outcome for outcome in outcomes if not outcome.judged]
+    hazards = sum(len(outcome.findings) for outcome in others)
+    which = f" for {len(others)} of {len(outcomes)}" if judged else ""
+    told = f"no expected value given{which}: {hazards} hazard{'s' * (hazards != 1)}"
+    return "; ".join([closing_words(judged)] * bool(judged) + [told] * bool(others))
+
+
 def paragraphs(verdicts: Sequence[Verdict], width: int = WIDTH) -> Iterator[str]:
     """What is wrong with any kernel, each of one kind and place once, races first; none longer than two lines
     of `width`.

@@ -61,6 +61,7 @@ class Outcome:
     printed: by its printf calls, in the first check in which there are any.
     seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they
     ran. judged: whether anything says what is right. unshown: inputs that no run shows to matter, and why.
+    unexecuted: source lines that no lane executed in any run.
     """
 
     kernel: str
@@ -73,6 +74,7 @@ class Outcome:
     notes: tuple[Finding, ...] = ()
     judged: bool = True
     unshown: tuple[str, ...] = ()
+    unexecuted: tuple[Location, ...] = ()
 
     @property
     def word(self) -> str:
@@ -94,7 +96,8 @@ class Outcome:
         findings = [asdict(finding) for finding in self.findings]
         told = {"error": self.error or None, "wrong": list(map(str, self.wrong)), "findings": findings}
         told["notes"] = [asdict(note) for note in self.notes]
-        told |= {"judged": self.judged, "unshown": self.unshown} if self.unshown or not self.judged else {}
+        told |= {"judged": self.judged, "unshown": self.unshown}
+        told["unexecuted"] = [asdict(place) for place in self.unexecuted]
         return {
             "kernel": self.kernel,
             "ok": self.ok,

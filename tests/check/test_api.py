@@ -138,9 +138,7 @@ def test_other_kernels_leave_their_lines():
 
 
 def value(text, **names):
-    bounded = {
-        name: Bounded.given(np.asarray(array), rounding_of("f32")) for name, array in names.items()
-    }
+    bounded = {name: Bounded.given(np.asarray(array), rounding_of("f32")) for name, array in names.items()}
     return evaluate(text, bounded, FUNCTIONS, "test")
 
 

@@ -78,9 +78,7 @@ def parse_argument(text: str) -> Given:
     return Given(match[1], match[2].strip()) if match else Given("", text.strip())
 
 
-def make_argument(
-    one: Given, sizes: Mapping[str, Any], pointed: str, folder: Path, seed: int
-) -> Argument:
+def make_argument(one: Given, sizes: Mapping[str, Any], pointed: str, folder: Path, seed: int) -> Argument:
     """The argument. pointed: the format that its pointer is of, "" where any may be. folder: where relative
     names of files begin. seed: of random numbers."""
     what = f"--arg {one.name}=" if one.name else "--arg"

@@ -24,8 +24,8 @@ WORD = re.compile(r"[^\W\d]\w*")
 """A name in an expression."""
 
 WHOLE = 0.25
-"""How far, in steps, a kernel may be from numbers that no order of sums rounds, because it may compute them in
-a way of its own."""
+"""How far, in steps, a kernel may be from numbers that no order of sums rounds: it may compute them in a way
+of its own."""
 
 NEAR = {"f16": 2.0**-8, "bf16": 2.0**-5, "f32": 2.0**-12, "f64": 2.0**-40}
 """How far an element may be off that of an array that is given, as a share of it. Nobody says how it was

@@ -10,6 +10,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 import numpy as np
 
 from tir_schedules.check.arguments import IN, OUT, Argument, Given, make_argument, seed_of
+from tir_schedules.check.arithmetic import arithmetic_of
 from tir_schedules.check.binding import (
     Bound,
     arguments_of_launch,
@@ -18,9 +19,8 @@ from tir_schedules.check.binding import (
     value_for,
     variable_in,
 )
-from tir_schedules.check.building import Built, Options, build
-from tir_schedules.check.arithmetic import arithmetic_of
 from tir_schedules.check.bounded import Arithmetic
+from tir_schedules.check.building import Built, Options, build
 from tir_schedules.check.expecting import WORD, Expected
 from tir_schedules.check.launches import Asked
 from tir_schedules.check.special import special_trials
@@ -105,7 +105,9 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     built = built or build(request.source, [asked.kernel for asked in request.launches], request.options)
     chosen = [built.target(asked.kernel) for asked in request.launches]
     ready = (
-        trials_of_ladder(request, built, chosen) if request.usual else trials_of_arguments(request, built, chosen)
+        trials_of_ladder(request, built, chosen)
+        if request.usual
+        else trials_of_arguments(request, built, chosen)
     )
     steps = tuple(
         step(built, target, asked, bounds, ready)
@@ -205,9 +207,7 @@ def all_trials(question: Question, arrays: Mapping[str, Argument]) -> Trials:
     return replace(found, trials=(*found.trials, *special_trials(question, found.trials)))
 
 
-def all_bound(
-    request: Request, chosen: Sequence[Target]
-) -> tuple[list[list[Bound]], dict[str, Argument]]:
+def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bound]], dict[str, Argument]]:
     """Parameters and arguments of every launch. Arrays whose format is left out have that of the first
     pointer that takes them."""
     known = {one.name for one in request.given if one.name} | set(request.arguments)

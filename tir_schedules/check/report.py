@@ -6,6 +6,7 @@ from typing import Iterator, Sequence
 
 from rich.markup import escape
 
+from tir_schedules.check.coverage import describe_unexecuted
 from tir_schedules.check.session import Checked
 from tir_schedules.console import (
     print_left_out,
@@ -16,7 +17,7 @@ from tir_schedules.console import (
     terminal_width,
 )
 from tir_schedules.errors import printable
-from tir_schedules.faults import WIDTH, closing_words, kernel_paragraphs
+from tir_schedules.faults import WIDTH, closing_outcomes, kernel_paragraphs
 from tir_schedules.files import Json
 from tir_schedules.model.attributes import spelled
 from tir_schedules.model.counters import Access, Counters
@@ -50,21 +51,11 @@ def print_all(results: Sequence[Checked], machine: Machine) -> None:
     for paragraph in kernel_paragraphs(by_kernel, width):
         print_paragraph(paragraph)
     for one in results:
-        for unshown in one.outcome.unshown:
-            print_paragraph(f"note: {one.label}: {unshown}")
+        for told in filter(None, (*one.outcome.unshown, describe_unexecuted(one))):
+            print_paragraph(f"note: {one.label}: {told}")
     print_costs(results)
     where = machine.device_name if machine.name == "gpu" else "the CPU machine"
-    print_line(f"{closing_line([one.outcome for one in results])} on {where}")
-
-
-def closing_line(outcomes: Sequence[Outcome]) -> str:
-    """How many kernels are verified; of those for which nothing says what is right, how many hazards."""
-    judged = [outcome.word for outcome in outcomes if outcome.judged]
-    others = [outcome for outcome in outcomes if not outcome.judged]
-    hazards = sum(len(outcome.findings) for outcome in others)
-    which = f" for {len(others)} of {len(outcomes)}" if judged else ""
-    told = f"no expected value given{which}: {hazards} hazard{'s' * (hazards != 1)}"
-    return "; ".join([closing_words(judged)] * bool(judged) + [told] * bool(others))
+    print_line(f"{closing_outcomes([one.outcome for one in results])} on {where}")
 
 
 def row(one: Checked) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from tir_schedules.check.arguments import OUT
 from tir_schedules.check.preparing import Prepared, Step
 from tir_schedules.check.trials import Trial
 from tir_schedules.errors import CheckFailed
+from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.machine import Execution, Machine
@@ -51,8 +52,9 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
     findings, notes, wrong = (), (), ()
     executions: tuple[Execution, ...] = ()
     outputs: dict[str, np.ndarray] = {}
+    unreached: Places = {}
     for number, trial in enumerate(prepared.trials):
-        counted = not executions and machine.name == "cpu"
+        counted = machine.name == "cpu" and (not executions or bool(unreached))
         by = machine_for(machine, number, executions)
         try:
             done, arrays, written = launch_all(prepared.steps, trial, by, counted)
@@ -64,14 +66,32 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
         notes = notes or tuple(note for one in done for note in one.notes)
         printed = printed or "".join(one.printed for one in done)
         seconds += sum(one.seconds for one in done)
+        if counted:
+            left = unreached_by(done)
+            unreached = left if not executions else {at: left[at] for at in unreached.keys() & left.keys()}
         executions = executions or tuple(done)
         outputs = outputs or {name: arrays[name] for name in arrays if name in written}
         wrong = tuple(wrongs(prepared.steps, done, trial, arrays))
         if wrong:
             break
     judged = any(trial.truths for trial in prepared.trials)
-    outcome = Outcome(label, "", wrong, findings, seconds, (), printed, notes, judged, prepared.unshown)
+    unexecuted = () if wrong else tuple(sorted(unreached.values(), key=lambda one: (one.file, one.line)))
+    outcome = Outcome(
+        label, "", wrong, findings, seconds, (), printed, notes, judged, prepared.unshown, unexecuted
+    )
     return Checked(label, outcome, outputs, executions, prepared.steps, prepared=prepared)
+
+
+Places = dict[tuple[str, int], Location]
+"""Source lines by file and number."""
+
+
+def unreached_by(done: Sequence[Execution]) -> Places:
+    """Lines of the kernels that no lane of any launch executed."""
+    counters = [one.counters for one in done if one.counters]
+    executed = {(line.file, line.line) for one in counters for line in one.lines}
+    left = {(place.file, place.line): place for one in counters for place in one.unreached}
+    return {at: place for at, place in left.items() if at not in executed}
 
 
 IN_ALL_ORDERS = 2
@@ -83,7 +103,7 @@ LONGER = 64
 
 def machine_for(machine: Machine, number: int, executions: Sequence[Execution]) -> Machine:
     """The machine for a trial, by its number. executions: those of the first trial."""
-    if number < IN_ALL_ORDERS or machine.name != "cpu":
+    if number < IN_ALL_ORDERS or not isinstance(machine, CpuMachine):
         return machine
     most = max((one.counters.warp_instructions for one in executions if one.counters), default=0)
     return machine.limited(1, LONGER * (most + 1000))

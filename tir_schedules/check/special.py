@@ -20,7 +20,6 @@ from tir_schedules.check.inputs import LARGEST, special_values
 from tir_schedules.check.trials import Question, Trial, drawn_reals, with_values
 from tir_schedules.check.types import format_of
 from tir_schedules.errors import BadInput
-from tir_schedules.model.verify import Mismatch
 
 Places = Mapping[str, Sequence[tuple[int, ...]]]
 
@@ -88,9 +87,11 @@ def special_truths(
 ) -> dict[str, SpecialTruth]:
     """What outputs should be, and which of them are judged."""
     in_float32 = question.values({**values_of(arrays), **changed}, np.float32)
-    ends = [question.values(moved(arrays, places, nan, by)) for by in FINITE]
+    ends = [question.values(moved(arrays, places, by)) for by in FINITE]
     found = {}
-    for one, (key, truth) in zip(question.expect, question.truths(with_values(arrays, changed), False).items()):
+    for one, (key, truth) in zip(
+        question.expect, question.truths(with_values(arrays, changed), False).items()
+    ):
         with np.errstate(all="ignore"):
             depends = ~np.all([end[key] == ends[0][key] for end in ends], axis=0)
             finite = np.isfinite(truth.value)
@@ -99,6 +100,8 @@ def special_truths(
         free = finite & ~known | ~finite & ~depends | (depends if nan and compares(one.value) else False)
         infinite = ~finite & (not selects(one.value))
         allowed = np.where(np.isfinite(truth.allowed), truth.allowed, 0.0)
+        if not called(one.value)[0] <= SELECTING:  # a function may lose numbers that are not normal
+            allowed = allowed + np.finfo(np.float32).tiny
         found[key] = SpecialTruth(
             truth.value, allowed, truth.flat, hint="--finite leaves these inputs out", free=free,
             infinite=infinite,
@@ -110,15 +113,14 @@ def values_of(arrays: Mapping[str, Argument]) -> dict[str, np.ndarray]:
     return {name: one.value for name, one in arrays.items()}
 
 
-def moved(arrays: Mapping[str, Argument], places: Places, nan: bool, by: float) -> dict[str, np.ndarray]:
+def moved(arrays: Mapping[str, Argument], places: Places, by: float) -> dict[str, np.ndarray]:
     """The arrays with other finite numbers where NaN or infinity will be: an expected value that does not
     change does not depend on these."""
     found = values_of(arrays)
     for name, chosen in places.items():
         found[name] = np.array(found[name])
-        for place in chosen[:1] if nan else chosen:
-            largest = LARGEST[format_of(found[name].dtype)] ** 0.25
-            found[name][place] = np.asarray(by * largest, found[name].dtype)
+        largest = LARGEST[format_of(found[name].dtype)] ** 0.25
+        found[name][chosen[0]] = np.asarray(by * largest, found[name].dtype)
     return found
 
 

@@ -29,11 +29,19 @@ from tir_schedules.errors import BadInput, nearest
 MOST_WORK = 1 << 26
 """Elements that may be handled to find out which inputs matter."""
 
+NOISE = 1e-12
+"""Smaller changes, as a share, are rounding errors of float64."""
+
+SHARE = 0.5
+"""Of the values that depend on an element. In a softmax x[j] decides y[j] alone, and has a small part in all
+other values of its row: to see it in y[j] says nothing about the sum."""
+
 FEWEST, MOST = 6, 24
 """Elements that are sampled of each input."""
 
 MOST_RUNS, FEW_RUNS, FEW_ELEMENTS = 8, 3, 1 << 17
 """Runs with single large numbers: of inputs with up to so many elements in all, and of larger ones."""
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -48,9 +56,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about a kernel, whatever its inputs. sizes: numbers that expressions may name. arithmetic:
-    what the kernel computes with. fixed: arrays whose content cannot be changed. finite: whether to leave out
-    NaN and the like."""
+    """What is asked about a kernel, whatever its inputs. sizes: numbers that expressions may name.
+    arithmetic: what the kernel computes with. fixed: arrays whose content cannot be changed. finite: whether
+    to leave out NaN and the like."""
 
     expect: Sequence[Expected]
     sizes: Mapping[str, Any]
@@ -90,12 +98,16 @@ class Trials:
 
 
 def finite_trials(question: Question, arrays: Mapping[str, Argument]) -> Trials:
-    """Random inputs, and what has to follow them. BadInput where an expression fails on the first."""
-    first = Trial(arrays, question.truths(arrays))
+    """Random inputs, and what has to follow them. BadInput where an expression fails on the first, or where
+    rounding errors may be larger than its values and no other inputs tell more."""
+    first = Trial(arrays, question.truths(arrays, bounded=False))
     by_expression = question.expect and all(isinstance(one.value, str) for one in question.expect)
     if not by_expression or question.tolerance is not None:
         return Trials((first,))
-    return Sensitivity(question, [first, *exact_trial(question, arrays)]).completed()
+    exact = exact_trial(question, arrays)
+    if not exact:
+        question.truths(arrays)
+    return Sensitivity(question, [first, *exact]).completed()
 
 
 def drawn_arrays(question: Question, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
@@ -182,6 +194,8 @@ class Sensitivity:
         return any(self.shows(trial, name, place) for trial in reversed(trials))
 
     def shows(self, trial: Trial, name: str, place: tuple[int, ...]) -> bool:
+        """Whether leaving an element out changes most of the values that depend on it by more than their
+        tolerance."""
         arrays = {key: one.value for key, one in trial.arguments.items()}
         without = np.array(arrays[name])
         without[place] = 0 if without[place] != 0 else 1
@@ -189,25 +203,26 @@ class Sensitivity:
             changed = self.question.values({**arrays, name: without})
         except BadInput:
             return True
-        shown = False
+        depend = seen = 0
         for key, truth in trial.truths.items():
             with np.errstate(all="ignore"):
                 moved = np.abs(distance(changed[key], truth.value))
-                seen = ~(moved <= VISIBLE * truth.allowed)
-            shown |= bool(np.any(seen & ~(np.isnan(moved) & np.isnan(truth.value.astype(float)))))
-            if not shown and moved.size:
-                at = int(np.argmax(moved))
-                allowed = np.broadcast_to(truth.allowed, moved.shape).flat[at]
-                self.effects[name, place] = max(
-                    self.effects.get((name, place), (0.0, 0.0)), (float(moved.flat[at]), float(allowed))
-                )
-        return shown
+                moved[np.isnan(moved)] = np.where(np.isnan(truth.value[np.isnan(moved)]), 0, np.inf)
+                depends = moved > NOISE * np.abs(truth.value)
+                visible = depends & (moved > VISIBLE * truth.allowed)
+            depend, seen = depend + int(depends.sum()), seen + int(visible.sum())
+            if depends.any():
+                at = int(np.argmax(np.where(visible, 0, moved)))
+                allowed = float(np.broadcast_to(truth.allowed, moved.shape).flat[at])
+                before = self.effects.get((name, place), (0.0, 0.0))
+                self.effects[name, place] = max(before, (float(moved.flat[at]), allowed))
+        return bool(depend) and seen >= SHARE * depend
 
     def impulse_trial(
         self, name: str, places: Sequence[tuple[int, ...]]
     ) -> tuple[Trial | None, list[tuple[int, ...]]]:
-        """A trial in which some elements of an array are large, each another number, and those of them that it
-        shows to matter; the trial is None where nothing shows more."""
+        """A trial in which some elements of an array are large, each another number, and those of them that
+        it shows to matter; the trial is None where nothing shows more."""
         first = self.trials[0].arguments
         best: tuple[Trial | None, list[tuple[int, ...]]] = None, []
         for kind in (SPARSE, WHOLE, "") if places else ():
@@ -236,7 +251,9 @@ class Sensitivity:
         element = f"{name}[{', '.join(map(str, place))}]"
         others = f" and {len(places) - 1} other elements of {name} that were tried" if len(places) > 1 else ""
         if not effect:
-            return f"no run shows whether the kernel uses {element}{others}: no expected value changes with it"
+            return (
+                f"no run shows whether the kernel uses {element}{others}: no expected value changes with it"
+            )
         return (
             f"no run shows whether the kernel uses {element}{others}: without it an expected value changes by"
             f" {effect:.2g}, and rounding explains {allowed:.2g}"

@@ -39,7 +39,7 @@ TF32_CUT = 2.0**-9
 """What a product may be off by, as a share, whose factors have lost all but ten bits of their fractions."""
 
 MOST_PARTS = 12
-"""Numbers, each two to three times all before it, whose sum is exact in float32. Few sums are made of them."""
+"""Numbers whose sum is exact in float32, though each is two to three times all before it together."""
 
 LEADING = {"lda": "K", "ldb": "N", "ldc": "N"}
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -95,7 +95,9 @@ class PartsTruth(Truth):
                     once.flat[at] += 0 if number in taken else number
                     taken.add(number)
         found = compare(name, got, parts, 0.0, "should be") or compare(name, got, once, 0.0, "should be")
-        return found and replace(found, hint="the part of a sum that a block is for has to be right by itself")
+        return found and replace(
+            found, hint="the part of a sum that a block is for has to be right by itself"
+        )
 
 
 def usual_trials(
@@ -106,8 +108,8 @@ def usual_trials(
     sizes: Mapping[str, Any],
     arithmetic: Arithmetic = Arithmetic(),
 ) -> tuple[dict[str, Argument], Trials]:
-    """Numbers by the parameters' names, and for each kind of inputs the arrays and the truth. arithmetic: what
-    the kernel computes with.
+    """Numbers by the parameters' names, and for each kind of inputs the arrays and the truth. arithmetic:
+    what the kernel computes with.
 
     BadInput, with the signature, for parameters that are not those of such a kernel.
     """

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 # The built-in half of `signal`, which takes longer to import than a signal takes to come.
 import _signal  # pyright: ignore[reportMissingImports]
+import os
 
-if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # until `command` has it
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # until `command` has it
+    _signal.signal(_signal.SIGINT, lambda number, frame: os._exit(128 + number))
 
 import sys
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tir_schedules.model.findings import Location
+
 
 @dataclass(frozen=True)
 class Access:
@@ -47,6 +49,7 @@ class Counters:
     mix: thread instructions by class: fp32, fp16, int, load, store, control, barrier, mbarrier, shuffle, mma,
     wgmma, cp_async, tma, move, atomic, ...
     warp_instructions: instructions issued per warp. thread_instructions: the same times active lanes.
+    unreached: source lines with instructions that no lane executed.
     """
 
     accesses: dict[str, Access]
@@ -54,6 +57,7 @@ class Counters:
     warp_instructions: int
     thread_instructions: int
     lines: tuple[LineCounters, ...] = ()
+    unreached: tuple[Location, ...] = ()
 
 
 DATA_PIPE, INSTRUMENTED = (

@@ -51,8 +51,9 @@ class Mismatch:
         kind = f" with {self.inputs} inputs" if self.inputs else ""
         kind += f" ({self.hint})" if self.hint else ""
         return (
-            f"{self.element} is {digits(self.got)}, {self.against} {digits(self.expected)}: off by {self.error:.3g}"
-            f" where {self.allowed:.3g} is allowed; {self.count} of {self.size} elements wrong{kind}"
+            f"{self.element} is {digits(self.got)}, {self.against} {digits(self.expected)}: off by"
+            f" {self.error:.3g} where {self.allowed:.3g} is allowed; {self.count} of {self.size} elements"
+            f" wrong{kind}"
         )
 
     def flat_index(self, shape: tuple[int, ...]) -> int:
@@ -68,7 +69,8 @@ def digits(value: float | int) -> str:
 def compare(
     output: str, got: np.ndarray, expected: np.ndarray, allowed: Any, against: str
 ) -> Mismatch | None:
-    """None when |got - expected| <= allowed everywhere; else the worst element. Integers are compared as such.
+    """None when |got - expected| <= allowed everywhere; else the worst element. Integers are compared as
+    integers.
 
     NaN and infinity never pass, whatever is expected of them and allowed. allowed: array of got's shape, or a
     number. Arrays may also be CuPy's, all of them: then only the worst element leaves the GPU.

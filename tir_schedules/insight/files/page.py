@@ -8,7 +8,7 @@ from typing import Iterator, Sequence
 
 from tir_schedules.check.report import CLASSES, where
 from tir_schedules.errors import CheckFailed
-from tir_schedules.faults import closing_words
+from tir_schedules.faults import closing_outcomes
 from tir_schedules.insight.banks import pictures
 from tir_schedules.insight.banks.requests import Pattern
 from tir_schedules.insight.files.views import View, patterns_in, watch_launches
@@ -94,7 +94,7 @@ def page(views: Sequence[View], machine: Machine) -> str:
         title=f"check of {files}",
         provenance=list(provenance(views, machine)),
         sections=found,
-        closing=closing_words([view.checked.outcome.word for view in views]).rstrip(","),
+        closing=closing_outcomes([view.checked.outcome for view in views]).rstrip(","),
         styles=STYLES,
         counted=COUNTED,
         pictures=pictures,

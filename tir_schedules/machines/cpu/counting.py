@@ -27,10 +27,12 @@ def counters_of(
     issued_by_line: dict[tuple[str, int], int] = defaultdict(int)
     mix: dict[str, int] = defaultdict(int)
     issued = executed = 0
+    left: dict[int, None] = {}
     instructions = zip(lowered.listing.lines, lowered.listing.mixes)
     for length, (warps, threads) in zip(lowered.blocks["cost"].tolist(), blocks.tolist()):
         block = list(islice(instructions, length))
         if not warps:
+            left.update(dict.fromkeys(line for line, _ in block))
             continue
         for line, kind in block:
             place = sources(line)
@@ -42,4 +44,9 @@ def counters_of(
     lines = tuple(
         LineCounters(*at, dict(by_line[at]), dict(mix_by_line[at]), issued_by_line[at]) for at in places
     )
-    return Counters(dict(total), dict(mix), issued, executed, lines)
+    unreached = {
+        (place.file, place.line): place
+        for place in map(sources, left)
+        if place.text and (place.file, place.line) not in mix_by_line
+    }
+    return Counters(dict(total), dict(mix), issued, executed, lines, tuple(unreached.values()))
