@@ -59,6 +59,11 @@ class Argument:
     drawn: tuple[float, float] | None = None
 
     @property
+    def has_no_limit(self) -> bool:
+        """Whether it is drawn from all numbers."""
+        return self.drawn is not None and math.isinf(self.drawn[0])
+
+    @property
     def array(self) -> np.ndarray | None:
         return self.value if isinstance(self.value, np.ndarray) else None
 
@@ -174,14 +179,12 @@ def fill_array(
 
 
 def random(shape: tuple[int, ...], format: str, seed: int) -> np.ndarray:
-    """Reals of either sign over some powers of two, or integers up to WHOLE."""
+    """Reals of either sign over some powers of two; integers up to WHOLE, or all of 8 bits."""
     if format[0] in "iu":
-        low = -WHOLE if format[0] == "i" else 0
-        return (
-            np.random.default_rng(seed)
-            .integers(low, WHOLE, shape, np.int64, endpoint=True)
-            .astype(dtype_of(format))
-        )
+        dtype = dtype_of(format)
+        limits = np.iinfo(dtype)
+        low, high = (limits.min, limits.max) if dtype.itemsize == 1 else (max(-WHOLE, limits.min), WHOLE)
+        return np.random.default_rng(seed).integers(low, high, shape, np.int64, endpoint=True).astype(dtype)
     return Draws(seed).reals(OCTAVES, shape).astype(dtype_of(format))
 
 

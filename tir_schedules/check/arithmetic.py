@@ -12,6 +12,10 @@ from typing import Iterable
 from tir_schedules.check.bounded import Arithmetic
 
 OPCODE = re.compile(r"(?:^|[;{}])\s*(?:@!?%?\w+\s+)?([a-z][\w.:]*)", re.M)
+NARROWED = re.compile(r"\bcvt\.(?:rn|rz)[\w.]*\.b?f16\.f32\s+(%\w+)")
+WIDENED = re.compile(r"\bcvt\.f32\.b?f16\s+%\w+,\s*(%\w+)")
+"""Registers that a float32 is rounded to, and those that one is made of."""
+
 ADDS = ("add", "sub", "fma", "atom", "red")
 MULTIPLIES = ("mul", "ex2", "tanh")
 TENSOR = ("mma", "wmma", "wgmma")
@@ -20,19 +24,29 @@ HALVES = {"f16": "f16", "f16x2": "f16", "bf16": "bf16", "bf16x2": "bf16"}
 
 def arithmetic_of(texts: Iterable[str]) -> Arithmetic:
     """texts: PTX of the kernels, each with the functions that it may call."""
+    texts = list(texts)
     opcodes = {opcode for text in texts for opcode in OPCODE.findall(text)}
-    multiplied, added, tensor, tf32, flushes = set(), set(), False, False, False
+    multiplied, added, cut = set[str](), set[str](), set[str]()
+    tensor = tf32 = flushes = False
     for opcode in opcodes:
         name, *parts = opcode.split(".")
         halves = [HALVES[part] for part in parts if part in HALVES]
         flushes |= "ftz" in parts
         if name in TENSOR and ("mma" in parts or "mma_async" in parts or name == "mma"):
             sums = next((part for part in parts if part in ("f16", "f32", "f64", "s32")), "")
-            added |= {"f16"} if sums == "f16" else set()
+            cut |= {"f16"} if sums == "f16" else set()
             tensor |= sums == "f32"
             tf32 |= "tf32" in parts
         elif halves and name in ADDS:
             added |= set(halves)
         elif halves and name in MULTIPLIES:
             multiplied |= set(halves)
-    return Arithmetic(frozenset(multiplied), frozenset(added), tensor, tf32, flushes)
+    narrowed = len(texts) > 1 or any(map(is_narrowed, texts))
+    return Arithmetic(
+        frozenset(multiplied), frozenset(added), frozenset(cut), tensor, narrowed, tf32, flushes
+    )
+
+
+def is_narrowed(text: str) -> bool:
+    """Whether a value may be rounded to 16 bits and used again: by way of shared memory, or in a register."""
+    return "st.shared" in text or not set(NARROWED.findall(text)).isdisjoint(WIDENED.findall(text))

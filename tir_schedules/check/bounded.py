@@ -42,12 +42,16 @@ def check_broadcast(*operands: Any) -> None:
 @dataclass(frozen=True)
 class Arithmetic:
     """What a kernel computes with, as its PTX says: see arithmetic.py. multiplied, added: formats of 16 bits
-    ("f16", "bf16") in which it does. tensor: whether tensor cores add up in float32. tf32: whether they read
-    float32 as TF32. flushes: whether an instruction takes denormal numbers for zeros."""
+    ("f16", "bf16") in which it does. cut: formats in which tensor cores add up, and cut sums off. tensor:
+    whether they add up in float32. narrowed: whether a value may be rounded to 16 bits before the end. tf32:
+    whether tensor cores read float32 as TF32. flushes: whether an instruction takes denormal numbers for
+    zeros."""
 
     multiplied: frozenset[str] = frozenset()
     added: frozenset[str] = frozenset()
+    cut: frozenset[str] = frozenset()
     tensor: bool = False
+    narrowed: bool = False
     tf32: bool = False
     flushes: bool = False
 
@@ -95,9 +99,11 @@ def rounding_of(output: str, arithmetic: Arithmetic = Arithmetic()) -> Rounding:
     if output == "f64":
         return Rounding(2.0**-53, 2.0**-53, 2.0**53)
     name = NAMES.get(output, "float32")
-    unit = 2.0 ** -MANTISSA[name] if output in arithmetic.multiplied | arithmetic.added else UNIT
-    if output in arithmetic.added:
-        return Rounding(unit, TRUNCATION.get(name, 2 * unit), 2.0 ** MANTISSA[name])
+    narrow = arithmetic.multiplied | arithmetic.added | arithmetic.cut
+    unit = 2.0 ** -MANTISSA[name] if output in narrow else UNIT
+    if output in arithmetic.added | arithmetic.cut:
+        sums = TRUNCATION[name] if output in arithmetic.cut else unit
+        return Rounding(unit, sums, 2.0 ** MANTISSA[name])
     return Rounding(unit, TRUNCATION["float32"] if arithmetic.tensor else UNIT, 2.0**24)
 
 

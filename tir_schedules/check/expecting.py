@@ -10,12 +10,22 @@ from typing import Any, Iterable, Mapping
 import numpy as np
 
 from tir_schedules.check.arguments import load_array
-from tir_schedules.check.bounded import Arithmetic, Bounded, Rounding, plain, rounding_of, spread, step_of
+from tir_schedules.check.bounded import (
+    NAMES,
+    Arithmetic,
+    Bounded,
+    Rounding,
+    plain,
+    rounding_of,
+    spread,
+    step_of,
+)
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS
 from tir_schedules.check.types import dtype_of, format_of
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.model.verify import Mismatch, compare
+from tir_schedules.workloads.rounding import half_spacing
 
 TARGET = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\[([^=]*)\])?\s*")
 """`C` or `C[0]`: an output, or a part of it."""
@@ -34,7 +44,7 @@ computed: this covers sums of some thousand terms, unless they cancel."""
 OF_ARRAY = "nothing says how this array was computed; sums that cancel need a --tolerance"
 
 ROUNDINGS = 2
-"""How often a value may be rounded to an output of 16 bits: in shared memory, and at the end."""
+"""How often a value may be rounded to 16 bits where it is before the end: in shared memory, for instance."""
 
 VISIBLE = 2
 """What an element changes shows when it exceeds the tolerance so many times: what a kernel leaves may be off
@@ -146,10 +156,12 @@ def truth_of(
             found = evaluate(one.value, operands, FUNCTIONS, one.what)
         value = np.asarray(plain(found))
         error = spread(found) if isinstance(found, Bounded) else np.zeros(value.shape)
-        if value.dtype.kind == "f":
-            step = found.step if isinstance(found, Bounded) else step_of(value)
+        integers = value.dtype.kind in "iub"
+        if not integers or format in UNITS:
+            value = value.astype(np.float64)
+            step = 1.0 if integers else found.step if isinstance(found, Bounded) else step_of(value)
             exact = bool(step) and not np.any(error)
-            error = error + rounding_to(format, value, step, exact, arithmetic.flushes)
+            error = error + rounding_to(format, value, error, step, arithmetic)
         if tolerance is None and bounded:
             check_bounds(one, value, error, operands.values())
     else:
@@ -166,7 +178,7 @@ def truth_of(
         raise BadInput(
             f"{one.what} has the shape {shown(value.shape)}; {one.output} has {shown(shape)}"
         ) from None
-    telling = (exact or rounding.summed) and not rounding.inexact
+    telling = (exact or rounding.summed or value.dtype.kind in "iub") and not rounding.inexact
     hint = "" if isinstance(one.value, str) or tolerance is not None else OF_ARRAY
     return Truth(value, error, flat, telling, rounding.work, hint)
 
@@ -188,16 +200,23 @@ def in_format(value: Any, reals: Any) -> Any:
     return array if array.dtype.kind != "f" or value.dtype == np.float64 else array.astype(reals)
 
 
-def rounding_to(format: str, value: np.ndarray, step: float, exact: bool, flushes: bool) -> Any:
-    """What the output's format adds to an error. exact: all values are multiples of `step`, and none is off
-    so far."""
+def rounding_to(format: str, value: np.ndarray, error: Any, step: float, arithmetic: Arithmetic) -> Any:
+    """What the output's format adds to an error. step: all values are multiples of it where none is off."""
+    exact = step and not np.any(error)
     if format not in UNITS:
         return WHOLE * step if exact else 0.0
-    unit = UNITS[format]
+    unit, name = UNITS[format], NAMES.get(format)
     if exact and np.max(np.abs(value), initial=0) <= step / unit:
-        return WHOLE * step + unit / 2 * np.abs(value)
-    times = ROUNDINGS if format in ("f16", "bf16") else 1
-    return times * unit * np.abs(value) + (float(np.finfo(np.float32).tiny) if flushes else smallest(format))
+        return WHOLE * step + unit / 2 * np.abs(value) if not name else 0.0
+    least = float(np.finfo(np.float32).tiny) if arithmetic.flushes else smallest(format)
+    if not name:
+        return unit * np.abs(value) + least
+    times = (
+        ROUNDINGS if arithmetic.narrowed or arithmetic.multiplied | arithmetic.added | arithmetic.cut else 1
+    )
+    with np.errstate(all="ignore"):
+        magnitude = np.nan_to_num(np.abs(value) + error, posinf=0.0)
+    return times * half_spacing(magnitude, name) + least
 
 
 UNITS = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}

@@ -37,6 +37,7 @@ COMPARED = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
+COMPARISONS = {ast.Compare, ast.IfExp}
 MODULES = ("np", "numpy")
 
 SIZE_FUNCTIONS: Functions = {
@@ -163,6 +164,36 @@ def function_name(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in MODULES:
         return node.attr
     raise Refused("functions are called by their names, such as exp(A) or np.exp(A)")
+
+
+def functions_in(text: str) -> set[str]:
+    """Names of the functions that an expression calls."""
+    calls = (
+        node.func for node in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(node, ast.Call)
+    )
+    return {getattr(one, "attr", getattr(one, "id", "")) for one in calls}
+
+
+def nodes_in(text: str) -> set[type]:
+    """Kinds of the nodes of an expression."""
+    return set(map(type, ast.walk(ast.parse(text.strip(), mode="eval"))))
+
+
+def other_constants(text: str, factor: float) -> dict[str, str]:
+    """Each real of an expression, and the expression with that real times a factor."""
+    count = sum(is_real(node) for node in ast.walk(ast.parse(text.strip(), mode="eval")))
+    found = {}
+    for number in range(count):
+        tree = ast.parse(text.strip(), mode="eval")
+        node = [node for node in ast.walk(tree) if is_real(node)][number]
+        assert isinstance(node, ast.Constant) and isinstance(node.value, float)
+        shown, node.value = f"{node.value:g}", node.value * factor
+        found[shown] = ast.unparse(tree)
+    return found
+
+
+def is_real(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value != 0
 
 
 def whole(text: str, sizes: Mapping[str, Any], what: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from math import prod
 from typing import Any, Callable
@@ -9,7 +10,7 @@ from typing import Any, Callable
 import numpy as np
 
 from tir_schedules.check.bounded import ULPS, Bounded, check_size, elementwise, plain, spread
-from tir_schedules.check.expressions import Refused
+from tir_schedules.check.expressions import COMPARISONS, Refused, functions_in, nodes_in
 
 EXACT = (
     "abs absolute sign floor ceil rint trunc maximum minimum fmax fmin where clip negative isnan isfinite"
@@ -18,10 +19,29 @@ EXACT = (
 ).split()
 """Functions of elements that round nothing themselves."""
 
+BY_ELEMENT = {name: np.vectorize(getattr(math, name), otypes=[float]) for name in ("erf", "erfc", "lgamma")}
+"""Functions that CUDA has and numpy has not."""
+
 ROUNDING = (
     "exp exp2 expm1 log log2 log10 log1p sqrt cbrt square reciprocal power hypot sin cos tan arcsin arccos"
     " arctan arctan2 sinh cosh tanh mod fmod floor_divide heaviside copysign"
 ).split()
+
+COMPARING = frozenset(
+    "max amax min amin maximum minimum fmax fmin where clip sort argmax argmin argsort sign heaviside isnan"
+    " isfinite isinf nan_to_num count_nonzero nonzero searchsorted bincount unique logical_and logical_or"
+    " logical_not equal int64".split()
+)
+"""Functions that compare, or go by an order of numbers."""
+
+SELECTING = frozenset(
+    "abs absolute negative max amax min amin maximum minimum fmax fmin where transpose reshape ravel flip"
+    " fliplr flipud roll rot90 squeeze expand_dims broadcast_to repeat tile take swapaxes concatenate stack"
+    " hstack vstack".split()
+)
+"""Functions that move elements, or choose among them."""
+
+TO_INTEGERS = frozenset("rint floor ceil trunc int64 floor_divide round".split())
 
 MOVING = (
     "transpose reshape ravel flip fliplr flipud roll rot90 squeeze expand_dims broadcast_to repeat tile diag"
@@ -237,6 +257,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for name, function in {
         **of_numpy(EXACT, lambda function: elementwise(function, 0)),
         **of_numpy(ROUNDING, lambda function: elementwise(function, ULPS)),
+        **{name: elementwise(function, ULPS) for name, function in BY_ELEMENT.items()},
         **of_numpy(MOVING, moving),
         **of_numpy(JOINING, joining),
         **of_numpy(PICKING, picking),
@@ -252,3 +273,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     }.items()
 }  # fmt: skip
 """Name -> function. Axes and the like are given as numpy takes them."""
+
+
+def compares(expression: str) -> bool:
+    """Whether an expression compares numbers."""
+    return bool(functions_in(expression) & COMPARING or nodes_in(expression) & COMPARISONS)

@@ -14,9 +14,13 @@ import numpy as np
 from tir_schedules.check.arguments import Argument
 from tir_schedules.check.types import dtype_of, format_of
 
-WHOLE, SMALL, SPARSE = "whole", "small", "sparse"
+WHOLE, SMALL, SPARSE, NEGATIVE, QUARTERS = "whole", "small", "sparse", "negative", "quarters"
 KINDS = (WHOLE, SMALL, SPARSE)
-"""Whole numbers 1 to 3; 1 and 2, for sums in formats of few digits; 1 to 3 in some places, and zeros."""
+"""Whole numbers 1 to 3; 1 and 2, for sums in formats of few digits; 1 to 3 in some places, and zeros; -3 to
+-1; multiples of a quarter of either sign."""
+
+SHRINK = 2.0**-10
+"""What random numbers are multiplied by to be small beside constants."""
 
 TERMS = 128
 """About how many numbers of a row or column are not 0 where few are."""
@@ -52,15 +56,18 @@ def whole_numbers(argument: Argument, kind: str, seed: int) -> np.ndarray:
         return draw.integers(least, min(most, least + 3), array.shape, endpoint=True).astype(dtype)
     if np.isfinite(low) and np.isfinite(high):
         return multiples(low, high, array.shape, draw).astype(dtype) if high > low else array
+    if kind == QUARTERS:
+        return (draw.integers(-15, 15, array.shape, endpoint=True) / 4).astype(dtype)
     found = draw.integers(1, 3 if kind == SMALL else 4, array.shape).astype(np.float64)
+    found *= -1 if kind == NEGATIVE else 1
     if kind == SPARSE:
         found *= draw.random(array.shape) < (TERMS / max(TERMS, *array.shape)) ** 0.5
     return found.astype(dtype)
 
 
 def multiples(low: float, high: float, shape: tuple[int, ...], draw: np.random.Generator) -> np.ndarray:
-    """Multiples of a power of two between two numbers, of which there are at least four; no zeros."""
-    step = 2.0 ** min(0, np.floor(np.log2((high - low) / 4)))
+    """Multiples of a power of two between two numbers, of which there are at least 32; no zeros."""
+    step = 2.0 ** min(0, np.floor(np.log2((high - low) / 32)))
     first, last = int(np.ceil(low / step)), int(np.floor(high / step))
     found = draw.integers(first, last, shape, endpoint=True)
     other = last if last else first
@@ -122,6 +129,9 @@ def special_values(
 
 
 def special(value: str, dtype: Any) -> Any:
+    """A special number of a format; of integers the least and the largest."""
     format = format_of(dtype)
+    if format not in LARGEST:
+        return np.iinfo(dtype).max if value == "inf" else np.iinfo(dtype).min
     numbers = {"largest": LARGEST[format], "denormal": DENORMAL[format]}
     return np.array(numbers[value] if value in numbers else float(value), dtype_of(format))

@@ -16,30 +16,21 @@ import numpy as np
 
 from tir_schedules.check.arguments import Argument, seed_of
 from tir_schedules.check.expecting import Truth
+from tir_schedules.check.expressions import functions_in, nodes_in
+from tir_schedules.check.functions import SELECTING, compares
 from tir_schedules.check.inputs import LARGEST, special_values
-from tir_schedules.check.trials import Question, Trial, drawn_reals, with_values
+from tir_schedules.check.trials import Question, Trial, drawn_arrays, drawn_reals, with_values
 from tir_schedules.check.types import format_of
 from tir_schedules.errors import BadInput
 
 Places = Mapping[str, Sequence[tuple[int, ...]]]
 
-COMPARING = frozenset(
-    "max amax min amin maximum minimum fmax fmin where clip sort argmax argmin argsort sign heaviside isnan"
-    " isfinite isinf nan_to_num count_nonzero nonzero searchsorted bincount unique logical_and logical_or"
-    " logical_not equal int64".split()
-)
-"""Functions that compare."""
-
-SELECTING = frozenset(
-    "abs absolute negative max amax min amin maximum minimum fmax fmin where transpose reshape ravel flip"
-    " fliplr flipud roll rot90 squeeze expand_dims broadcast_to repeat tile take swapaxes concatenate stack"
-    " hstack vstack".split()
-)
-"""Functions that move elements, or choose among them."""
-
 FINITE = (-1.0, 1.0, 0.3)
 """What takes the place of special numbers, in fourth roots of the largest: a value that is the same with all
 three does not depend on it."""
+
+SMALL_INTEGER = 50
+"""What takes the place of the largest integers."""
 
 ALIKE = 1e-2
 """How far apart, as a share, a value in float32 and one in float64 may be that do not overflow on the way."""
@@ -47,13 +38,16 @@ ALIKE = 1e-2
 
 @dataclass(frozen=True)
 class SpecialTruth(Truth):
-    """free: elements that are not judged. infinite: those that may be NaN or infinite alike."""
+    """free: elements that are not judged, but for the sign of infinity. infinite: those that may be NaN or
+    infinite alike."""
 
     free: Any = False
     infinite: Any = False
 
     def same(self, numbers: np.ndarray) -> np.ndarray:
-        return super().same(numbers) | self.free | self.infinite & ~np.isfinite(numbers)
+        other_sign = np.isinf(numbers) & np.isinf(self.value) & (numbers != self.value)
+        loose = self.free | self.infinite & ~np.isfinite(numbers)
+        return super().same(numbers) | loose & ~other_sign
 
 
 def special_trials(question: Question, trials: Sequence[Trial]) -> Iterator[Trial]:
@@ -61,14 +55,15 @@ def special_trials(question: Question, trials: Sequence[Trial]) -> Iterator[Tria
     trials: those before, the first of which gives all other numbers."""
     arrays = trials[0].arguments
     names = question.names() if all(isinstance(one.value, str) for one in question.expect) else set()
-    used = {
-        name: one
-        for name, one in drawn_reals(question, arrays).items()
-        if name in names and one.drawn and np.isinf(one.drawn[0])
-    }
-    small = [] if question.arithmetic.flushes else ["denormal"]
-    large = [] if question.arithmetic.added else ["largest"]
-    for kind, values in (("NaN", ["nan", "-0.0", *small]), ("infinite", ["inf", *large])):
+    arithmetic = question.arithmetic
+    small = [] if arithmetic.flushes else ["denormal"]
+    large = [] if arithmetic.added | arithmetic.cut else ["largest"]
+    kinds = (
+        ("NaN", ["nan", "-0.0", *small], drawn_reals(question, arrays)),
+        ("infinite", ["inf", *large], drawn_arrays(question, arrays)),
+    )
+    for kind, values, drawn in kinds:
+        used = {name: drawn[name] for name in drawn.keys() & names if drawn[name].has_no_limit}
         changed, places = special_values(used, values, seed_of(kind, question.seed))
         try:
             truths = special_truths(question, arrays, changed, places, kind == "NaN") if changed else {}
@@ -95,12 +90,12 @@ def special_truths(
         with np.errstate(all="ignore"):
             depends = ~np.all([end[key] == ends[0][key] for end in ends], axis=0)
             finite = np.isfinite(truth.value)
-            known = np.isclose(in_float32[key], truth.value, ALIKE) & np.isfinite(truth.allowed)
+            known = np.isclose(in_float32[key], truth.value, ALIKE, 0) & np.isfinite(truth.allowed)
             known &= np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf)
         free = finite & ~known | ~finite & ~depends | (depends if nan and compares(one.value) else False)
         infinite = ~finite & (not selects(one.value))
         allowed = np.where(np.isfinite(truth.allowed), truth.allowed, 0.0)
-        if not called(one.value)[0] <= SELECTING:  # a function may lose numbers that are not normal
+        if not functions_in(one.value) <= SELECTING:  # a function may lose numbers that are not normal
             allowed = allowed + np.finfo(np.float32).tiny
         found[key] = SpecialTruth(
             truth.value, allowed, truth.flat, hint="--finite leaves these inputs out", free=free,
@@ -119,24 +114,11 @@ def moved(arrays: Mapping[str, Argument], places: Places, by: float) -> dict[str
     found = values_of(arrays)
     for name, chosen in places.items():
         found[name] = np.array(found[name])
-        largest = LARGEST[format_of(found[name].dtype)] ** 0.25
+        largest = LARGEST.get(format_of(found[name].dtype), SMALL_INTEGER**4) ** 0.25
         found[name][chosen[0]] = np.asarray(by * largest, found[name].dtype)
     return found
 
 
-def called(expression: str) -> tuple[set[str], set[type]]:
-    """The functions that an expression calls, and the kinds of its nodes."""
-    nodes = list(ast.walk(ast.parse(expression.strip(), mode="eval")))
-    functions = [node.func for node in nodes if isinstance(node, ast.Call)]
-    return {getattr(one, "attr", getattr(one, "id", "")) for one in functions}, set(map(type, nodes))
-
-
-def compares(expression: str) -> bool:
-    functions, kinds = called(expression)
-    return bool(functions & COMPARING or kinds & {ast.Compare, ast.IfExp})
-
-
 def selects(expression: str) -> bool:
     """Whether an expression moves and chooses elements, without arithmetic."""
-    functions, kinds = called(expression)
-    return ast.BinOp not in kinds and functions <= SELECTING
+    return ast.BinOp not in nodes_in(expression) and functions_in(expression) <= SELECTING

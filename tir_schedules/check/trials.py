@@ -15,8 +15,13 @@ import numpy as np
 from tir_schedules.check.arguments import Argument, seed_of
 from tir_schedules.check.bounded import Arithmetic
 from tir_schedules.check.expecting import VISIBLE, WORD, Expected, Truth, plain_value, truth_of
+from tir_schedules.check.expressions import functions_in, other_constants
+from tir_schedules.check.functions import TO_INTEGERS, compares
 from tir_schedules.check.inputs import (
     KINDS,
+    NEGATIVE,
+    QUARTERS,
+    SHRINK,
     SPARSE,
     WHOLE,
     impulses,
@@ -28,6 +33,9 @@ from tir_schedules.errors import BadInput, nearest
 
 MOST_WORK = 1 << 26
 """Elements that may be handled to find out which inputs matter."""
+
+OTHER = 1.25
+"""A constant matters when this many times it is told from it."""
 
 NOISE = 1e-12
 """Smaller changes, as a share, are rounding errors of float64."""
@@ -84,6 +92,10 @@ class Question:
         names = {**self.sizes, **arrays}
         return {one.key: plain_value(one, arrays[one.output], names, kind) for one in self.expect}
 
+    def compares(self) -> bool:
+        """Whether an expression compares numbers."""
+        return any(compares(one.value) for one in self.expect)
+
     def names(self) -> set[str]:
         """Names in the expressions."""
         return {word for one in self.expect if isinstance(one.value, str) for word in WORD.findall(one.value)}
@@ -104,7 +116,7 @@ def finite_trials(question: Question, arrays: Mapping[str, Argument]) -> Trials:
     by_expression = question.expect and all(isinstance(one.value, str) for one in question.expect)
     if not by_expression or question.tolerance is not None:
         return Trials((first,))
-    exact = exact_trial(question, arrays)
+    exact = exact_trials(question, arrays)
     if not exact:
         question.truths(arrays)
     return Sensitivity(question, [first, *exact]).completed()
@@ -132,18 +144,28 @@ def whole_arrays(
     return with_values(arrays, {name: whole_numbers(one, kind, seeds[name]) for name, one in drawn.items()})
 
 
-def exact_trial(question: Question, arrays: Mapping[str, Argument]) -> list[Trial]:
-    """A trial with whole numbers whose sums are exact; empty where there is none."""
+def exact_trials(question: Question, arrays: Mapping[str, Argument]) -> list[Trial]:
+    """A trial with whole numbers whose sums are exact; one with negative numbers where the expression
+    compares, one with quarters where it rounds."""
+    kinds: list[Sequence[str]] = [KINDS]
+    kinds += [(NEGATIVE,)] if question.compares() else []
+    kinds += [(QUARTERS,)] if any(functions_in(one.value) & TO_INTEGERS for one in question.expect) else []
+    found = (telling_trial(question, arrays, each) for each in kinds)
+    return [trial for trial in found if trial]
+
+
+def telling_trial(question: Question, arrays: Mapping[str, Argument], kinds: Sequence[str]) -> Trial | None:
+    """A trial with the first kind of whole numbers whose sums are exact; None where there is none."""
     drawn = drawn_reals(question, arrays)
-    for kind in KINDS if drawn else ():
+    for kind in kinds if drawn else ():
         changed = whole_arrays(question, arrays, kind, drawn)
         try:
             truths = question.truths(changed)
         except BadInput:  # they are no numbers for these inputs
             continue
         if all(truth.telling for truth in truths.values()):
-            return [Trial(changed, truths, "small whole numbers")]
-    return []
+            return Trial(changed, truths, "small whole" if kind in KINDS else kind)
+    return None
 
 
 # ---- every input must matter ---
@@ -173,7 +195,30 @@ class Sensitivity:
                 blind[name] = left
         added = self.impulse_trials(blind)
         unshown = [self.told(name, places) for name, places in blind.items() if places]
-        return Trials((*self.trials, *added), tuple(unshown))
+        self.trials += added
+        return Trials(tuple(self.trials), (*unshown, *self.unshown_constants()))
+
+    def unshown_constants(self) -> list[str]:
+        """Reals of the expressions that no trial shows to matter, also not one with small numbers, which is
+        added where it shows some."""
+        found = [(one, *each) for one in self.question.expect for each in constants_of(one)]
+        blind = [each for each in found if not any(self.shows_text(trial, *each) for trial in self.trials)]
+        small = small_trial(self.question, self.trials[0].arguments) if blind else None
+        left = [each for each in blind if not (small and self.shows_text(small, *each))]
+        self.trials += [small] if small and len(left) < len(blind) else []
+        return [f"no run shows whether the kernel uses the constant {shown}" for _, shown, _ in left]
+
+    def shows_text(self, trial: Trial, one: Expected, shown: str, text: str) -> bool:
+        """Whether a trial tells an expectation from another expression."""
+        arrays = {key: argument.value for key, argument in trial.arguments.items()}
+        changed = replace(self.question, expect=[replace(one, value=text)])
+        truth = trial.truths[one.key]
+        try:
+            value = changed.values(arrays)[one.key]
+        except BadInput:
+            return True
+        with np.errstate(all="ignore"):
+            return bool(np.any(np.abs(distance(value, truth.value)) > VISIBLE * truth.allowed))
 
     def impulse_trials(self, blind: dict[str, list[tuple[int, ...]]]) -> list[Trial]:
         """Trials that show elements to matter, which leave `blind`."""
@@ -195,10 +240,17 @@ class Sensitivity:
 
     def shows(self, trial: Trial, name: str, place: tuple[int, ...]) -> bool:
         """Whether leaving an element out changes most of the values that depend on it by more than their
-        tolerance."""
+        tolerance. It becomes 0; where the expression compares, also another element of the array, because 0
+        may be the largest."""
+        array = trial.arguments[name].value
+        others = array[array != array[place]][:1] if self.question.compares() else []
+        return all(self.moves(trial, name, place, by) for by in (0 if array[place] else 1, *others))
+
+    def moves(self, trial: Trial, name: str, place: tuple[int, ...], value: Any) -> bool:
+        """The same with a value in the element's place."""
         arrays = {key: one.value for key, one in trial.arguments.items()}
         without = np.array(arrays[name])
-        without[place] = 0 if without[place] != 0 else 1
+        without[place] = value
         try:
             changed = self.question.values({**arrays, name: without})
         except BadInput:
@@ -234,7 +286,7 @@ class Sensitivity:
                     array[place] = value * (1 - number / 64)
                 changed = with_values(background, {name: array})
                 try:
-                    trial = Trial(changed, self.question.truths(changed), "single large numbers")
+                    trial = Trial(changed, self.question.truths(changed), "single large")
                 except BadInput:
                     continue
                 shown = [place for place in places if self.shows(trial, name, place)]
@@ -258,6 +310,22 @@ class Sensitivity:
             f"no run shows whether the kernel uses {element}{others}: without it an expected value changes by"
             f" {effect:.2g}, and rounding explains {allowed:.2g}"
         )
+
+
+def constants_of(one: Expected) -> list[tuple[str, str]]:
+    """Reals of an expression, and the expression with another in the place of each."""
+    return list(other_constants(one.value, OTHER).items())
+
+
+def small_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | None:
+    """A trial with random numbers that are small beside constants; None where there is none."""
+    drawn = {name: one for name, one in drawn_reals(question, arrays).items() if one.has_no_limit}
+    small = {name: (one.value * np.asarray(SHRINK, one.value.dtype)) for name, one in drawn.items()}
+    changed = with_values(arrays, small)
+    try:
+        return Trial(changed, question.truths(changed), "small") if small else None
+    except BadInput:
+        return None
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -1,0 +1,58 @@
+"""What becomes of kernels whose verdict depends on how they are judged."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).parent / "kernels" / "judged.cu"
+
+
+@pytest.fixture
+def told(tool):
+    """What --json has of the file's kernels, a list of results for each."""
+
+    def call(*options):
+        found: dict[str, list] = {}
+        for one in json.loads(tool("check", str(FILE), "--json", *options)[1]):
+            found.setdefault(one["kernel"], []).append(one)
+        return found
+
+    return call
+
+
+def test_verdicts(told):
+    found = told()
+    verdicts = {name: [one["verdict"] for one in results] for name, results in found.items()}
+    assert verdicts == {
+        "sums_of_blocks": ["pass"], "tile_in_tf32": ["pass", "pass"], "copy_by_four": ["pass"],
+        "halved": ["no expected value"], "no_nan": ["fail"], "drops_the_last": ["fail"],
+    }  # fmt: skip
+    (nan,), (dropped,) = found["no_nan"][0]["wrong"], found["drops_the_last"][0]["wrong"]
+    assert "should be nan" in nan and "(--finite leaves these inputs out)" in nan
+    assert "judged.cu:" in dropped
+
+    (copied,) = found["copy_by_four"]
+    line = FILE.read_text().split("\n").index("      y[i] = x[i] + 1; // @unexecuted") + 1
+    assert line in [place["line"] for place in copied["unexecuted"]] and not copied["unshown"]
+
+
+def test_the_part_of_each_block_is_right(told):
+    (result,) = told("--kernel", "sums_of_blocks", "-D", "SWAPPED")["sums_of_blocks"]
+    assert result["verdict"] == "fail" and "2 of 4 elements wrong with few inputs" in result["wrong"][0]
+
+
+def test_special_numbers_can_be_left_out(told):
+    (result,) = told("--kernel", "no_nan", "--finite")["no_nan"]
+    assert result["verdict"] == "pass"
+
+
+def test_nothing_is_verified_without_an_expected_value(tool):
+    code, out, _ = tool("check", str(FILE), "--kernel", "halved")
+    assert code == 0 and "no expected value given: 0 hazards on the CPU machine" in out
+    assert "no hazard" in out and "verified" not in out
+
+
+def test_a_size_that_reaches_a_line_is_named(tool):
+    code, out, _ = tool("check", str(FILE), "--kernel", "copy_by_four")
+    assert code == 0 and "no lane executes" in out and "--let n=1023 reaches" in " ".join(out.split())
