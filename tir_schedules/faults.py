@@ -10,7 +10,18 @@ from typing import Iterable, Iterator, Sequence
 
 from tir_schedules.errors import fold_paragraph
 from tir_schedules.model.findings import KINDS, Finding, Location
-from tir_schedules.verdicts import DISAGREE, ERROR, FAIL, HAZARD, PASS, Outcome, Verdict, WrongValue, number
+from tir_schedules.verdicts import (
+    DISAGREE,
+    ERROR,
+    FAIL,
+    HAZARD,
+    LOOSE,
+    PASS,
+    Outcome,
+    Verdict,
+    WrongValue,
+    number,
+)
 
 SHOWN = 8
 WIDTH = 80
@@ -29,7 +40,8 @@ def closing(verdicts: Sequence[Verdict]) -> str:
 def closing_words(verdicts: Sequence[str]) -> str:
     """The same of verdicts as words."""
     words = Counter(verdicts)
-    phrases = {FAIL: "failed", ERROR: "with errors", DISAGREE: "whose twins disagree", HAZARD: "with hazards"}
+    phrases = {FAIL: "failed", ERROR: "with errors", DISAGREE: "whose twins disagree", HAZARD: "with hazards",
+               LOOSE: "within a loose tolerance"}  # fmt: skip
     others = "".join(f" {words[word]} {phrase}," for word, phrase in phrases.items() if words[word])
     return f"{words[PASS]} of {len(verdicts)} verified" + (f",{others}" if others else "")
 

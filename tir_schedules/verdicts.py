@@ -13,10 +13,11 @@ from tir_schedules.model.verify import Mismatch
 from tir_schedules.model.workload import Workload
 
 PASS, FAIL, HAZARD, ERROR, DISAGREE = "pass", "fail", "hazards", "error", "twins disagree"
-UNJUDGED = "no expected value"
-CELLS = {PASS: "pass", FAIL: "FAIL", HAZARD: "HAZARD", ERROR: "ERROR", UNJUDGED: "no hazard"}
+UNJUDGED, LOOSE = "no expected value", "loose"
+CELLS = {PASS: "pass", FAIL: "FAIL", HAZARD: "HAZARD", ERROR: "ERROR", UNJUDGED: "no hazard", LOOSE: "loose"}
 """Verdicts on a kernel as a table has them. It passes when all values are right and nothing was found. Where
-nothing says what is right and nothing was found, the verdict is that there is no expected value. It
+nothing says what is right and nothing was found, the verdict is that there is no expected value. It is loose
+where rounding explains more than elements of its inputs change. It
 fails when a value is wrong. A hazard is a finding with values that came out right. An error: it could not be
 compiled or launched."""
 
@@ -60,7 +61,8 @@ class Outcome:
     findings: hazards that the machine saw; notes: what else it saw, which is no fault.
     printed: by its printf calls, in the first check in which there are any.
     seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they
-    ran. judged: whether anything says what is right. unshown: inputs that no run shows to matter, and why.
+    ran. judged: whether anything says what is right. loose: whether tolerances hide
+    what elements of an input change. unshown: inputs that no run shows to matter, and why.
     unexecuted: source lines that no lane executed in any run.
     """
 
@@ -73,6 +75,7 @@ class Outcome:
     printed: str = field(default="", repr=False)
     notes: tuple[Finding, ...] = ()
     judged: bool = True
+    loose: bool = False
     unshown: tuple[str, ...] = ()
     unexecuted: tuple[Location, ...] = ()
 
@@ -81,11 +84,11 @@ class Outcome:
         """The verdict on it, a key of CELLS."""
         if self.error or self.wrong or self.findings:
             return ERROR if self.error else FAIL if self.wrong else HAZARD
-        return PASS if self.judged else UNJUDGED
+        return UNJUDGED if not self.judged else LOOSE if self.loose else PASS
 
     @property
     def ok(self) -> bool:
-        return self.word in (PASS, UNJUDGED)
+        return self.word in (PASS, UNJUDGED, LOOSE)
 
     @property
     def faults(self) -> tuple[str, ...]:

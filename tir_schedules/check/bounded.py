@@ -45,7 +45,8 @@ class Arithmetic:
     ("f16", "bf16") in which it does. cut: formats in which tensor cores add up, and cut sums off. tensor:
     whether they add up in float32. narrowed: whether a value may be rounded to 16 bits before the end. tf32:
     whether tensor cores read float32 as TF32. flushes: whether an instruction takes denormal numbers for
-    zeros."""
+    zeros. angles: whether sines are approximate.
+    """
 
     multiplied: frozenset[str] = frozenset()
     added: frozenset[str] = frozenset()
@@ -54,13 +55,15 @@ class Arithmetic:
     narrowed: bool = False
     tf32: bool = False
     flushes: bool = False
+    angles: bool = False
 
 
 @dataclass
 class Rounding:
     """How a kernel rounds. unit: unit roundoff of one operation. sums: the same of additions, larger where
     tensor cores cut off. whole: whole numbers up to this are sums without any error. work: elements that
-    operations have handled so far. summed: whether a sum came up; inexact: one that some order rounds."""
+    operations have handled so far. summed: whether a sum came up; inexact: one that some order rounds. angle:
+    what sin.approx and cos.approx may be off by, per 1 + |x|."""
 
     unit: float
     sums: float
@@ -68,6 +71,7 @@ class Rounding:
     work: int = 0
     summed: bool = False
     inexact: bool = False
+    angle: float = 0.0
 
     def bound_sum(self, terms: int, magnitude: Any, step: float) -> Any:
         """What sums may be off by. magnitude: the sum of their magnitudes. step: all terms are multiples of
@@ -99,12 +103,13 @@ def rounding_of(output: str, arithmetic: Arithmetic = Arithmetic()) -> Rounding:
     if output == "f64":
         return Rounding(2.0**-53, 2.0**-53, 2.0**53)
     name = NAMES.get(output, "float32")
+    angle = 2.0**-20 if arithmetic.angles else 0.0
     narrow = arithmetic.multiplied | arithmetic.added | arithmetic.cut
     unit = 2.0 ** -MANTISSA[name] if output in narrow else UNIT
     if output in arithmetic.added | arithmetic.cut:
         sums = TRUNCATION[name] if output in arithmetic.cut else unit
-        return Rounding(unit, sums, 2.0 ** MANTISSA[name])
-    return Rounding(unit, TRUNCATION["float32"] if arithmetic.tensor else UNIT, 2.0**24)
+        return Rounding(unit, sums, 2.0 ** MANTISSA[name], angle=angle)
+    return Rounding(unit, TRUNCATION["float32"] if arithmetic.tensor else UNIT, 2.0**24, angle=angle)
 
 
 NAMES = {"f16": "float16", "bf16": "bfloat16"}
@@ -172,7 +177,8 @@ class Bounded:
     def __mul__(self, other: Any) -> Bounded:
         other = self.of(other)
         one, another = alike(self.value, other.value)
-        return self.rounded(one * another, product_error(self, other), 1, self.step * other.step)
+        ulps = 0 if power_of_two(self) or power_of_two(other) else 1
+        return self.rounded(one * another, product_error(self, other), ulps, self.step * other.step)
 
     def __truediv__(self, other: Any) -> Bounded:
         other = self.of(other)
@@ -182,7 +188,8 @@ class Bounded:
             error = (self.error + np.abs(value) * other.error) / np.maximum(
                 np.abs(other.value) - other.error, np.finfo(np.float64).tiny
             )
-        return self.rounded(value, error, 4, self.step / power_of_two(other) if power_of_two(other) else 0.0)
+        divisor = power_of_two(other)
+        return self.rounded(value, error, 0 if divisor else 4, self.step / divisor if divisor else 0.0)
 
     def __matmul__(self, other: Any) -> Bounded:
         other = self.of(other)
@@ -269,7 +276,7 @@ class Bounded:
         return elementwise(np.invert)(self)
 
     def __getitem__(self, key: Any) -> Bounded:
-        keys = tuple(map(plain, key)) if isinstance(key, tuple) else plain(key)
+        keys = tuple(map(as_index, key)) if isinstance(key, tuple) else as_index(key)
         found = self.value[keys]
         check_size(found.size)
         return Bounded(found, spread(self)[keys], self.rounding, self.step)
@@ -285,6 +292,14 @@ class Bounded:
 def plain(value: Any) -> Any:
     """A value without its bound."""
     return value.value if isinstance(value, Bounded) else value
+
+
+def as_index(key: Any) -> Any:
+    """A subscript: whole reals, such as those of floor, as integers."""
+    array = np.asarray(plain(key)) if isinstance(key, (Bounded, np.ndarray)) else None
+    if array is None or array.dtype.kind != "f" or not np.all(np.trunc(array) == array):
+        return plain(key)
+    return array.astype(np.int64)
 
 
 def spread(one: Bounded) -> np.ndarray:

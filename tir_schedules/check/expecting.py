@@ -146,7 +146,7 @@ def truth_of(
     BadInput for an expression that fails or has another shape than the output.
     """
     format = format_of(output.dtype)
-    flat = select_positions(one, output) if one.where else None
+    flat = select_positions(one, output, names) if one.where else None
     shape = output.shape if flat is None else flat.shape
     rounding = rounding_of(format, arithmetic)
     exact = False
@@ -188,7 +188,7 @@ def plain_value(one: Expected, output: np.ndarray, names: Mapping[str, Any], rea
     operands = {name: in_format(value, reals) for name, value in names.items()}
     with np.errstate(all="ignore"):
         value = np.asarray(plain(evaluate(one.value, operands, FUNCTIONS, one.what)))
-    shape = select_positions(one, output).shape if one.where else output.shape
+    shape = select_positions(one, output, names).shape if one.where else output.shape
     return fit_shape(value, shape)
 
 
@@ -233,6 +233,11 @@ def check_bounds(one: Expected, value: np.ndarray, error: np.ndarray, operands: 
     numbers = [np.abs(each.value) for each in operands] + [np.abs(value)]
     largest = max((float(np.max(each, where=np.isfinite(each), initial=0)) for each in numbers), default=0)
     widest = float(np.max(np.nan_to_num(error, nan=np.inf), where=np.isfinite(value), initial=0))
+    if np.isinf(widest):
+        raise BadInput(
+            f"{one.what} {shown(one.value)}: it divides by numbers that may be 0 when rounded: choose other"
+            " inputs, such as x=f32[N]:1..2, or say --tolerance"
+        )
     if widest > largest:
         raise BadInput(
             f"{one.what} {shown(one.value)}: by its rounding it may be off by {widest:.3g}, more than"
@@ -259,10 +264,11 @@ def fit_shape(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return value.reshape(shape) if value.size == int(np.prod(shape)) else np.broadcast_to(value, shape)
 
 
-def select_positions(one: Expected, output: np.ndarray) -> np.ndarray:
+def select_positions(one: Expected, output: np.ndarray, names: Mapping[str, Any]) -> np.ndarray:
     """Row-major positions of the part of an output that is meant."""
     places = Bounded(np.arange(output.size).reshape(output.shape), 0.0, rounding_of("f64"))
-    found = evaluate(f"{one.output}[{one.where}]", {one.output: places}, {}, one.what)
+    sizes = {name: value for name, value in names.items() if isinstance(value, int)}
+    found = evaluate(f"{one.output}[{one.where}]", {**sizes, one.output: places}, {}, one.what)
     places = np.asarray(plain(found))
     if not places.size:
         raise BadInput(f"{one.what}: it is no element of {one.output}, whose shape is {shown(output.shape)}")

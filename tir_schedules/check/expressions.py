@@ -39,6 +39,7 @@ COMPARED = {
 }  # fmt: skip
 COMPARISONS = {ast.Compare, ast.IfExp}
 MODULES = ("np", "numpy")
+NUMBERS = {"inf": math.inf, "nan": math.nan, "pi": math.pi}
 
 SIZE_FUNCTIONS: Functions = {
     "cdiv": ceil_div, "ceil_div": ceil_div, "ceil": math.ceil, "floor": math.floor, "min": min, "max": max,
@@ -96,6 +97,8 @@ class Evaluation:
     def of_Name(self, node: ast.Name) -> Any:
         if node.id in self.names:
             return self.names[node.id]
+        if node.id in NUMBERS and self.functions:
+            return NUMBERS[node.id]
         known = ", ".join(self.names) or "none is given"
         raise Refused(f"there is no {shown(node.id)}{nearest(node.id, self.names)}; names: {known}")
 
@@ -132,6 +135,8 @@ class Evaluation:
     of_List = of_Tuple
 
     def of_Attribute(self, node: ast.Attribute) -> Any:
+        if isinstance(node.value, ast.Name) and node.value.id in MODULES and node.attr in NUMBERS:
+            return NUMBERS[node.attr]
         if node.attr != "T":
             raise Refused(f".{node.attr} is not taken; write it as a function, {node.attr}(...)")
         return self(node.value).T
@@ -177,6 +182,22 @@ def functions_in(text: str) -> set[str]:
 def nodes_in(text: str) -> set[type]:
     """Kinds of the nodes of an expression."""
     return set(map(type, ast.walk(ast.parse(text.strip(), mode="eval"))))
+
+
+def numbers_in(text: str) -> set[float]:
+    """Numbers of an expression, but for subscripts and what functions are told by name."""
+    tree = ast.parse(text.strip(), mode="eval")
+    left = [node.slice for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
+    left += [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword)]
+    others = {id(node) for part in left for node in ast.walk(part)}
+    return {
+        float(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, (int, float))
+        and not isinstance(node.value, bool)
+        and id(node) not in others
+    }
 
 
 def other_constants(text: str, factor: float) -> dict[str, str]:

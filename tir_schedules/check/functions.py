@@ -23,7 +23,7 @@ BY_ELEMENT = {name: np.vectorize(getattr(math, name), otypes=[float]) for name i
 """Functions that CUDA has and numpy has not."""
 
 ROUNDING = (
-    "exp exp2 expm1 log log2 log10 log1p sqrt cbrt square reciprocal power hypot sin cos tan arcsin arccos"
+    "exp exp2 expm1 log log2 log10 log1p sqrt cbrt square reciprocal power hypot logaddexp tan arcsin arccos"
     " arctan arctan2 sinh cosh tanh mod fmod floor_divide heaviside copysign"
 ).split()
 
@@ -50,7 +50,7 @@ MOVING = (
 """Functions that move elements."""
 
 JOINING = ("concatenate", "stack", "hstack", "vstack")
-PICKING = ("argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted", "bincount", "unique")
+PICKING = "any all argmax argmin argsort count_nonzero nonzero searchsorted bincount unique".split()
 """Functions whose results are integers, or that only integers are for."""
 
 MAKING: dict[str, Callable[..., Any]] = {
@@ -82,6 +82,19 @@ def moving(function: Callable[..., Any]) -> Callable[..., Any]:
         found = function(array.value, *others, **named)
         step = array.step if function is not np.pad else 0.0
         return Bounded(found, function(spread(array), *others, **named), array.rounding, step)
+
+    return call
+
+
+def periodic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """sin and cos, which CUDA's approximate instructions compute to an absolute error that grows with |x|."""
+    exact = elementwise(function, ULPS)
+
+    def call(array: Any) -> Any:
+        found = exact(array)
+        if isinstance(found, Bounded) and found.rounding.angle:
+            found.error = found.error + found.rounding.angle * (1 + np.abs(array.value))
+        return found
 
     return call
 
@@ -257,6 +270,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for name, function in {
         **of_numpy(EXACT, lambda function: elementwise(function, 0)),
         **of_numpy(ROUNDING, lambda function: elementwise(function, ULPS)),
+        **of_numpy(("sin", "cos"), periodic),
         **{name: elementwise(function, ULPS) for name, function in BY_ELEMENT.items()},
         **of_numpy(MOVING, moving),
         **of_numpy(JOINING, joining),

@@ -65,6 +65,25 @@ def whole_numbers(argument: Argument, kind: str, seed: int) -> np.ndarray:
     return found.astype(dtype)
 
 
+def borders(argument: Argument, numbers: Sequence[float], seed: int) -> np.ndarray:
+    """An array of some numbers, their negatives, doubles and neighbours in the array's format, as far as they
+    are in its range."""
+    array = argument.value
+    assert argument.drawn is not None
+    near = np.array(numbers, array.dtype)
+    wide = near.astype(np.float64)
+    found = np.concatenate([wide, -wide, 2 * wide, *(neighbours(near, sign) for sign in (1, -1))])
+    low, high = argument.drawn
+    found = found[(found >= low) & (found <= high) & np.isfinite(found)]
+    return np.random.default_rng(seed).choice(found, array.shape).astype(array.dtype) if found.size else array
+
+
+def neighbours(values: np.ndarray, sign: int) -> np.ndarray:
+    """The next number of a format, away from 0 or towards it."""
+    bits = values.view(f"i{values.dtype.itemsize}")
+    return np.where(values == 0, 0, bits + sign).astype(bits.dtype).view(values.dtype).astype(np.float64)
+
+
 def multiples(low: float, high: float, shape: tuple[int, ...], draw: np.random.Generator) -> np.ndarray:
     """Multiples of a power of two between two numbers, of which there are at least 32; no zeros."""
     step = 2.0 ** min(0, np.floor(np.log2((high - low) / 32)))
@@ -132,6 +151,7 @@ def special(value: str, dtype: Any) -> Any:
     """A special number of a format; of integers the least and the largest."""
     format = format_of(dtype)
     if format not in LARGEST:
-        return np.iinfo(dtype).max if value == "inf" else np.iinfo(dtype).min
-    numbers = {"largest": LARGEST[format], "denormal": DENORMAL[format]}
+        limits = np.iinfo(dtype)
+        return {"inf": limits.max, "-inf": limits.min, "largest": limits.max - 1}.get(value, limits.min + 1)
+    numbers = {"largest": LARGEST[format], "-largest": -LARGEST[format], "denormal": DENORMAL[format]}
     return np.array(numbers[value] if value in numbers else float(value), dtype_of(format))

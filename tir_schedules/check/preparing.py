@@ -85,13 +85,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request ready to run. unshown: inputs that no trial can show to matter, and why."""
+    """A request ready to run. unshown: inputs that no trial can show to matter, and why. loose: whether that
+    is for rounding errors."""
 
     request: Request
     label: str
     steps: tuple[Step, ...]
     trials: tuple[Trial, ...]
     unshown: tuple[str, ...] = ()
+    loose: bool = False
 
 
 def prepare(request: Request, built: Built | None = None) -> Prepared:
@@ -115,7 +117,7 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     )
     check_outputs(steps, ready.trials[0])
     label = ", ".join(dict.fromkeys(target.shown for target in chosen))
-    return Prepared(request, label, steps, tuple(ready.trials), ready.unshown)
+    return Prepared(request, label, steps, tuple(ready.trials), ready.unshown, ready.loose)
 
 
 def check_outputs(steps: Sequence[Step], trial: Trial) -> None:
@@ -135,13 +137,14 @@ def check_outputs(steps: Sequence[Step], trial: Trial) -> None:
 
 class Ready(NamedTuple):
     """bounds: of each launch. arguments: by name. variables: of the file, that are set. trials: what it is
-    run on. unshown: see `Prepared`."""
+    run on. unshown, loose: see `Prepared`."""
 
     bounds: list[list[Bound]]
     arguments: dict[str, Argument]
     variables: dict[str, Argument]
     trials: Sequence[Trial]
     unshown: tuple[str, ...] = ()
+    loose: bool = False
 
 
 def trials_of_ladder(request: Request, built: Built, chosen: Sequence[Target]) -> Ready:
@@ -181,7 +184,7 @@ def trials_of_arguments(request: Request, built: Built, chosen: Sequence[Target]
     given = {**found, **variables}
     arithmetic = arithmetic_of(alone(built.made.ptx, target.symbol) for target in chosen)
     done = all_trials(question_of(request, given, arrays, arithmetic, by_value), arrays)
-    return Ready(bounds, found, variables, done.trials, done.unshown)
+    return Ready(bounds, found, variables, done.trials, done.unshown, done.loose)
 
 
 def question_of(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import OUT
+from tir_schedules.check.arguments import INOUT, OUT
 from tir_schedules.check.preparing import Prepared, Step
 from tir_schedules.check.trials import Trial
 from tir_schedules.errors import CheckFailed
@@ -76,10 +76,20 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
             break
     judged = any(trial.truths for trial in prepared.trials)
     unexecuted = () if wrong else tuple(sorted(unreached.values(), key=lambda one: (one.file, one.line)))
+    unshown = () if wrong else (*prepared.unshown, *unjudged_outputs(prepared, outputs, judged))
     outcome = Outcome(
-        label, "", wrong, findings, seconds, (), printed, notes, judged, prepared.unshown, unexecuted
+        label, "", wrong, findings, seconds, (), printed, notes, judged, prepared.loose, unshown, unexecuted
     )
     return Checked(label, outcome, outputs, executions, prepared.steps, prepared=prepared)
+
+
+def unjudged_outputs(prepared: Prepared, outputs: Mapping[str, np.ndarray], judged: bool) -> Iterator[str]:
+    """Outputs for which nothing says what they should be, where something says so of others."""
+    said = {key.partition("[")[0] for key in prepared.trials[0].truths}
+    arguments = prepared.trials[0].arguments
+    left = [name for name in outputs if name not in said and arguments[name].role in (OUT, INOUT)]
+    if judged and left:
+        yield f"nothing says what {' and '.join(left)} should be: say --expect {left[0]}=..."
 
 
 Places = dict[tuple[str, int], Location]
@@ -114,11 +124,17 @@ def has_no_end(execution: Execution) -> bool:
     return any(finding.kind in ("endless_loop", "deadlock") for finding in execution.findings)
 
 
+def hint_for(trial: Trial) -> str:
+    """Which inputs a trial has that others have not."""
+    also = "; --finite leaves such inputs out" if trial.special else ""
+    return f"{trial.note}{also}" if trial.note else ""
+
+
 def told_with(trial: Trial, finding: Finding) -> Finding:
     """A finding that says which inputs it needs, where these are special."""
     if not trial.special:
         return finding
-    return replace(finding, message=f"{finding.message}, with {trial.kind} numbers among the inputs,")
+    return replace(finding, message=f"{finding.message} ({hint_for(trial)})")
 
 
 def launch_all(
@@ -178,7 +194,7 @@ def wrongs(
         name = key.partition("[")[0]
         mismatch = truth.mismatch(name, arrays[name])
         if mismatch:
-            mismatch = replace(mismatch, inputs=trial.kind)
+            mismatch = replace(mismatch, inputs=trial.kind, hint=hint_for(trial) or mismatch.hint)
             index = mismatch.flat_index(arrays[name].shape)
             pair = last_writer(steps, done, trial, name, index)
             blame: tuple[str, Location | None] = ("no launch may store to it", None)

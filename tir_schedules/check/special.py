@@ -19,11 +19,14 @@ from tir_schedules.check.expecting import Truth
 from tir_schedules.check.expressions import functions_in, nodes_in
 from tir_schedules.check.functions import SELECTING, compares
 from tir_schedules.check.inputs import LARGEST, special_values
-from tir_schedules.check.trials import Question, Trial, drawn_arrays, drawn_reals, with_values
+from tir_schedules.check.trials import Question, Trial, drawn_arrays, drawn_reals, element, with_values
 from tir_schedules.check.types import format_of
 from tir_schedules.errors import BadInput
 
 Places = Mapping[str, Sequence[tuple[int, ...]]]
+
+SHOWN = 3
+"""Special numbers that a message names."""
 
 FINITE = (-1.0, 1.0, 0.3)
 """What takes the place of special numbers, in fourth roots of the largest: a value that is the same with all
@@ -61,6 +64,7 @@ def special_trials(question: Question, trials: Sequence[Trial]) -> Iterator[Tria
     kinds = (
         ("NaN", ["nan", "-0.0", *small], drawn_reals(question, arrays)),
         ("infinite", ["inf", *large], drawn_arrays(question, arrays)),
+        ("negative infinite", ["-inf", *(f"-{one}" for one in large)], drawn_arrays(question, arrays)),
     )
     for kind, values, drawn in kinds:
         used = {name: drawn[name] for name in drawn.keys() & names if drawn[name].has_no_limit}
@@ -70,7 +74,15 @@ def special_trials(question: Question, trials: Sequence[Trial]) -> Iterator[Tria
         except BadInput:  # the expression has no value for these
             continue
         if truths:
-            yield Trial(with_values(arrays, changed), truths, kind, True)
+            yield Trial(with_values(arrays, changed), truths, kind, True, noted(changed, places))
+
+
+def noted(changed: Mapping[str, np.ndarray], places: Places) -> str:
+    """Which elements are special, as far as there is room: "x[3] is nan"."""
+    found = [
+        f"{element(name, each)} is {changed[name][each]:g}" for name, some in places.items() for each in some
+    ]
+    return ", ".join(found[:SHOWN])
 
 
 def special_truths(
@@ -98,7 +110,7 @@ def special_truths(
         if not functions_in(one.value) <= SELECTING:  # a function may lose numbers that are not normal
             allowed = allowed + np.finfo(np.float32).tiny
         found[key] = SpecialTruth(
-            truth.value, allowed, truth.flat, hint="--finite leaves these inputs out", free=free,
+            truth.value, allowed, truth.flat, free=free,
             infinite=infinite,
         )  # fmt: skip
     return found

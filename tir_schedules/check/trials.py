@@ -15,7 +15,7 @@ import numpy as np
 from tir_schedules.check.arguments import Argument, seed_of
 from tir_schedules.check.bounded import Arithmetic
 from tir_schedules.check.expecting import VISIBLE, WORD, Expected, Truth, plain_value, truth_of
-from tir_schedules.check.expressions import functions_in, other_constants
+from tir_schedules.check.expressions import functions_in, numbers_in, other_constants
 from tir_schedules.check.functions import TO_INTEGERS, compares
 from tir_schedules.check.inputs import (
     KINDS,
@@ -24,6 +24,7 @@ from tir_schedules.check.inputs import (
     SHRINK,
     SPARSE,
     WHOLE,
+    borders,
     impulses,
     is_real,
     sampled_places,
@@ -40,6 +41,9 @@ OTHER = 1.25
 NOISE = 1e-12
 """Smaller changes, as a share, are rounding errors of float64."""
 
+LOOSE = 0.25
+"""Of the elements that are sampled: where tolerances hide so many, a kernel is not called verified."""
+
 SHARE = 0.5
 """Of the values that depend on an element. In a softmax x[j] decides y[j] alone, and has a small part in all
 other values of its row: to see it in y[j] says nothing about the sum."""
@@ -54,12 +58,13 @@ MOST_RUNS, FEW_RUNS, FEW_ELEMENTS = 8, 3, 1 << 17
 @dataclass(frozen=True)
 class Trial:
     """Inputs, and what outputs should be. arguments: arrays by name. kind: of inputs, in words; "" for random
-    ones. special: whether NaN and the like are among them."""
+    ones. special: whether NaN and the like are among them. note: which ones, in words."""
 
     arguments: Mapping[str, Argument]
     truths: Mapping[str, Truth]
     kind: str = ""
     special: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,10 +108,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Trials:
-    """unshown: inputs that no trial can show to matter, and why, in words."""
+    """unshown: inputs that no trial can show to matter, and why, in words. loose: whether rounding errors are
+    the reason for some."""
 
     trials: tuple[Trial, ...]
     unshown: tuple[str, ...] = ()
+    loose: bool = False
 
 
 def finite_trials(question: Question, arrays: Mapping[str, Argument]) -> Trials:
@@ -150,8 +157,23 @@ def exact_trials(question: Question, arrays: Mapping[str, Argument]) -> list[Tri
     kinds: list[Sequence[str]] = [KINDS]
     kinds += [(NEGATIVE,)] if question.compares() else []
     kinds += [(QUARTERS,)] if any(functions_in(one.value) & TO_INTEGERS for one in question.expect) else []
-    found = (telling_trial(question, arrays, each) for each in kinds)
+    found = [telling_trial(question, arrays, each) for each in kinds]
+    found += [border_trial(question, arrays)] if question.compares() else []
     return [trial for trial in found if trial]
+
+
+def border_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | None:
+    """A trial with the numbers that an expression compares with, and their neighbours; None where there is
+    none."""
+    numbers = {number for one in question.expect for number in numbers_in(one.value)}
+    drawn = drawn_reals(question, arrays) if numbers else {}
+    seeds = {name: seed_of(f"{name} borders", question.seed) for name in drawn}
+    values = {name: borders(one, sorted(numbers | {0.0}), seeds[name]) for name, one in drawn.items()}
+    changed = with_values(arrays, values)
+    try:
+        return Trial(changed, question.truths(changed), "border") if drawn else None
+    except BadInput:
+        return None
 
 
 def telling_trial(question: Question, arrays: Mapping[str, Argument], kinds: Sequence[str]) -> Trial | None:
@@ -176,7 +198,8 @@ class Sensitivity:
     question: Question
     trials: list[Trial]
     effects: dict[tuple[str, tuple[int, ...]], tuple[float, float]] = field(default_factory=dict)
-    """Element -> the largest change of an output when it is left out, and the tolerance there."""
+    """Element -> the largest change of an output when it is left out that the tolerance there hides, and that
+    tolerance."""
 
     def completed(self) -> Trials:
         """The trials with those that are needed besides, and what still cannot be shown."""
@@ -187,16 +210,27 @@ class Sensitivity:
         blind: dict[str, list[tuple[int, ...]]] = {}
         if count < FEWEST:
             return Trials(tuple(self.trials))
+        sampled = dict[str, int]()
         for name in mentioned:
             draw = np.random.default_rng(seed_of(f"{name} sampled", self.question.seed))
             places = sampled_places(first.arguments[name].value.shape, count, draw)
+            sampled[name] = len(places)
             left = [place for place in places if not self.is_shown(name, place, self.trials)]
             if left:
                 blind[name] = left
         added = self.impulse_trials(blind)
-        unshown = [self.told(name, places) for name, places in blind.items() if places]
         self.trials += added
-        return Trials(tuple(self.trials), (*unshown, *self.unshown_constants()))
+        hidden = {
+            name: [each for each in places if (name, each) in self.effects] for name, places in blind.items()
+        }
+        loose = any(len(places) >= LOOSE * sampled[name] for name, places in hidden.items() if places)
+        unshown = [self.told(name, places) for name, places in hidden.items() if places]
+        unshown += [
+            f"no expected value depends on {name} in any run"
+            for name, places in blind.items()
+            if len(places) == sampled[name] and not hidden[name]
+        ]
+        return Trials(tuple(self.trials), (*unshown, *self.unshown_constants()), loose)
 
     def unshown_constants(self) -> list[str]:
         """Reals of the expressions that no trial shows to matter, also not one with small numbers, which is
@@ -263,7 +297,7 @@ class Sensitivity:
                 depends = moved > NOISE * np.abs(truth.value)
                 visible = depends & (moved > VISIBLE * truth.allowed)
             depend, seen = depend + int(depends.sum()), seen + int(visible.sum())
-            if depends.any():
+            if (depends & ~visible).any():
                 at = int(np.argmax(np.where(visible, 0, moved)))
                 allowed = float(np.broadcast_to(truth.allowed, moved.shape).flat[at])
                 before = self.effects.get((name, place), (0.0, 0.0))
@@ -285,8 +319,9 @@ class Sensitivity:
                 for number, place in enumerate(places):
                     array[place] = value * (1 - number / 64)
                 changed = with_values(background, {name: array})
+                note = f"{element(name, places[0])} is {value:g}"
                 try:
-                    trial = Trial(changed, self.question.truths(changed), "single large")
+                    trial = Trial(changed, self.question.truths(changed), "single large", note=note)
                 except BadInput:
                     continue
                 shown = [place for place in places if self.shows(trial, name, place)]
@@ -300,15 +335,10 @@ class Sensitivity:
         """Why some elements cannot be shown to matter."""
         place = max(places, key=lambda one: self.effects.get((name, one), (0.0, 0.0)))
         effect, allowed = self.effects.get((name, place), (0.0, 0.0))
-        element = f"{name}[{', '.join(map(str, place))}]"
         others = f" and {len(places) - 1} other elements of {name} that were tried" if len(places) > 1 else ""
-        if not effect:
-            return (
-                f"no run shows whether the kernel uses {element}{others}: no expected value changes with it"
-            )
         return (
-            f"no run shows whether the kernel uses {element}{others}: without it an expected value changes by"
-            f" {effect:.2g}, and rounding explains {allowed:.2g}"
+            f"no run shows whether the kernel uses {element(name, place)}{others}: without it an expected"
+            f" value changes by {effect:.2g}, and rounding explains {allowed:.2g}"
         )
 
 
@@ -326,6 +356,10 @@ def small_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | N
         return Trial(changed, question.truths(changed), "small") if small else None
     except BadInput:
         return None
+
+
+def element(name: str, place: Sequence[int]) -> str:
+    return f"{name}[{', '.join(map(str, place))}]"
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:

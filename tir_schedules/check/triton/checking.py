@@ -107,7 +107,7 @@ def prepare_launch(request: Request, launch: Launch, made: Mapping[str, Argument
     label = kernel.label + (f" ({launch.choice})" if launch.choice else "")
     steps = (Step(target, launch.binary, bounds, values),)
     done = all_trials(question_of(request, others, {}, arithmetic_of([launch.binary.ptx])), given)
-    return Prepared(request, label, steps, done.trials, done.unshown)
+    return Prepared(request, label, steps, done.trials, done.unshown, done.loose)
 
 
 def judge(ready: Prepared, machine: Machine) -> Checked:
