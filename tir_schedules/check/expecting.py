@@ -21,7 +21,7 @@ from tir_schedules.check.bounded import (
     step_of,
 )
 from tir_schedules.check.expressions import evaluate
-from tir_schedules.check.functions import FUNCTIONS
+from tir_schedules.check.functions import FUNCTIONS, functions_of
 from tir_schedules.check.types import dtype_of, format_of
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.model.verify import Mismatch, compare
@@ -153,7 +153,7 @@ def truth_of(
     if isinstance(one.value, str):
         operands = {name: operand(value, rounding, arithmetic.tf32) for name, value in names.items()}
         with np.errstate(all="ignore"):
-            found = evaluate(one.value, operands, FUNCTIONS, one.what)
+            found = evaluate(one.value, operands, functions_of(rounding), one.what)
         value = np.asarray(plain(found))
         error = spread(found) if isinstance(found, Bounded) else np.zeros(value.shape)
         integers = value.dtype.kind in "iub"

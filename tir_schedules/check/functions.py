@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from tir_schedules.check.bounded import ULPS, Bounded, check_size, elementwise, plain, spread
+from tir_schedules.check.bounded import ULPS, Bounded, Rounding, check_size, elementwise, plain, spread
 from tir_schedules.check.expressions import COMPARISONS, Refused, functions_in, nodes_in
 
 EXACT = (
@@ -292,3 +292,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def compares(expression: str) -> bool:
     """Whether an expression compares numbers."""
     return bool(functions_in(expression) & COMPARING or nodes_in(expression) & COMPARISONS)
+
+
+def functions_of(rounding: Rounding) -> dict[str, Callable[..., Any]]:
+    """The functions, where arrays that are made carry bounds as well: a kernel computes with them, too."""
+
+    def bounded(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given, **named: Bounded.given(function(*given, **named), rounding)
+
+    return {**FUNCTIONS, **{name: bounded(FUNCTIONS[name]) for name in MAKING}}

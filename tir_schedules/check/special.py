@@ -28,6 +28,9 @@ Places = Mapping[str, Sequence[tuple[int, ...]]]
 SHOWN = 3
 """Special numbers that a message names."""
 
+FINITE_AT = 2
+"""Special numbers of an array that are replaced by finite ones, each by itself."""
+
 FINITE = (-1.0, 1.0, 0.3)
 """What takes the place of special numbers, in fourth roots of the largest: a value that is the same with all
 three does not depend on it."""
@@ -94,17 +97,20 @@ def special_truths(
 ) -> dict[str, SpecialTruth]:
     """What outputs should be, and which of them are judged."""
     in_float32 = question.values({**values_of(arrays), **changed}, np.float32)
-    ends = [question.values(moved(arrays, places, by)) for by in FINITE]
+    ends = [[question.values(moved(arrays, places, at, by)) for by in FINITE] for at in range(FINITE_AT)]
     found = {}
     for one, (key, truth) in zip(
         question.expect, question.truths(with_values(arrays, changed), False).items()
     ):
         with np.errstate(all="ignore"):
-            depends = ~np.all([end[key] == ends[0][key] for end in ends], axis=0)
+            depends, on_largest = (
+                ~np.all([end[key] == each[0][key] for end in each], axis=0) for each in ends
+            )
             finite = np.isfinite(truth.value)
             known = np.isclose(in_float32[key], truth.value, ALIKE, 0) & np.isfinite(truth.allowed)
             known &= np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf)
         free = finite & ~known | ~finite & ~depends | (depends if nan and compares(one.value) else False)
+        free |= depends & on_largest & (not nan)  # a product that overflows first meets infinity
         infinite = ~finite & (not selects(one.value))
         allowed = np.where(np.isfinite(truth.allowed), truth.allowed, 0.0)
         if not functions_in(one.value) <= SELECTING:  # a function may lose numbers that are not normal
@@ -120,14 +126,15 @@ def values_of(arrays: Mapping[str, Argument]) -> dict[str, np.ndarray]:
     return {name: one.value for name, one in arrays.items()}
 
 
-def moved(arrays: Mapping[str, Argument], places: Places, by: float) -> dict[str, np.ndarray]:
-    """The arrays with other finite numbers where NaN or infinity will be: an expected value that does not
-    change does not depend on these."""
+def moved(arrays: Mapping[str, Argument], places: Places, at: int, by: float) -> dict[str, np.ndarray]:
+    """The arrays with other finite numbers where a special one will be: an expected value that does not
+    change does not depend on it. at: 0 for NaN and infinity, 1 for the largest."""
     found = values_of(arrays)
     for name, chosen in places.items():
         found[name] = np.array(found[name])
         largest = LARGEST.get(format_of(found[name].dtype), SMALL_INTEGER**4) ** 0.25
-        found[name][chosen[0]] = np.asarray(by * largest, found[name].dtype)
+        if at < len(chosen):
+            found[name][chosen[at]] = np.array(by * largest).astype(found[name].dtype)
     return found
 
 

@@ -293,7 +293,7 @@ class Sensitivity:
         for key, truth in trial.truths.items():
             with np.errstate(all="ignore"):
                 moved = np.abs(distance(changed[key], truth.value))
-                moved[np.isnan(moved)] = np.where(np.isnan(truth.value[np.isnan(moved)]), 0, np.inf)
+                moved = np.where(np.isnan(moved), np.where(np.isnan(truth.value), 0.0, np.inf), moved)
                 depends = moved > NOISE * np.abs(truth.value)
                 visible = depends & (moved > VISIBLE * truth.allowed)
             depend, seen = depend + int(depends.sum()), seen + int(visible.sum())
