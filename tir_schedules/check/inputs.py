@@ -28,7 +28,7 @@ TERMS = 128
 EDGES = (8, 16, 32, 64, 128, 256)
 """Where kernels go wrong: around the last multiples of these."""
 
-IMPULSES = (64.0, 8.0, 1024.0, -8.0)
+IMPULSES = (64.0, 8.0, 1024.0)
 """Values that a single number may have among small ones."""
 
 INTEGERS = (99, 50)
@@ -120,13 +120,15 @@ def edges(extent: int) -> list[int]:
     return [place for place in dict.fromkeys(last) if 0 <= place < extent]
 
 
-def impulses(argument: Argument) -> tuple[float, ...]:
-    """Values for a single number of an array."""
+def impulses(argument: Argument, sign: int = 1) -> tuple[float, ...]:
+    """Values for a single number of an array. sign: -1 for negative ones."""
     assert argument.drawn is not None
     low, high = argument.drawn
     if np.isfinite(low):
         return (high, low)
-    return IMPULSES if is_real(argument.value) else INTEGERS
+    if argument.value.dtype.kind == "u":
+        return INTEGERS if sign > 0 else ()
+    return tuple(sign * each for each in (IMPULSES if is_real(argument.value) else INTEGERS))
 
 
 def special_values(
@@ -139,7 +141,8 @@ def special_values(
         if not array.size:
             continue
         draw = np.random.default_rng((seed, number))
-        flat = draw.choice(array.size, min(len(values), array.size), replace=False)
+        count = len(values) if is_real(array) else 1  # the sum of two would be none of both
+        flat = draw.choice(array.size, min(count, array.size), replace=False)
         places[name] = [tuple(map(int, np.unravel_index(at, array.shape))) for at in flat]
         for place, value in zip(places[name], values):
             array[place] = special(value, array.dtype)
@@ -151,7 +154,6 @@ def special(value: str, dtype: Any) -> Any:
     """A special number of a format; of integers the least and the largest."""
     format = format_of(dtype)
     if format not in LARGEST:
-        limits = np.iinfo(dtype)
-        return {"inf": limits.max, "-inf": limits.min, "largest": limits.max - 1}.get(value, limits.min + 1)
+        return np.iinfo(dtype).min if value == "-inf" else np.iinfo(dtype).max
     numbers = {"largest": LARGEST[format], "-largest": -LARGEST[format], "denormal": DENORMAL[format]}
     return np.array(numbers[value] if value in numbers else float(value), dtype_of(format))

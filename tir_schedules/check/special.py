@@ -110,10 +110,12 @@ def special_truths(
             known = np.isclose(in_float32[key], truth.value, ALIKE, 0) & np.isfinite(truth.allowed)
             known &= np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf)
         free = finite & ~known | ~finite & ~depends | (depends if nan and compares(one.value) else False)
-        free |= depends & on_largest & (not nan)  # a product that overflows first meets infinity
+        if truth.value.dtype.kind == "f" and not nan:
+            free |= depends & on_largest  # a product that overflows first meets infinity
         infinite = ~finite & (not selects(one.value))
         allowed = np.where(np.isfinite(truth.allowed), truth.allowed, 0.0)
-        if not functions_in(one.value) <= SELECTING:  # a function may lose numbers that are not normal
+        real = truth.value.dtype.kind == "f"
+        if real and not functions_in(one.value) <= SELECTING:  # which may lose numbers that are not normal
             allowed = allowed + np.finfo(np.float32).tiny
         found[key] = SpecialTruth(
             truth.value, allowed, truth.flat, free=free,

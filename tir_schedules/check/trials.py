@@ -197,6 +197,9 @@ class Sensitivity:
 
     question: Question
     trials: list[Trial]
+    sampled: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
+    """Elements of each input that are tried."""
+
     effects: dict[tuple[str, tuple[int, ...]], tuple[float, float]] = field(default_factory=dict)
     """Element -> the largest change of an output when it is left out that the tolerance there hides, and that
     tolerance."""
@@ -210,27 +213,29 @@ class Sensitivity:
         blind: dict[str, list[tuple[int, ...]]] = {}
         if count < FEWEST:
             return Trials(tuple(self.trials))
-        sampled = dict[str, int]()
         for name in mentioned:
             draw = np.random.default_rng(seed_of(f"{name} sampled", self.question.seed))
             places = sampled_places(first.arguments[name].value.shape, count, draw)
-            sampled[name] = len(places)
+            self.sampled[name] = places
             left = [place for place in places if not self.is_shown(name, place, self.trials)]
-            if left:
+            if left or self.question.compares():
                 blind[name] = left
         added = self.impulse_trials(blind)
         self.trials += added
         hidden = {
             name: [each for each in places if (name, each) in self.effects] for name, places in blind.items()
         }
-        loose = any(len(places) >= LOOSE * sampled[name] for name, places in hidden.items() if places)
+        loose = any(
+            len(places) >= LOOSE * len(self.sampled[name]) for name, places in hidden.items() if places
+        )
         unshown = [self.told(name, places) for name, places in hidden.items() if places]
         unshown += [
             f"no expected value depends on {name} in any run"
             for name, places in blind.items()
-            if len(places) == sampled[name] and not hidden[name]
+            if len(places) == len(self.sampled[name]) and not hidden[name]
         ]
-        return Trials(tuple(self.trials), (*unshown, *self.unshown_constants()), loose)
+        unshown += self.unshown_constants()
+        return Trials(tuple(self.trials), tuple(unshown), loose)
 
     def unshown_constants(self) -> list[str]:
         """Reals of the expressions that no trial shows to matter, also not one with small numbers, which is
@@ -255,17 +260,22 @@ class Sensitivity:
             return bool(np.any(np.abs(distance(value, truth.value)) > VISIBLE * truth.allowed))
 
     def impulse_trials(self, blind: dict[str, list[tuple[int, ...]]]) -> list[Trial]:
-        """Trials that show elements to matter, which leave `blind`."""
+        """Trials that show elements to matter, which leave `blind`. Where the expression compares, all that
+        were sampled are also the least, because it may have the largest and the least."""
         first, added = self.trials[0].arguments, []
         elements = sum(one.value.size for one in first.values())
         runs = MOST_RUNS if elements <= FEW_ELEMENTS else FEW_RUNS
+        compares = self.question.compares()
         for name in blind.keys() & drawn_arrays(self.question, first).keys():
-            for _ in range(runs // len(blind)):
-                trial, shown = self.impulse_trial(name, blind[name])
-                if trial is None:
-                    break
-                added.append(trial)
-                blind[name] = [place for place in blind[name] if place not in shown]
+            for sign in (1, -1) if compares else (1,):
+                left = list(blind[name] if sign == 1 else self.sampled[name])
+                for _ in range(runs // len(blind) // (1 + compares)):
+                    trial, shown = self.impulse_trial(name, left, sign)
+                    if trial is None:
+                        break
+                    added.append(trial)
+                    left = [place for place in left if place not in shown]
+                blind[name] = left if sign == 1 else blind[name]
         return added
 
     def is_shown(self, name: str, place: tuple[int, ...], trials: Sequence[Trial]) -> bool:
@@ -305,16 +315,16 @@ class Sensitivity:
         return bool(depend) and seen >= SHARE * depend
 
     def impulse_trial(
-        self, name: str, places: Sequence[tuple[int, ...]]
+        self, name: str, places: Sequence[tuple[int, ...]], sign: int = 1
     ) -> tuple[Trial | None, list[tuple[int, ...]]]:
         """A trial in which some elements of an array are large, each another number, and those of them that
-        it shows to matter; the trial is None where nothing shows more."""
+        it shows to matter; the trial is None where nothing shows more. sign: -1 for negative numbers."""
         first = self.trials[0].arguments
         best: tuple[Trial | None, list[tuple[int, ...]]] = None, []
         for kind in (SPARSE, WHOLE, "") if places else ():
             drawn = drawn_arrays(self.question, first) if kind else {}
             background = whole_arrays(self.question, first, kind, drawn)
-            for value in impulses(first[name]):
+            for value in impulses(first[name], sign):
                 array = np.array(background[name].value)
                 for number, place in enumerate(places):
                     array[place] = value * (1 - number / 64)
