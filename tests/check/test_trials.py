@@ -84,12 +84,27 @@ WRONG = {
     "the largest is left out": (lambda x: x[:-1].max(), "max(x)", dict(x="f32[300]", y="f32[1]:out")),
     "no epsilon": (
         lambda x: x / np.sqrt((x * x).mean(1, keepdims=True)),
-        "x / sqrt(mean(x * x, axis=1, keepdims=True) + 0.01)", dict(x="f32[4,64]", y="f32[4,64]:out")),
+        "x / sqrt(mean(x * x, axis=1, keepdims=True) + 1e-5)", dict(x="f32[4,64]", y="f32[4,64]:out")),
+    "a maximum that begins at 0": (
+        lambda x: np.maximum(x.max(1), 0), "max(x, axis=1)", dict(x="f32[4,300]", y="f32[4]:out")),
+    "the last of equal numbers": (
+        lambda x: x.size - 1 - np.argmax(x[::-1]), "argmax(x)", dict(x="f32[300]", y="i32[1]:out")),
+    "the end is left out of the least": (
+        lambda x: x.max(1) - x[:, :-2].min(1), "max(x, axis=1) - min(x, axis=1)",
+        dict(x="f32[4,131]", y="f32[4]:out")),
+    "halves are rounded away from 0": (
+        lambda x: np.sign(x) * np.floor(np.abs(2 * x) + np.float32(0.5)), "rint(2 * x)",
+        dict(x="f32[300]", y="f32[300]:out")),
+    ">= for >": (
+        lambda x: np.where(x >= 0.5, x, 0), "where(x > 0.5, x, 0)", dict(x="f32[300]", y="f32[300]:out")),
+    "cut off to 16 bits": (
+        lambda x: (x.view(np.uint32) & 0xFFFFE000).view(np.float32), "x",
+        dict(x="f32[300]", y="f16[300]:out")),
 }  # fmt: skip
 
 
-LONG = "one column of a long softmax"
-"""Sums of as many halves are off by as much as one of them."""
+ONLY_FLOAT32 = "one column of a long softmax", "cut off to 16 bits"
+"""Sums of as many halves are off by as much as one of them; halves are rounded more than once."""
 
 
 @pytest.mark.parametrize("kernel, expect, given", WRONG.values(), ids=WRONG)
@@ -97,7 +112,7 @@ def test_what_is_left_out_shows(kernel, expect, given):
     assert verdict(kernel, expect, given) != "pass"
 
 
-@pytest.mark.parametrize("name", [name for name in WRONG if name != LONG])
+@pytest.mark.parametrize("name", [name for name in WRONG if name not in ONLY_FLOAT32])
 def test_what_is_left_out_shows_also_where_a_kernel_has_arithmetic_of_halves(name):
     kernel, expect, given = WRONG[name]
     assert verdict(kernel, expect, given, arithmetic=IN_HALVES) != "pass"
@@ -192,6 +207,21 @@ def test_each_element_of_a_file_has_a_tolerance_of_its_own():
             wrong = value.copy()
             wrong[k] = 0
             assert truth.mismatch("y", wrong).index == (k,), format
+
+
+def test_integers_overflow_in_one_run():
+    *_, most, least = trials("(x + x) // 2", dict(x="i32[50]", y="i32[50]:out"), finite=False).trials
+    assert (most.kind, least.kind) == ("infinite", "negative infinite")
+    for trial in (most, least):
+        x = trial.arguments["x"].value
+        (truth,) = trial.truths.values()
+        assert truth.mismatch("y", (x + x) // 2) and truth.mismatch("y", x) is None
+    assert trials("x + 1", dict(x="i32[50]:0..9", y="i32[50]:out"), finite=False).trials[0].kind == ""
+
+
+def test_numbers_of_8_bits_are_drawn_from_all():
+    (trial, *_) = trials("x", dict(x="u8[9000]", y="u8[9000]:out")).trials
+    assert {0, 255} <= {*trial.arguments["x"].value.tolist()}
 
 
 def test_integers_are_compared_as_integers():

@@ -26,11 +26,16 @@ def test_verdicts(told):
     verdicts = {name: [one["verdict"] for one in results] for name, results in found.items()}
     assert verdicts == {
         "sums_of_blocks": ["pass"], "tile_in_tf32": ["pass", "pass"], "copy_by_four": ["pass"],
-        "halved": ["no expected value"], "no_nan": ["fail"], "drops_the_last": ["fail"],
+        "halved": ["no expected value"],
+        "two_outputs": ["pass"],
+        "sum_of_halves": ["loose"], "no_nan": ["fail"], "drops_the_last": ["fail"],
     }  # fmt: skip
     (nan,), (dropped,) = found["no_nan"][0]["wrong"], found["drops_the_last"][0]["wrong"]
     assert "should be nan" in nan and "--finite leaves such inputs out" in nan
     assert "judged.cu:" in dropped
+
+    (told_of_z,) = found["two_outputs"][0]["unshown"]
+    assert told_of_z == "nothing says what z should be: say --expect z=..."
 
     (copied,) = found["copy_by_four"]
     line = FILE.read_text().split("\n").index("      y[i] = x[i] + 1; // @unexecuted") + 1
@@ -51,6 +56,13 @@ def test_nothing_is_verified_without_an_expected_value(tool):
     code, out, _ = tool("check", str(FILE), "--kernel", "halved")
     assert code == 0 and "no expected value given: 0 hazards on the CPU machine" in out
     assert "no hazard" in out and "verified" not in out
+
+
+def test_what_rounding_hides_is_not_verified(tool):
+    code, out, _ = tool("check", str(FILE), "--kernel", "sum_of_halves")
+    text = " ".join(out.split())
+    assert code == 0 and "0 of 1 verified, 1 within a loose tolerance" in text
+    assert "without it an expected value changes by" in text
 
 
 def test_a_size_that_reaches_a_line_is_named(tool):

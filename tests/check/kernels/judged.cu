@@ -54,6 +54,19 @@ __global__ void halved(const __half *x, __half *y) {
   y[threadIdx.x] = __float2half(__half2float(x[threadIdx.x]) / 2);
 }
 
+// check: --kernel two_outputs --grid 1 --block 64 --arg x=f32[64] --arg y=f32[64]:out --arg z=f32[64]:out --expect y=x
+__global__ void two_outputs(const float *x, float *y, float *z) {
+  y[threadIdx.x] = x[threadIdx.x];
+  z[threadIdx.x] = 7;
+}
+
+// check: --kernel sum_of_halves --grid 1 --block 1 --arg x=f16[4096] --arg y=f16[1]:out --expect 'y=mean(exp(x))'
+__global__ void sum_of_halves(const __half *x, __half *y) {
+  __half sum = 0;
+  for (int i = 0; i < 4096; ++i) sum += hexp(x[i]) * __half(1.f / 4096);
+  y[0] = sum;
+}
+
 // check: --kernel no_nan --grid 1 --block 64 --arg x=f32[64] --arg y=f32[64]:out --expect y='x + x'
 __global__ void no_nan(const float *x, float *y) {
   float value = x[threadIdx.x];
