@@ -18,7 +18,8 @@ from unit_kernels import (
 )  # fmt: skip
 
 LOADING, STORING = INIT + LOAD + WAIT + OUT, FILL + STORE + DONE
-AGAIN = LOADING + "bar.sync 0;\n" + LOAD + WAIT.replace("WAIT", "NEXT").replace(", 0;", ", 1;") + OUT
+PROXY = "fence.proxy.async.shared::cta;\n"
+AGAIN = LOADING + PROXY + "bar.sync 0;\n" + LOAD + WAIT.replace("WAIT", "NEXT").replace(", 0;", ", 1;") + OUT
 REWRITTEN = STORING + "bar.sync 0; st.shared.b32 [a], 0;\n"
 REMOTE = f"""mov.u32 r, %cluster_ctarank; xor.b32 r, r, 1; mapa.shared::cluster.u32 far, b, r;
 {MEET}ld.global.b32 v, [xt]; st.shared::cluster.b32 [far], v;
@@ -222,6 +223,24 @@ FAULTS = [
         "",
         "cp.async.bulk.global",
         "which warp 1 lane 31 at",
+    ),
+    (
+        "unfenced_proxy",
+        "a copy over what was read",
+        AGAIN,
+        PROXY,
+        "",
+        "cp.async.bulk.shared",
+        "has read, with no fence.proxy.async between",
+    ),
+    (
+        "race",
+        "a copy over what may still be read",
+        AGAIN,
+        PROXY + "bar.sync 0;\n",
+        PROXY,
+        "cp.async.bulk.shared",
+        "with no barrier or mbarrier between",
     ),
     (
         "race",

@@ -68,7 +68,8 @@ KINDS = {
     ),
     "slot_in_use": "shared memory overwritten while an asynchronous read of it is unfinished",
     "unfenced_proxy": (
-        "a bulk copy or wgmma touches what threads have written, with no fence.proxy.async between"
+        "a bulk copy or wgmma touches what threads have written, or overwrites what they have read, with no"
+        " fence.proxy.async between"
     ),
     "unfenced_wgmma": "registers written and then used by a wgmma with no wgmma.fence between",
     "wgmma_registers": "registers of a wgmma touched before the wait that covers it",

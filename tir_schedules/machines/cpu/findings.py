@@ -274,7 +274,8 @@ def unfenced_proxy(fault: Fault) -> str:
             f"tells the mbarrier {fault.where} of its bytes, which {fault.other} has initialised,"
             " with no fence.mbarrier_init or fence.proxy.async between"
         )
-    return f"{fault.act} {fault.where}, which {fault.other} has written, with no fence.proxy.async between"
+    done = "read" if int(fault.record["detail"]) else "written"
+    return f"{fault.act} {fault.where}, which {fault.other} has {done}, with no fence.proxy.async between"
 
 
 def missing_barrier(fault: Fault) -> str:

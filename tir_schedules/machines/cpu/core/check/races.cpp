@@ -164,13 +164,14 @@ void check_cell(Machine& M, Cell& c, const LaneAccess& t, const Operation& o) {
   auto compare = [&](bool stores, u32 block, u32 thread, u32 epoch, s32 line) {
     if (reported) return;
     const Verdicts::Verdict& verdict = verdict_about(M.verdicts, o, block, thread, epoch);
-    if (verdict.ordered && (verdict.fenced || !stores)) return;
+    if (verdict.ordered && verdict.fenced) return;
     Kind kind = RACE;
     if (verdict.ordered) kind = UNFENCED_PROXY;
     else if (is_unit(thread)) kind = stores ? IN_FLIGHT : SLOT_IN_USE;
     else if (stores && writes && t.space == GLOBAL) kind = OVERLAPPING_WRITES;
-    report_access(M, kind, t.line, t.lane, writes ? WRITE : READ, t.space, address_in_space(t), t.bytes, line, thread,
-                  block == M.block_number() ? 0 : block);
+    Finding* f = report_access(M, kind, t.line, t.lane, writes ? WRITE : READ, t.space, address_in_space(t), t.bytes,
+                               line, thread, block == M.block_number() ? 0 : block);
+    if (f) f->detail = !stores;
     reported = true, c.how |= FAULTY;
   };
   for (u32 k = writes || c.how & UPDATED ? c.prior : 0; k; k = M.prior[k].next) {

@@ -1,5 +1,9 @@
-// Accesses of asynchronous units: checked as those of threads are, in the name of an operation. What threads have
-// written must be fenced for them (PTX ISA 9.0, Async proxy).
+// Accesses of asynchronous units: checked as those of threads are, in the name of an operation.
+//
+// What threads have written must be fenced for a unit, and what they have read before a unit writes there. A barrier
+// alone orders neither: "Accessing the same memory location across multiple proxies needs a cross-proxy fence" (PTX ISA
+// 9.0, Async Proxy), and base causality order between two proxies counts only with a proxy fence on its path
+// (Causality Order). What a unit has done needs none, because its completion is followed by an implicit one.
 #include "check/check.h"
 
 bool check_unit_shared(Machine& M, const Operation& o, Cta& cta, u32 address, u32 bytes, Act act) {
