@@ -106,6 +106,16 @@ FAULTS = [
         "__syncwarp()",
     ),
     (
+        "stale_read",
+        "no fence before the flag",
+        "__shared__ volatile float s;\n__shared__ volatile int flag;\nif (t == 0) flag = 0;\n"
+        "__syncthreads();\n"
+        "if (t == 0) { s = X[0]; flag = 1; }\n"
+        "if (t == 63) { while (flag == 0); __threadfence(); }\nY[t] = t == 63 ? s : X[t];",
+        "flag = 1;",
+        "__threadfence_block(); flag = 1;",
+    ),
+    (
         "overlapping_writes",
         "two threads, one element",
         "Y[t] = 0;\n__syncthreads();\nY[t / 2] = X[t];",

@@ -61,6 +61,7 @@ KERNEL(looks_before_it_swaps) {
   if (threadIdx.x == 0) s = 0;
   __syncthreads();
   int seen = s, old = seen + other[63 - threadIdx.x];
+  F[threadIdx.x] = seen;
   while ((seen = atomicCAS(&s, old, old + 1)) != old) old = seen;
 }
 KERNEL(stores_bytes) {

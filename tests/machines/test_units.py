@@ -39,7 +39,7 @@ bra END;
 CONSUME: sub.s64 yt, yt, 128; mov.u32 k, 0;
 NEXT: and.b32 phase, k, 1;
 FULL: mbarrier.try_wait.parity.shared::cta.b64 p, [full], phase; @!p bra FULL;
-ld.shared.b32 v, [a+-128]; mbarrier.arrive.shared.b64 _, [free];
+ld.shared.b32 v, [a+-128]; fence.proxy.async.shared::cta; mbarrier.arrive.shared.b64 _, [free];
 st.global.b32 [yt], v; add.s64 yt, yt, 128; add.u32 k, k, 1; setp.lt.u32 p, k, 2; @p bra NEXT;
 END:
 """

@@ -77,6 +77,10 @@ KINDS = {
         "two threads touch a word of shared or global memory, one writes, and neither a barrier nor a flag"
         " with fences orders them"
     ),
+    "stale_read": (
+        "a relaxed or volatile load of what another thread has stored before it set a flag, with no fences on"
+        " both sides of the flag: it may get an older value"
+    ),
     "in_flight": "data of an asynchronous copy touched before the wait that covers it",
     "lockstep": "lanes of one warp exchange data through memory with no __syncwarp between",
     "divergent_barrier": "a __syncthreads where some threads wait while others of the block wait at another",
@@ -120,6 +124,7 @@ TITLES = {
     "unfenced_proxy": "missing fence.proxy.async",
     "unfenced_wgmma": "missing wgmma.fence",
     "wgmma_registers": "registers of a wgmma in flight",
+    "stale_read": "stale read",
     "lockstep": "missing __syncwarp",
     "bad_free": "bad free",
     "cluster_exit": "block has left",

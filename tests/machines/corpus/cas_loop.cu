@@ -6,7 +6,7 @@
 // right: Y == 3 ** 20
 // right: sorted(N.tolist() + H.tolist()) == list(range(-1, 64))
 // sound: may order_dependent
-// broken 1: race(first, replace) -- the first look is plain
+// broken 1: race(first, replace) -- the first look is plain, and not for the exchange alone
 // broken 2: race(replace, product) -- a product without an atomic
 // broken 3: race(head, head); may lockstep -- the head is exchanged without an atomic
 
@@ -18,6 +18,7 @@ extern "C" __global__ void KERNEL(unsigned* Y, int* H, int* N) {
 #endif
 #ifdef BROKEN_1
     unsigned old = *Y, seen;  // @first
+    N[i] = old;
 #else
     unsigned old = *(volatile unsigned*)Y, seen;  // @first
 #endif

@@ -70,14 +70,16 @@ Flag = IntFlag("Flag", "COUNT REVERSE SHUFFLE EARLY")
 """Options of a launch: count accesses; let blocks, and the warps of each, take turns in reverse order, or in
 an order that a seed decides; do what asynchronous units do at once, and not as late as allowed."""
 
-Trait = IntFlag("Trait", "CLOCKS POLLS NAMED UNITS")
+Trait = IntFlag("Trait", "CLOCKS POLLS NAMED UNITS OBSERVES")
 """What a kernel may do, as far as its text tells: order accesses by more than barriers of all threads; wait
 for memory in a loop; have barriers of some of its threads; have asynchronous units, mbarriers or
-clusters."""
+clusters; read by strong loads what strong accesses have stored."""
 
-How = IntFlag("How", "STORES STRONG UPDATES OF_BLOCK VOLATILE ACQUIRES RELEASES")
+How = IntFlag("How", "STORES STRONG UPDATES OF_BLOCK VOLATILE ACQUIRES RELEASES POLLED GUESSED")
 """How memory is accessed, and orders other accesses. STRONG: volatile, relaxed or by a synchronising
-instruction; of two such accesses neither is a race. OF_BLOCK: strong for threads of the same block alone."""
+instruction; of two such accesses neither is a race. OF_BLOCK: strong for threads of the same block alone.
+POLLED: a loop looks again, or the value is a hint. GUESSED: a compare-and-swap decides whether the value
+was right."""
 
 Scope = IntEnum("Scope", "THREADS_OF_BLOCK DEVICE", start=0)
 """For whom a fence orders accesses."""

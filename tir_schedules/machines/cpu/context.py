@@ -8,7 +8,7 @@ from typing import Hashable, NamedTuple
 import numpy as np
 
 from tir_schedules.machines.cpu import ptx
-from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, SPECIAL, function_address
+from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, SPECIAL, How, function_address
 from tir_schedules.machines.cpu.lane_code import STORAGE
 
 LANES = np.arange(32)
@@ -134,7 +134,8 @@ class Lowering:
     the narrowest access to shared memory, and of the narrowest store to global memory; races are told apart
     at this width. by_lines: whether that may be 16 bytes for rows of matrices, too. unused: whether nobody
     reads the results of the current instruction. functions: of the module, in the order of their addresses.
-    followed: places that say where registers are undefined. successors: of the block that is lowered.
+    followed: places that say where registers are undefined. successors: of the block that is lowered. how:
+    what is known of how loads access memory beyond their opcodes.
     """
 
     def __init__(self, module: ptx.PtxModule, kernel: ptx.PtxKernel):
@@ -149,6 +150,7 @@ class Lowering:
         self.parameters = {parameter.name: parameter.offset for parameter in kernel.parameters}
         self.functions = module.functions
         self.followed: dict[ptx.Operand, int] = {}
+        self.how: dict[ptx.Instruction, How] = {}
         self.successors: tuple[int, ...] = ()
         self._constants: dict[tuple[ptx.Immediate, str], int] = {}
 

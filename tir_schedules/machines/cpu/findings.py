@@ -158,6 +158,18 @@ def missing(fault: Fault) -> str:
     return barrier if fault.short else f"with {barrier}"
 
 
+def stale_read(fault: Fault) -> str:
+    fence = "__threadfence()" if fault.record.other_block else "__threadfence_block()"
+    message = f"{fault.act} {fault.where}, which {fault.other} has stored: this may get an older value"
+    if fault.record.detail:
+        where = "behind the load of the flag that tells of it"
+    else:
+        where = "between the store and that of the flag, and behind the load of the flag"
+    if fault.short:
+        return f"{message} without {fence}"
+    return f"{message}, as relaxed and volatile accesses order no others: {fence} has to stand {where}"
+
+
 def deadlock(fault: Fault) -> str:
     if fault.record.act:
         return unit_deadlock(fault)
@@ -274,7 +286,7 @@ def unfenced_proxy(fault: Fault) -> str:
             f"tells the mbarrier {fault.where} of its bytes, which {fault.other} has initialised,"
             " with no fence.mbarrier_init or fence.proxy.async between"
         )
-    done = "read" if int(fault.record["detail"]) else "written"
+    done = "read" if fault.record.detail else "written"
     return f"{fault.act} {fault.where}, which {fault.other} has {done}, with no fence.proxy.async between"
 
 
@@ -328,6 +340,8 @@ def barrier_misuse(fault: Fault) -> str:
         "arrives at the barrier of the cluster again, without a barrier.cluster.wait between",
         "waits at the barrier of the cluster, where it has not arrived",
         f"{what} is in another block than what is copied to",
+        f"arrives at {what}, of which a phase takes {value}, and nothing orders this behind the phase before:"
+        " that one may have ended without it",
     )[fault.record.detail]
 
 
@@ -438,6 +452,7 @@ NAMED = (
 MESSAGES: dict[str, Callable[[Fault], str]] = {
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
     "race": lambda f: f"{f.clash} {missing(f)}",
+    "stale_read": stale_read,
     "lockstep": lambda f: f"{f.clash} {'' if f.short else 'with '}no __syncwarp between",
     "overlapping_writes": lambda f: (
         f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}"

@@ -111,14 +111,59 @@ def reached(
 
 
 # ---- loops that wait ---
-STRONG_LOADS = {"volatile", "relaxed", "acquire", "mmio"}
+STRONG = {"volatile", "relaxed", "acquire", "release", "mmio"}
 
 
 def observed(i: Instruction) -> Polls:
     """What may change its result although the thread does nothing."""
     row = row_of(i)
-    weak = row.spread is Spread.LOAD and STRONG_LOADS.isdisjoint(i.parts)
+    weak = row.spread is Spread.LOAD and not is_strong(i)
     return Polls.NOTHING if weak else row.observes
+
+
+def is_strong(i: Instruction) -> bool:
+    """Of a load or store, by its opcode."""
+    return not STRONG.isdisjoint(i.parts)
+
+
+def is_strong_load(i: Instruction) -> bool:
+    return row_of(i).spread is Spread.LOAD and is_strong(i)
+
+
+def polled_loads(kernel: PtxKernel) -> set[Instruction]:
+    """The strong loads of which an older value does no harm: whether the innermost loop around one goes on
+    depends on it, so that it looks again; or it decides which way branches go and nothing else, as a hint
+    does."""
+    loads = [(block.index, i) for block in kernel.blocks for i in block.instructions if is_strong_load(i)]
+    if not loads:
+        return set()
+    loops = [
+        (block.successors[0], block.index)
+        for block in kernel.blocks
+        if block.end and row_of(block.end).ends is Exit.BRANCH and block.successors[0] <= block.index
+    ]
+    steps = [(i, i.reads, i.results) for i in kernel.instructions]
+    found = set[Instruction]()
+    for index, load in loads:
+        seen = reached(load.results, ((reads, results) for _, reads, results in steps))
+        uses = [row_of(i) for i, reads, _ in steps if not seen.isdisjoint(reads)]
+        if all(use.operation or use.ends is not None for use in uses):
+            found.add(load)
+            continue
+        around = [(head, last) for head, last in loops if head <= index <= last]
+        if not around:
+            continue
+        head, last = min(around, key=lambda loop: loop[1] - loop[0])
+        blocks = kernel.blocks[head : last + 1]
+        ends = {
+            block.end.guard[0]
+            for block in blocks
+            if block.end and block.end.guard and not set(block.successors) <= set(range(head + 1, last + 1))
+        }
+        of_loop = ((i.reads, i.results) for block in blocks for i in block.instructions)
+        if not ends.isdisjoint(reached(load.results, of_loop)):
+            found.add(load)
+    return found
 
 
 def polling_blocks(kernel: PtxKernel) -> dict[int, Polls]:

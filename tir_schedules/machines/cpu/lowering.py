@@ -9,10 +9,11 @@ import numpy as np
 
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu import ptx
-from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit, Polls, Trait
+from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit, How, Polls, Trait
 from tir_schedules.machines.cpu.context import PARAMETERS, WORKSPACE, WORKSPACE_WORDS, Lowering, size_of
 from tir_schedules.machines.cpu.extents import Extent, Extents
-from tir_schedules.machines.cpu.flow import polling_blocks
+from tir_schedules.machines.cpu.flow import is_strong, is_strong_load, polled_loads, polling_blocks
+from tir_schedules.machines.cpu.guesses import guessed_loads
 from tir_schedules.machines.cpu.instructions import check, mix_of, row_of
 from tir_schedules.machines.cpu.instructions.control import is_of_the_block
 from tir_schedules.machines.cpu.instrumentation import ProductRegisters, Undefined
@@ -157,7 +158,7 @@ def lower(module: ptx.PtxModule, kernel: ptx.PtxKernel) -> LoweredKernel:
         counted=counted(low, merged_accesses(kernel)), listing=listing(kernel),
         granule_shift=low.narrowest_shared.bit_length() - 1,
         store_shift=low.narrowest_store.bit_length() - 1,
-        traits=traits_of(kernel, Polls.OF_MEMORY in blocks.polling.values()),
+        traits=traits_of(kernel, Polls.OF_MEMORY in blocks.polling.values(), low.how),
         float_atomics=any("f" in i.type for i in sums),
     )  # fmt: skip
 
@@ -170,16 +171,31 @@ def relocated(op: Placed, starts: Sequence[int]) -> Placed:
     return op._replace(operands=(*op.operands[:2], *places))
 
 
-def traits_of(kernel: ptx.PtxKernel, polls: bool) -> Trait:
+def how_loaded(kernel: ptx.PtxKernel) -> dict[ptx.Instruction, How]:
+    """What the text around them says of loads."""
+    polled = dict.fromkeys(polled_loads(kernel), How.POLLED)
+    return polled | dict.fromkeys(guessed_loads(kernel), How.GUESSED)
+
+
+def traits_of(kernel: ptx.PtxKernel, polls: bool, how: dict[ptx.Instruction, How]) -> Trait:
+    """how: of loads, as how_loaded has it."""
     traits = Trait.POLLS | Trait.CLOCKS if polls else Trait(0)
+    told, looked_at = False, set()
     for i in kernel.instructions:
         row = row_of(i)
+        told |= row.access == "updates" or i.name == "st" and is_strong(i)
+        if is_strong_load(i) and i not in how:
+            looked_at.add(i.space)
+        if how.get(i) == How.GUESSED and i.space != "global":
+            traits |= Trait.CLOCKS
         if row.units:
             traits |= Trait.UNITS | Trait.CLOCKS
         if row.ends is Exit.BARRIER and not is_of_the_block(i):
             traits |= Trait.NAMED | Trait.CLOCKS
         elif row.orders or {"acquire", "release", "acq_rel"}.intersection(i.parts):
             traits |= Trait.CLOCKS
+    if told and (looked_at - {"shared"} or looked_at and traits & Trait.CLOCKS):
+        traits |= Trait.OBSERVES | Trait.CLOCKS
     return traits
 
 
@@ -244,6 +260,7 @@ class Blocks:
         self.undefined = Undefined(self.low, self.extents)
         self.low.followed = self.undefined.places
         self.polling = polling_blocks(kernel)
+        self.low.how = how_loaded(kernel)
         self.starts: list[int] = []  # number of each block's first row
         self.pending: list[tuple] = []  # what is known of a row before all are
         self.targets: list[

@@ -113,7 +113,7 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
     counter = -1
     if space in ("shared", "global"):
         counter = low.counter(i, f"{space}_{'store' if store else 'load'}")
-    made, how = Access[f"{i.name[:2]}.{space}"], how_ordered(i)
+    made, how = Access[f"{i.name[:2]}.{space}"], how_ordered(i) | low.how.get(i, How(0))
     access = made(low, i, where=reached, width=bits // 8, how=how, values=places, counter=counter)
     return [*before, access, *after]
 

@@ -18,7 +18,7 @@ void report_unwritten(Machine&, s32 line, int lane, Act, Space, u64 address, u32
 // Which way an mbarrier or a cluster's barrier is misused: `detail` of a BARRIER_MISUSE.
 enum Misuse : u32 {
   NOT_INITIALISED, MISPLACED, BAD_COUNT, IN_USE, TOO_MANY_ARRIVALS, BYTES_OUT_OF_RANGE, OVERWRITTEN,
-  OLD_STATE, COMPLETES, ARRIVED_TWICE, NEVER_ARRIVED, OF_ANOTHER_BLOCK
+  OLD_STATE, COMPLETES, ARRIVED_TWICE, NEVER_ARRIVED, OF_ANOTHER_BLOCK, OF_ANOTHER_PHASE
 };
 void report_misuse(Machine&, Misuse, s32 line, int lane, u32 address, u32 value = 0);
 // Of a finding at an address in what malloc gave: detail: 1, or 2 where it has been freed; its bytes.
@@ -29,6 +29,9 @@ bool is_of_heap(const Machine&, u64 buffer);
 // Whether an access of another thread in an epoch comes before what the lane does now. strong: how the lane accesses
 // memory: a word that it has read orders its strong accesses without a fence.
 bool happens_before(const Machine&, int lane, u32 block, u32 thread, u32 epoch, bool strong);
+// Whether the lane has seen that the access came before, by strong accesses or the end of a copy. They would order it
+// if each of them acquired and released.
+bool is_observed(const Machine&, int lane, u32 block, u32 thread, u32 epoch);
 Clock clock_of_lanes(const Machine&, u32 lanes);  // of the warp, their own accesses so far included
 // What a lane tells by a strong store, or by an arrival that is relaxed.
 Clock release_clock(const Machine&, int lane, Scope);

@@ -23,6 +23,14 @@ bool happens_before(const Machine& M, int lane, u32 block, u32 thread, u32 epoch
     if (*clock && (*clock)->covers(block, thread, epoch)) return true;
   return false;
 }
+bool is_observed(const Machine& M, int lane, u32 block, u32 thread, u32 epoch) {
+  if (!(M.program.traits & CLOCKS)) return false;
+  const Cta& cta = *M.cta;
+  const LaneClock& own = cta.lanes[M.thread_of(lane)];
+  for (const Clock* clock : {&own.acquired, &own.pending, &cta.acquired})
+    if (*clock && (*clock)->covers(block | OBSERVED, thread, epoch)) return true;
+  return false;
+}
 Clock clock_of_lanes(const Machine& M, u32 lanes) {
   const Cta& cta = *M.cta;
   const u32 block = M.block_number(), warp_synced = cta.warps[M.warp].synced;
@@ -130,16 +138,23 @@ void synchronize(Machine& M, u64 address, u32 bytes, int lane, u32 how, bool rea
   const u32 block = M.block_number(), scope = how & OF_BLOCK ? THREADS_OF_BLOCK : DEVICE;
   if (how & RELEASES) fence(M, 1u << lane, (Scope)scope);
   LaneClock& own = M.cta->lanes[M.thread_of(lane)];
+  const bool observes = M.program.traits & OBSERVES;
   for (u64 number = address >> 2; number <= (address + bytes - 1) >> 2; ++number) {
     const auto found = words.find(number);
-    if (reads && found != words.end())
+    if (reads && found != words.end()) {
       read_word(own, found->second, found->second.block == block, scope, how & ACQUIRES);
+      if (found->second.told != own.told)
+        own.told = found->second.told, own.acquired = join(own.acquired, own.told);
+    }
     if (!(how & (STORES | UPDATES))) continue;
+    Clock told = observes ? as_observed(clock_of_lanes(M, 1u << lane)) : nullptr;
+    if (observes && how & UPDATES && found != words.end()) told = join(found->second.told, told);
     Clock news[2] = {release_clock(M, lane, THREADS_OF_BLOCK), nullptr};
     if (scope == DEVICE) news[DEVICE] = release_clock(M, lane, DEVICE);
     if (how & STORES && found != words.end()) words.erase(found);
-    if (!news[0] && !news[1]) continue;
+    if (!news[0] && !news[1] && !told) continue;
     SyncWord& word = words[number];
+    word.told = told;
     for (u32 s : {THREADS_OF_BLOCK, DEVICE})
       if (news[s] != word.last[s]) word.released[s] = join(word.released[s], news[s]), word.last[s] = news[s];
     word.block = block;

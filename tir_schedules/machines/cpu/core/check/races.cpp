@@ -26,6 +26,7 @@ static void report_overwritten(Machine& M, const LaneAccess& t) {
 static u64 address_in_space(const LaneAccess& t) { return t.address - (t.space == SHARED ? SHARED_WINDOW : 0); }
 static bool clash(u32 how, u32 other, bool same_block) {
   if (!((how | other) & (STORES | UPDATES))) return false;
+  if ((how | other) & GUESSED && (how | other) & UPDATES) return false;
   return !(how & other & STRONG) || (!same_block && (how | other) & OF_BLOCK);
 }
 
@@ -49,7 +50,7 @@ const u32 MOST_ENTRIES = 64, MOST_OF_FAULTY = 4, FEW = 8;
 // The lanes of a warp that access an element in one way and in one epoch are one entry; it goes to the front. Entries
 // that come before this access need no more attention.
 static void add_access(Machine& M, Cell& c, const LaneAccess& t) {
-  const u32 block = M.block_number(), how = t.how & (STRONG | UPDATES | OF_BLOCK | VOLATILE);
+  const u32 block = M.block_number(), how = t.how & (STRONG | UPDATES | OF_BLOCK | VOLATILE | GUESSED);
   const u16 warp = M.warp;
   if (c.prior) {  // mostly it is what this warp did just now
     PriorAccess& o = M.prior[c.prior];
@@ -95,6 +96,28 @@ static void add_access(Machine& M, Cell& c, const LaneAccess& t, const Operation
 }
 
 // ---- of a thread ---
+// A strong read, which clashes with no strong store, gets an older value than one that it has been told of where it
+// only observes what it was told by: without fences, no release pattern synchronizes with an acquire pattern (PTX ISA
+// 9.0, Release and Acquire Patterns; Causality Order). What the thread itself has read once, it reads again (Program
+// order, Coherence).
+static void check_stale(Machine& M, Cell& c, const LaneAccess& t) {
+  const u32 block = M.block_number(), self = M.thread_of(t.lane);
+  bool seen = false;
+  auto is_stale = [&](u32 how, u32 other_block, u32 other_thread, u32 epoch, s32 line) {
+    seen |= (other_block == block && other_thread == self) ||
+            happens_before(M, t.lane, other_block, other_thread, epoch, false);
+    if (seen || !(how & (STORES | UPDATES)) || !is_observed(M, t.lane, other_block, other_thread, epoch)) return;
+    Finding* f = report_access(M, STALE_READ, t.line, t.lane, READ, t.space, address_in_space(t), t.bytes, line,
+                               other_thread, other_block == block ? 0 : other_block);
+    if (f) f->detail = happens_before(M, t.lane, other_block, other_thread, epoch, true);  // released, not acquired
+    seen = true;
+  };
+  for (u32 k = c.prior; k && !seen; k = M.prior[k].next) {  // latest first
+    const PriorAccess o = M.prior[k];
+    if (o.how & STRONG) ACTIVE(o.lanes, is_stale(o.how, o.block, o.warp * 32 + l, o.epoch, o.line))
+  }
+  if (!seen && c.block && c.how & STRONG) is_stale(c.how, c.block, c.thread, c.epoch, c.plain_line);
+}
 void check_cell(Machine& M, Cell& c, const LaneAccess& t) {
   const u32 block = M.block_number(), self = M.thread_of(t.lane);
   auto clashes = [&](u32 how, u32 other_block, u32 other_warp) {
@@ -136,6 +159,8 @@ void check_cell(Machine& M, Cell& c, const LaneAccess& t) {
     if (o.how & STRONG && !observed) ACTIVE(o.lanes, observed |= ordered(o.block, o.warp * 32 + l, o.epoch))
   }
   if (with_store && !(observed && c.how & STRONG)) compare(c.how, c.block, c.thread, c.epoch, c.plain_line);
+  const bool looks = (t.how & (STRONG | STORES | UPDATES | POLLED | GUESSED)) == STRONG;
+  if (looks && !reported && M.program.traits & OBSERVES) check_stale(M, c, t);
   if (t.how & (STORES | UPDATES)) c.line = t.line;
   if (!(t.how & STORES)) return add_access(M, c, t);
   forget_prior(M, c);

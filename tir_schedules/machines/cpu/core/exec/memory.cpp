@@ -42,6 +42,7 @@ static void order(Machine& M, u32 mask, const T* address, u64 window, u32 bytes,
   const u32 acts = store ? how | STORES : how;
   if (how & STRONG) ACTIVE(mask, synchronize(M, window + address[l], bytes, l, acts, !store))
   else if (store) ACTIVE(mask, forget_sync_words(M, window + address[l], bytes))
+  if (store && M.program.traits & OBSERVES) ++M.epoch;  // what comes next, it has not told of
 }
 template <bool STORE>
 static void finish(u8* const* memory, u32 mask, u32 asked, u32 width, u32 count, void* const* values) {
@@ -236,6 +237,7 @@ static void execute(Machine& M, Warp& W, const ops::Atomic& op) {
     if (memcmp(before, place, bytes)) ++M.stores;
     if (M.program.traits & CLOCKS) synchronize(M, generic, bytes, l, how | UPDATES, wanted);
   })
+  if (M.program.traits & OBSERVES) ++M.epoch;
   tell_performed(M);
 }
 

@@ -11,15 +11,17 @@ struct Fence {
 };
 // The clock of a lane beyond those of its warp and its block. pending: what it has read of synchronization words
 // without acquiring it, which comes before its accesses once a fence or a barrier follows; pending_in_block: of
-// words that threads of its own block released. last: the clock that it read last, by Scope.
+// words that threads of its own block released. last: the clock that it read last, by Scope; told: likewise, of
+// what the writer knew.
 struct LaneClock {
-  Clock acquired, pending, pending_in_block, last[2];
+  Clock acquired, pending, pending_in_block, last[2], told;
   Fence fences[2];  // by Scope
 };
 // A word that is stored to and loaded by strong accesses. released: the clock that a reader learns, by the scope of
-// the fence before the store; last: what the last store added to it. block: of the thread that stored.
+// the fence before the store; last: what the last store added to it. told: all that those who stored knew then, as
+// OBSERVED (Trait OBSERVES). block: of the thread that stored.
 struct SyncWord {
-  Clock released[2], last[2];
+  Clock released[2], last[2], told;
   u32 block = 0;
 };
 typedef std::unordered_map<u64, SyncWord> SyncWords;  // by address / 4
@@ -34,7 +36,7 @@ struct NamedBarrier {
 
 // Beside a How, of a cell: it has been found fault with; it has had an atomic since the last store; an mbarrier
 // lies there.
-enum OfCell : u32 { FAULTY = 128, UPDATED = 256, OF_BARRIER = 512 };
+enum OfCell : u32 { FAULTY = 512, UPDATED = 1024, OF_BARRIER = 2048 };
 // Reads and atomic updates of an element since the last store that are not known to come before a later access.
 // Those of a warp that are alike are one entry of a linked list.
 struct PriorAccess {

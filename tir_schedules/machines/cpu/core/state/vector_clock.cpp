@@ -71,8 +71,19 @@ Clock proxy_fenced(const Clock& clock) {
   std::vector<ClockEntry> entries;
   for (const BlockClock& of_block : clock->blocks)
     for (ClockEntry e : *of_block) {
-      if (e.block & FENCED || is_unit(e.warp == NONE ? 0 : e.warp * 32)) continue;
+      if (e.block & (FENCED | OBSERVED) || is_unit(e.warp == NONE ? 0 : e.warp * 32)) continue;
       e.block |= FENCED, entries.push_back(e);
     }
   return clock_of(std::move(entries));
+}
+Clock as_observed(const Clock& clock) {
+  if (!clock) return nullptr;
+  std::vector<ClockEntry> ordered, observed;
+  for (const BlockClock& of_block : clock->blocks)
+    for (ClockEntry e : *of_block) {
+      if (e.block & FENCED) continue;
+      std::vector<ClockEntry>& entries = e.block & OBSERVED ? observed : ordered;
+      e.block |= OBSERVED, entries.push_back(e);
+    }
+  return join(clock_of(std::move(ordered)), clock_of(std::move(observed)));
 }

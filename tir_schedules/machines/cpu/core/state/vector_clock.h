@@ -13,6 +13,9 @@
 // Beside the number of a block in an entry: the accesses are also visible to the asynchronous proxy, because a
 // fence.proxy.async has followed them.
 const u32 FENCED = 1u << 31;
+// Beside it, too: the accesses have been seen to come before, by strong accesses or the end of a copy, whether or not
+// anything orders them.
+const u32 OBSERVED = 1u << 30;
 
 // Threads of a block from here on are its asynchronous units: see state/units.h.
 const u32 FIRST_UNIT = 1024;
@@ -33,3 +36,5 @@ Clock join(const Clock& a, const Clock& b);
 Clock clock_of(std::vector<ClockEntry> entries);
 // The same accesses, visible to the asynchronous proxy.
 Clock proxy_fenced(const Clock& clock);
+// All accesses that a clock knows of, as OBSERVED alone.
+Clock as_observed(const Clock& clock);
