@@ -31,6 +31,9 @@ SIGNAL = f"""{INIT}{MEET}mov.u32 r, %cluster_ctarank; xor.b32 r, r, 1; mapa.shar
 WAIT: @first mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0; @!p bra WAIT;
 ld.global.b32 v, [xt]; st.global.b32 [yt], v;
 """
+MEETING = f"""{INIT.replace("[bar], 1;", "[bar], 64;")}st.shared.b32 [b], t;
+mbarrier.arrive.shared.b64 _, [bar];
+{WAIT}{OUT}"""
 PRODUCTS = "setp.lt.u32 p, t, 128; @p wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
 FAULTS = [
     (
@@ -160,6 +163,15 @@ FAULTS = [
         WAIT + "@first mbarrier.arrive.shared.b64 _, [bar], 2;\n",
         "mbarrier.arrive.shared.b64 _, [bar], 2",
         "more often than the 1 times that a phase takes",
+    ),
+    (
+        "barrier_misuse",
+        "an arrival in the next phase",
+        MEETING,
+        "[bar], 64;",
+        "[bar], 63;",
+        "mbarrier.arrive.shared.b64 _, [bar]",
+        "of which a phase takes 63, and nothing orders this behind the phase before",
     ),
     (
         "barrier_misuse",

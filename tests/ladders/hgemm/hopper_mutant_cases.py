@@ -32,8 +32,7 @@ MACHINES = [
 """Orders of warps and copies, in which a mutant is executed until something is found."""
 
 ONE_TILE, TWO_TILES = (128, 64, 1024), (256, 64, 1024)
-"""16 K tiles: each stage is used five times. When a barrier takes an arrival less, more and more of those of
-a round are counted in the next, until a warpgroup is not waited for."""
+"""16 K tiles: each stage is used five times."""
 
 RUNGS = {
     "wgmma": ("128x128,bn=64", (128, 64, 192)),
@@ -82,8 +81,10 @@ class Case:
         return all(self.executed(mutant.ptx, machine)[1] for machine in MACHINES)
 
 
-def case_of(name: str, form: str) -> Case:
+def case_of(name: str, form: str, k: int = 0) -> Case:
+    """k: another than the shape has."""
     variant, shape = RUNGS[name]
+    shape = (*shape[:2], k or shape[2])
     gemm = HalfGemm(*shape, layout="nt", accumulate="float32", output="float16")
     kernels = launches(MAKERS[form], find(f"hgemm/{name}:{variant}")[0], gemm, ARCH)
     own, *others = map(compile_kernel, kernels)

@@ -114,6 +114,15 @@ def test_a_fault_of_each_kind_is_found(name, form):
     assert missed(case, lambda what, number, _: what in BY_DEFAULT[name, form] and not number) == []
 
 
+def test_an_arrival_less_is_found_before_a_stage_is_used_again():
+    """What the last of the arrivals tells is lost at once, although nothing is overwritten yet."""
+    case = case_of("tma_store", "twin", k=64)
+    assert case.executed(case.binary.ptx, MACHINES[0]) == ((), True)
+    less = [mutant for mutant in case.mutants() if mutant.what == "init: one arrival less"]
+    empty = [found for mutant in less if (found := case.finding(mutant)) and "phase before" in found.message]
+    assert empty and {found.kind for found in empty} == {"barrier_misuse"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name, form", CASES)
 def test_every_fault_is_found(name, form):

@@ -55,9 +55,11 @@ static Mbarrier* used_by(Machine& M, u32 address, s32 line, int lane) {
                     place.cta == M.cta ? 0 : block);
   return barrier;
 }
-static void complete(Machine& M, Mbarrier& b) {
+// By an access of a thread or a unit in an epoch.
+static void complete(Mbarrier& b, u32 block, u32 thread, u32 epoch) {
   if (b.pending || (b.bytes && !b.lost)) return;
   b.pending = b.expected, b.bytes = 0, b.lost = false, b.completed = b.arrived;
+  b.ended = {block, thread, epoch};
   ++b.phase, ++b.changes;
 }
 
@@ -139,6 +141,14 @@ static void count_arrivals(Machine& M, Mbarrier& b, u32 how, u32 count, s32 line
   b.pending -= least(count, b.pending);
   if (how & Arrival::DROPS) b.expected -= least(count, b.expected);
 }
+// An arrival in a phase has to come behind the end of the one before: otherwise it may as well be counted in that one,
+// which has taken another in its place, and does not wait for this one.
+static void check_phase(Machine& M, const Mbarrier& b, s32 line, int lane, u32 address) {
+  const auto& e = b.ended;
+  if (!b.phase || !e.block || happens_before(M, lane, e.block, e.thread, e.epoch, true)) return;
+  if (!is_observed(M, lane, e.block, e.thread, e.epoch))
+    report_misuse(M, OF_ANOTHER_PHASE, line, lane, address, b.expected);
+}
 static void execute(Machine& M, Warp& W, const ops::Tell& op) {
   const Lanes at = places(op);
   const u32 how = op.how();
@@ -150,7 +160,9 @@ static void execute(Machine& M, Warp& W, const ops::Tell& op) {
     if (!b) continue;
     if (how & Arrival::ARRIVES && !(done >> l & 1)) {
       const u32 together = how & Arrival::RELAXED ? 1u << l : lanes_at(at, W.active, l);
-      b->arrived = join(b->arrived, how & Arrival::RELAXED ? release_clock(M, l, DEVICE) : clock_of_lanes(M, together));
+      const Clock known = clock_of_lanes(M, together);
+      if (how & Arrival::RELAXED) b->arrived = join(b->arrived, join(release_clock(M, l, DEVICE), as_observed(known)));
+      else b->arrived = join(b->arrived, known);
       done |= together;
       const u32 arrivals = op.count() ? op.count()[l] : 1;
       const u32 counted = how & Arrival::EXPECTS ? op.bytes()[l] : arrivals * __builtin_popcount(together);
@@ -163,15 +175,17 @@ static void execute(Machine& M, Warp& W, const ops::Tell& op) {
         report_misuse(M, BYTES_OUT_OF_RANGE, op.line(), l, address, bytes);
       else b->bytes = sum;
     }
-    if (how & Arrival::ARRIVES)
+    if (how & Arrival::ARRIVES) {
+      check_phase(M, *b, op.line(), l, address);
       count_arrivals(M, *b, how, op.count() ? op.count()[l] : 1, op.line(), l, address);
-    complete(M, *b);
+    }
+    complete(*b, M.block_number(), M.thread_of(l), M.epoch);
   })
   ++M.epoch, ++M.stores;
 }
 void lose_bytes(Machine& M, Mbarrier& b) {
   b.lost = true;
-  complete(M, b);
+  complete(b, 0, 0, 0);
   ++M.stores;
 }
 void complete_bytes(Machine& M, Cta& to, u32 address, const Operation& operation, u32 bytes) {
@@ -179,9 +193,10 @@ void complete_bytes(Machine& M, Cta& to, u32 address, const Operation& operation
   b.bytes -= bytes;
   tell_event(M, event_of(LANDED, operation.line, 1u << operation.lane, address, b.phase, bytes), to);
   b.arrived = join(b.arrived, completion(operation));
+  if (operation.cta != &to) b.arrived = join(b.arrived, as_observed(operation.clock));
   if (b.bytes < -(s64)MOST)
     report_misuse(M, BYTES_OUT_OF_RANGE, operation.line, operation.lane, address, bytes);
-  complete(M, b);
+  complete(b, operation.block, operation.thread, operation.epoch);
   ++M.stores;
 }
 static void execute(Machine& M, Warp& W, const ops::ArriveWithCopies& op) {
@@ -193,9 +208,10 @@ static void execute(Machine& M, Warp& W, const ops::ArriveWithCopies& op) {
     b->arrived = join(b->arrived, clock_of_lanes(M, 1u << l));
     if (op.noinc()) {
       note(M, ARRIVED, op.line(), 1u << l, place_of(M, at.address[l]), b->phase, 1);
+      check_phase(M, *b, op.line(), l, at.address[l]);
       count_arrivals(M, *b, Arrival::ARRIVES, 1, op.line(), l, at.address[l]);
     }
-    complete(M, *b);
+    complete(*b, M.block_number(), M.thread_of(l), M.epoch);
   })
   ++M.epoch, ++M.stores;
 }

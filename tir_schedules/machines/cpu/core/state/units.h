@@ -78,7 +78,8 @@ const u32 MIXED = 1;
 // bring (tx-count). phase: of those that have completed since it was initialised; changes: grows with whatever
 // happens to it that ends a wait. arrived: the clock of those that have arrived; completed: what a lane acquires that
 // waits. seen: phases that each thread of the block has seen to be over. copy: the last one that is to tell it of its
-// bytes. valid: false once it has been invalidated. lost: whether copies of this phase were at fault, and bring no
+// bytes. ended: the arrival, or the copy, that completed the phase before; block 0: none is known. valid: false once
+// it has been invalidated. lost: whether copies of this phase were at fault, and bring no
 // bytes. by, epoch, fenced: the thread that initialised it, when, and whether a fence.mbarrier_init has followed.
 struct Mbarrier {
   u32 expected = 0, pending = 0, by = 0, epoch = 0;
@@ -93,6 +94,9 @@ struct Mbarrier {
     s32 line = 0;
     int warp = 0, lane = 0;
   } copy;
+  struct {
+    u32 block = 0, thread = 0, epoch = 0;
+  } ended;
 };
 // What lanes of a warp that have tested an mbarrier in vain wait for. changes: of it, then.
 struct Awaited {
