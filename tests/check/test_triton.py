@@ -184,6 +184,15 @@ def test_an_update_in_place_by_more_threads_than_elements_is_sound(n):
     assert checked.ok, checked.faults
 
 
+def test_sums_that_lanes_store_together_each_with_its_own_rounding_are_sound():
+    x, weight = reals(16, 100), reals(100)
+    right = x - (x.astype(float) * weight).sum(1, keepdims=True)
+    given = x, weight, np.empty_like(x), 100
+    kernel, sizes = triton_kernels.less_their_sums, {"ROWS": 16, "BLOCK": 128}
+    checked = check_triton(kernel, 1, *given, **sizes, num_warps=4, expect={"out": right})
+    assert checked.ok, checked.faults
+
+
 def test_it_is_none_where_others_use_what_they_load():
     at = np.arange(128, dtype=np.int32)
     given = np.zeros(1, np.int32), np.zeros_like(at)
@@ -307,7 +316,8 @@ def test_missing_and_repeated_arguments():
 
 def test_kernels_of_a_file():
     path = FOLDER / "triton_kernels.py"
-    assert list(kernels_in(path)) == ["add", "softmax", "layer_norm", "tile", "matmul", "total", "scale"]
+    names = ["add", "softmax", "layer_norm", "tile", "matmul", "total", "scale", "less_their_sums"]
+    assert list(kernels_in(path)) == names
     assert kernel_of(path, "scale").configs[0].num_warps == 2
     with pytest.raises(BadInput, match="no kernel 'softmaxx', did you mean 'softmax'.*add, softmax"):
         kernel_of(path, "softmaxx")

@@ -77,3 +77,13 @@ def scale(x, out, n, factor, BLOCK: tl.constexpr, DOUBLE: tl.constexpr):
     if DOUBLE:
         scaled *= 2
     tl.store(out + at, scaled, mask=inside)
+
+
+@triton.jit
+def less_their_sums(x, weight, out, columns, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows, each less its weighted sum. Lanes add up in orders of their own, and store the sums together."""
+    rows, at = tl.arange(0, ROWS)[:, None], tl.arange(0, BLOCK)[None, :]
+    values = tl.load(x + rows * columns + at, mask=at < columns, other=0.0)
+    weights = tl.load(weight + at, mask=at < columns, other=0.0)
+    sums = tl.sum(values * weights, axis=1)[:, None]
+    tl.store(out + rows * columns + at, values - sums, mask=at < columns)

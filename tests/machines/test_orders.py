@@ -20,6 +20,40 @@ SOURCE = """
 #define KERNEL(name) extern "C" __global__ void name(const float* X, float* Y, int* F, int N)
 KERNEL(last_wins) { atomicExch(&Y[0], (float)blockIdx.x); }
 KERNEL(adds) { atomicAdd(&Y[0], X[blockIdx.x * blockDim.x + threadIdx.x]); }
+KERNEL(adds_and_last_wins) {
+  atomicAdd(&Y[0], 1e6f * X[blockIdx.x * blockDim.x + threadIdx.x]);
+  if (threadIdx.x == 0) atomicExch(&Y[1], (float)blockIdx.x);
+}
+__device__ void add_by_swaps(float* sum, float x) {
+  int *word = (int*)sum, old = *word, before;
+  do {
+    before = old;
+    old = atomicCAS(word, before, __float_as_int(__int_as_float(before) + x));
+  } while (old != before);
+}
+KERNEL(adds_by_swaps) { add_by_swaps(&Y[0], 1 / X[blockIdx.x * blockDim.x + threadIdx.x]); }
+KERNEL(adds_to_nothing) {  // what is left of the sum is rounding
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  add_by_swaps(&Y[0], (i % 2 ? -1 : 1) * X[i / 2 * 2]);
+}
+KERNEL(adds_under_a_lock) {
+  if (threadIdx.x) return;
+  while (atomicCAS(&F[0], 0, 1));
+  __threadfence();
+  Y[0] += X[blockIdx.x] * 1.1f;
+  Y[1] = Y[1] * 0.5f + blockIdx.x * N / 512;
+  __threadfence();
+  atomicExch(&F[0], 0);
+}
+KERNEL(stores_rounded_sums) {  // lanes add up in orders of their own
+  float sum = X[threadIdx.x] * (N == 512 ? 1 : blockIdx.x + 2);
+  for (int step = 1; step < 32; step *= 2) sum += __shfl_xor_sync(~0u, sum, step);
+  __shared__ float s[2];
+  s[threadIdx.x / 32] = sum * (1 + (threadIdx.x % 3) * 1.2e-7f);
+  __syncthreads();
+  if (blockIdx.x == 0) Y[threadIdx.x / 32 % 2] = s[0] * (1 + (threadIdx.x % 3) * 1.2e-7f);
+  if (N != 512) F[0] = 1000 + threadIdx.x % 3;
+}
 KERNEL(marks) { if (X[threadIdx.x] > 0.15f) F[0] = 1; }
 KERNEL(counts_warps) {
   __shared__ int s;
@@ -111,13 +145,13 @@ def compiled():
 
 @pytest.fixture
 def run(compiled):
-    def launch(entry, blocks=BLOCKS, threads=THREADS, **options):
+    def launch(entry, blocks=BLOCKS, threads=THREADS, N=BLOCKS * THREADS, **options):
         size = BLOCKS * THREADS
         arguments = {
             "X": np.linspace(0.1, 1, size, dtype=np.float32),
             "Y": np.zeros(size, np.float32),
             "F": np.zeros(size, np.int32),
-            "N": size,
+            "N": N,
         }
         kernel = replace(compiled.kernel, entry=entry, grid=(blocks, 1, 1), block=(threads, 1, 1))
         binary = replace(compiled, kernel=kernel)
@@ -140,6 +174,34 @@ def test_sums_that_differ_by_rounding_do_not_depend_on_the_order(run):
     sums = {float(run("adds", warp_order=order, seed=3)[1]["Y"][0]) for order in ORDERS}
     assert len(sums) > 1
     assert run("adds", orders=4)[0].findings == ()
+
+
+@pytest.mark.parametrize("entry", ["adds_by_swaps", "adds_to_nothing"])
+def test_sums_by_compare_and_swap_do_not_depend_on_the_order(run, entry):
+    sums = {float(run(entry, warp_order=order, seed=3)[1]["Y"][0]) for order in ORDERS}
+    assert len(sums) > 1
+    assert run(entry, orders=4)[0].findings == ()
+
+
+def test_of_values_under_a_lock_only_rounding_is_let_go(run):
+    (finding,) = run("adds_under_a_lock", orders=2)[0].findings
+    assert finding.kind == "order_dependent" and "Y[1] is" in finding.message
+
+
+def test_a_large_sum_hides_no_other_element(run):
+    (finding,) = run("adds_and_last_wins", orders=2)[0].findings
+    assert finding.kind == "order_dependent" and "Y[1] is" in finding.message
+
+
+def test_values_that_are_equal_up_to_rounding_are_a_note(run):
+    execution, _ = run("stores_rounded_sums", orders=2)
+    assert execution.findings == () and {note.kind for note in execution.notes} == {"same_value"}
+    assert all("the same value up to rounding, and" in note.message for note in execution.notes)
+
+
+def test_integers_that_are_nearly_equal_are_a_fault(run):
+    kinds = {finding.kind for finding in run("stores_rounded_sums", N=511)[0].findings}
+    assert kinds == {"overlapping_writes"}
 
 
 def test_the_first_order_is_the_one_that_counts(run):

@@ -139,10 +139,15 @@ def own_findings(findings: Sequence[Finding], settled: bool) -> tuple[Finding, .
 
     Where a tensor has fewer elements than a program has threads, several of them load an element, and one
     stores it: an update in place looks like a race. Whether what the others loaded matters shows in the
-    values: one order has them load before the store, the reverse order after it.
+    values: one order has them load before the store, the reverse order after it. Lanes that add up one sum,
+    each with its own rounding, store it together in memory that Triton lays out.
     """
     settled = settled and all(finding.kind != "order_dependent" for finding in findings)
-    return tuple(finding for finding in findings if not (settled and replicated_load(finding)))
+    return tuple(
+        finding
+        for finding in findings
+        if not (settled and (replicated_load(finding) or replicated_store(finding)))
+    )
 
 
 def replicated_load(finding: Finding) -> bool:
@@ -152,6 +157,13 @@ def replicated_load(finding: Finding) -> bool:
         return False
     here, there = finding.location.ptx_line, finding.other.ptx_line
     return here < there if finding.message.startswith("reads") else here > there
+
+
+def replicated_store(finding: Finding) -> bool:
+    """Whether it is between lanes that execute one store to Triton's own memory."""
+    together = finding.other is not None and finding.location.ptx_line == finding.other.ptx_line
+    writes = finding.message.startswith(f"writes {OWN_MEMORY} ")
+    return finding.kind in ("race", "lockstep") and together and writes
 
 
 def is_of_compiler(note: Finding) -> bool:

@@ -66,9 +66,10 @@ Exit = IntEnum("Exit", "BRANCH BARRIER LEAVE CALL RETURN SWITCH WAIT", start=0)
 Polls = IntEnum("Polls", "NOTHING OF_MEMORY OF_BARRIERS", start=0)
 """What a loop waits for: memory, or mbarriers alone."""
 
-Flag = IntFlag("Flag", "COUNT REVERSE SHUFFLE EARLY")
+Flag = IntFlag("Flag", "COUNT REVERSE SHUFFLE EARLY SIZES")
 """Options of a launch: count accesses; let blocks, and the warps of each, take turns in reverse order, or in
-an order that a seed decides; do what asynchronous units do at once, and not as late as allowed."""
+an order that a seed decides; do what asynchronous units do at once, and not as late as allowed;
+keep the sizes of what is stored in buffers that want it."""
 
 Trait = IntFlag("Trait", "CLOCKS POLLS NAMED UNITS OBSERVES")
 """What a kernel may do, as far as its text tells: order accesses by more than barriers of all threads; wait
@@ -241,8 +242,12 @@ CELL = structure("Cell", "s32 line; u32 epoch block prior; u16 thread how; s32 p
 epoch, block, thread, how: of the last store that was no atomic; block 0: none. prior: number of the first
 PriorAccess, see core/state/order.h."""
 
-BUFFER = structure("Buffer", "u8* data; u64 bytes; Cell* cells; u32 element constant initialized pad")
-"""cells: null where nobody writes it. element: log2 of its bytes."""
+BUFFER = structure(
+    "Buffer", "u8* data; u64 bytes; Cell* cells; double* largest; u32 element constant initialized real"
+)
+"""cells: null where nobody writes it. element: log2 of the bytes of one. largest: null, or of each number the
+largest magnitude that was stored there. real: of numbers that are floats, their bytes << 8 | bits of the
+exponent; of others 1; 0: not known."""
 
 UNDEFINED = structure("Undefined", "u32 lanes; s32 line; u64 address; u32 bytes extent extent_bytes space")
 """The place of a register that may be undefined. lanes: those in which it is. line: of the read of memory or

@@ -441,6 +441,9 @@ def bad_tensor_map(fault: Fault) -> str:
     )[fault.record.detail - 1]
 
 
+ROUNDED = " up to rounding"
+"""Of a same_value whose bits are not all alike."""
+
 # ---- all ---
 NAMED = (
     barrier_misuse, slot_in_use, unfenced_proxy, cluster_exit, left_in_flight, misaligned,
@@ -469,7 +472,8 @@ MESSAGES: dict[str, Callable[[Fault], str]] = {
         else "the instruction budget of a warp is used up; the launch was stopped"
     ),
     "same_value": lambda f: (
-        f"{f.act} {f.where}, where {f.other} has stored the same value, and nothing orders the two"
+        f"{f.act} {f.where}, where {f.other} has stored the same value"
+        f"{ROUNDED if f.record.detail else ''}, and nothing orders the two"
     ),
     **{message.__name__: message for message in NAMED},
 }

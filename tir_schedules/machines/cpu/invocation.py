@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Mapping, NamedTuple, Sequence
 
@@ -48,6 +48,9 @@ PRINTED_BYTES = 1 << 20
 CUT = "\n[printf: what was printed beyond {} bytes is left out]\n"
 MESSAGE_BYTES = 4096
 
+EXPONENTS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
+"""Bits of the exponent, of types of arrays that are floats."""
+
 EARLIER = -1
 """In place of the line that stored an element last: an earlier launch did."""
 
@@ -72,7 +75,8 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True)
 class Launch:
-    """What is launched: a kernel on arguments. outputs, given, stored: as of CpuMachine.run."""
+    """What is launched: a kernel on arguments. outputs, given, stored: as of CpuMachine.run. largest: of each
+    element of some outputs, room for the largest magnitude that any launch has stored there."""
 
     kernel: LinkedKernel
     binary: Binary
@@ -80,6 +84,7 @@ class Launch:
     outputs: Sequence[str]
     given: Sequence[str]
     stored: Mapping[str, np.ndarray]
+    largest: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def clusters_of(binary: Binary) -> tuple[Dim3, Dim3]:
@@ -114,6 +119,7 @@ class Invocation:
         self.program, self.lowered, self.binary = launch.kernel.program, lowered, binary
         self.sources = Sources(binary, lowered)
         self.names: list[NamedBuffer] = []
+        self.sized = bool(launch.largest)
         self.cells: dict[str, np.ndarray] = {}
         self.cells_each: dict[str, int] = {}  # of an element
         self._kept: list[np.ndarray] = []  # what addresses point to
@@ -138,7 +144,7 @@ class Invocation:
             if parameter in maps:
                 value = encoded(binary.kernel.label, maps[parameter], places[name])
             values.append(value)
-        self.buffers = np.array(rows or [(0, 0, 0, 0, 1, 0, 0)], abi.BUFFER)
+        self.buffers = np.array(rows or [(0, 0, 0, 0, 0, 1, 0, 0)], abi.BUFFER)
         self.buffer_count = len(rows)
         self.params = pack(lowered.kernel.parameters, values, binary.kernel.label)
         if PARAMETERS in lowered.module.variables:
@@ -163,7 +169,7 @@ class Invocation:
             element = 0 if variable.size <= SMALL else min(variable.align, 4).bit_length() - 1
             self._kept.append(np.zeros((variable.size >> element) + 1, abi.CELL))
             cells = self._kept[-1].ctypes.data
-        return (content.ctypes.data, variable.size, cells, element, int(constant), 1, 0)
+        return (content.ctypes.data, variable.size, cells, 0, element, int(constant), 1, 0)
 
     def _array(self, name: str, array: np.ndarray, launch: Launch) -> tuple[int, ...]:
         """A row of BUFFER for an argument."""
@@ -180,7 +186,9 @@ class Invocation:
                 self.cells[name]["line"][: len(each)][each] = EARLIER
             cells = self.cells[name].ctypes.data
         self._kept.append(array)
-        return (array.ctypes.data, array.nbytes, cells, element, int(not output), int(given), 0)
+        largest = launch.largest[name].ctypes.data if name in launch.largest else 0
+        real = array.itemsize << 8 | EXPONENTS[array.dtype.name] if array.dtype.name in EXPONENTS else 1
+        return (array.ctypes.data, array.nbytes, cells, largest, element, int(not output), int(given), real)
 
     def start(
         self, library: Library, room: Room, flags: int, seed: int, cores: int, watched: Watched | None = None
@@ -205,7 +213,8 @@ class Invocation:
             grid=grid, block=kernel.block, cluster=cluster, buffer_count=self.buffer_count,
             shared_bytes=lowered.kernel.shared_bytes + kernel.dynamic_shared,
             local_bytes=stack_start + stack if stack else lowered.kernel.local_bytes,
-            flags=flags, seed=seed, cores=cores, resident=resident_blocks(self.binary),
+            flags=flags | (abi.Flag.SIZES if self.sized else 0),
+            seed=seed, cores=cores, resident=resident_blocks(self.binary),
             granule_shift=lowered.granule_shift, finding_limit=FINDING_LIMIT,
             registers=self.binary.resources.registers,
         )  # fmt: skip

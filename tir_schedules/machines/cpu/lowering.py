@@ -87,8 +87,8 @@ class LoweredKernel:
     `operands` that of the first in `operands`, `extent` that in `extents`. blocks: rows of BASIC_BLOCK.
     registers: what they hold when a warp starts. special: places of the special registers. granule_shift:
     log2 of the bytes of shared memory that are watched as one, the narrowest access of the kernel;
-    store_shift: that of its narrowest store to global memory. traits: what it may do. float_atomics: whether
-    it adds floats atomically, in whatever order.
+    store_shift: that of its narrowest store to global memory. traits: what it may do. any_order: whether it
+    may add floats in whatever order: atomically, by compare-and-swap, or under a lock.
     """
 
     module: ptx.PtxModule
@@ -106,7 +106,7 @@ class LoweredKernel:
     granule_shift: int
     store_shift: int
     traits: Trait
-    float_atomics: bool
+    any_order: bool
 
 
 MOST_GLOBAL = 1 << 32
@@ -149,7 +149,6 @@ def lower(module: ptx.PtxModule, kernel: ptx.PtxKernel) -> LoweredKernel:
     ops = [relocated(op, blocks.starts) for op in ops]
     functions = {name: number for number, name in enumerate(dict.fromkeys(op.function for op in ops))}
     micro_ops, operands = assembled(ops, functions)
-    sums = (i for i in kernel.instructions if i.name in ("atom", "red") and i.has("add"))
     return LoweredKernel(
         module=replace(module, kernels={}, refused={}), kernel=replace(kernel, blocks=[]),
         functions=tuple(functions), lanes={op.function: op.line for op in ops if op.lane},
@@ -159,7 +158,7 @@ def lower(module: ptx.PtxModule, kernel: ptx.PtxKernel) -> LoweredKernel:
         granule_shift=low.narrowest_shared.bit_length() - 1,
         store_shift=low.narrowest_store.bit_length() - 1,
         traits=traits_of(kernel, Polls.OF_MEMORY in blocks.polling.values(), low.how),
-        float_atomics=any("f" in i.type for i in sums),
+        any_order=any(may_add_floats(i) for i in kernel.instructions),
     )  # fmt: skip
 
 
@@ -204,6 +203,12 @@ def watched_by_lines(kernel: ptx.PtxKernel) -> bool:
     asynchronous units copy a lot of it."""
     units = any(row_of(i).units for i in kernel.instructions)
     return units and not any(i.name == "wmma" or i.opcode.startswith("call.") for i in kernel.instructions)
+
+
+def may_add_floats(i: ptx.Instruction) -> bool:
+    """In whatever order: itself, or what comes between it and another."""
+    adds = i.name in ("atom", "red") and i.has("add") and "f" in i.type
+    return adds or i.name == "atom" and (i.has("cas") or i.has("exch"))
 
 
 def assembled(ops: Sequence[Placed], functions: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:

@@ -24,7 +24,7 @@ from tir_schedules.machines.cpu.abi import Flag
 from tir_schedules.machines.cpu.invocation import STOP, Invocation, Launch, Room, attributes
 from tir_schedules.machines.cpu.kernels import linked
 from tir_schedules.machines.cpu.library import the_library
-from tir_schedules.machines.cpu.orders import combined
+from tir_schedules.machines.cpu.orders import combined, largest_of
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
 from tir_schedules.machines.cpu.watching import Watched
 from tir_schedules.model.attributes import check_attributes, check_block, check_shared
@@ -134,6 +134,7 @@ class CpuMachine:
         if watch or self.orders == 1:
             return self._once(launch, count, watch)
         before = {name: arguments[name].copy() for name in outputs}
+        launch = replace(launch, largest=largest_of(launch))
         first = self._once(launch, count)
 
         def in_other_orders() -> Iterator[tuple[Execution, Arguments]]:

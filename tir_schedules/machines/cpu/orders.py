@@ -7,13 +7,30 @@ from typing import Iterable
 
 import numpy as np
 
-from tir_schedules.machines.cpu.invocation import Launch
+from tir_schedules.machines.cpu.findings import ROUNDED
+from tir_schedules.machines.cpu.invocation import EXPONENTS, Launch
 from tir_schedules.model.findings import KINDS, Finding, Location
 from tir_schedules.model.machine import Execution
 from tir_schedules.model.workload import Arguments
 
 ROUNDING = 1 << 10
-"""How many units of the last place sums may differ by whose addends come in any order."""
+"""How many units of the last place sums may differ by whose addends come in any order: units of the largest
+value that the sum has had."""
+
+MOST = 1 / 8
+"""What part of that value at most: a unit of a half or bfloat16 is large."""
+
+SAME = 1 << 6
+"""How many those may differ by that several threads have stored, each with its own rounding."""
+
+
+def largest_of(launch: Launch) -> dict[str, np.ndarray]:
+    """Room for the largest magnitude that is stored in each element: of outputs that the kernel may add up in
+    any order."""
+    if not launch.kernel.lowered.any_order:
+        return {}
+    arrays = {name: launch.arguments[name] for name in launch.outputs}
+    return {name: np.zeros(array.size) for name, array in arrays.items() if array.dtype.name in EXPONENTS}
 
 
 def combined(first: Execution, others: Iterable[tuple[Execution, Arguments]], launch: Launch) -> Execution:
@@ -43,14 +60,19 @@ def places(finding: Finding) -> tuple[object, ...]:
 
 
 def depends(name: str, other: np.ndarray, launch: Launch, execution: Execution) -> Finding | None:
-    """The finding that two orders left other values in an output. Sums that a kernel adds up atomically may
-    differ by rounding."""
+    """The finding that two orders left other values in an output. Sums whose addends come in any order may
+    differ by rounding, and so may what several threads have stored."""
     one = launch.arguments[name]
     same = (one == other) | ((one != one) & (other != other))
-    if launch.kernel.lowered.float_atomics and one.dtype.kind == "f":
-        largest = max(float(np.max(np.abs(a), initial=0, where=np.isfinite(a))) for a in (one, other))
-        rounding = ROUNDING * float(np.finfo(one.dtype).eps) * largest
-        same |= np.abs(one.astype(float) - other.astype(float)) <= rounding
+    rounded = any(note.kind == "same_value" and ROUNDED in note.message for note in execution.notes)
+    if not same.all() and one.dtype.name in EXPONENTS and (name in launch.largest or rounded):
+        a, b = one.astype(float), other.astype(float)
+        size, part = np.maximum(np.abs(a), np.abs(b)), SAME * unit_of(one.dtype)
+        if name in launch.largest:
+            size = np.maximum(size, launch.largest[name].reshape(size.shape))
+            part = min(ROUNDING * unit_of(one.dtype), MOST)
+        with np.errstate(invalid="ignore"):
+            same |= (np.abs(a - b) <= part * size) & np.isfinite(size)
     if same.all():
         return None
     index = int(np.argmin(same.ravel()))
@@ -59,3 +81,8 @@ def depends(name: str, other: np.ndarray, launch: Launch, execution: Execution) 
     location = execution.writer(name, index) or Location(0)
     label = launch.binary.kernel.label
     return Finding("order_dependent", message, label, location, (0, 0, 0), 0, 0, brief=message)
+
+
+def unit_of(dtype: np.dtype) -> float:
+    """The unit of the last place of 1."""
+    return 2.0 ** (EXPONENTS[dtype.name] + 1 - 8 * dtype.itemsize)

@@ -49,8 +49,10 @@ void order_block_barrier(Machine&);                        // of all threads of 
 void check_cell(Machine&, Cell&, const LaneAccess&);
 void check_cell(Machine&, Cell&, const LaneAccess&, const Operation&);  // of a unit
 void forget_prior(Machine&, Cell&);
-// Whether what is stored is what the memory holds, or what another lane of this instruction stores there.
-bool is_same_value(const Machine&, u32 bytes, const u8* data, int lane, bool together, int other_lane);
+// How what is stored compares with what the memory holds, or with what another lane of this instruction stores there.
+// real: of a buffer.
+enum Likeness { DIFFERENT, ROUNDED, SAME };
+Likeness compare_values(const Machine&, u32 bytes, const u8* data, int lane, bool together, int other_lane, u32 real = 0);
 inline u32 how_of(Act act) { return act == WRITE ? (u32)STORES : act == ATOMIC ? UPDATES | STRONG : 0; }
 
 // ---- shared_memory.cpp ---

@@ -3,19 +3,41 @@
 // before them needs no more attention, because what is unordered with an earlier access is unordered with a later one.
 #include "check/check.h"
 
-bool is_same_value(const Machine& M, u32 bytes, const u8* data, int lane, bool together, int other_lane) {
-  const Incoming& in = M.incoming;
-  if (!in.values) return false;
-  if (together) {
-    auto at = [&](int l) { return in.wide ? ((const u64*)in.address)[l] : ((const u32*)in.address)[l]; };
-    if (at(lane) != at(other_lane)) return false;
-  }
-  for (u32 at = 0; at < bytes; at += in.width) {
-    const u8* values = (const u8*)in.values[at / in.width];
-    const u8* there = together ? values + other_lane * in.width : data + at;
-    if (memcmp(values + lane * in.width, there, in.width)) return false;
+// Two floats that differ by so many units of the last place at most have been rounded in different ways.
+const u64 ROUNDINGS = 64;
+static u64 number_at(const u8* data, u32 bytes) {
+  u64 value = 0;
+  memcpy(&value, data, bytes);
+  return value;
+}
+// Floats in a word, of as many bytes and bits of the exponent; not zeros, denormals or NaNs, which small integers are.
+static bool is_rounded(const u8* one, const u8* other, u32 word, u32 bytes, u32 exponent) {
+  if (!exponent || word % bytes) return false;
+  const u32 mantissa = bytes * 8 - 1 - exponent;
+  for (u32 at = 0; at < word; at += bytes) {
+    const u64 a = number_at(one + at, bytes), b = number_at(other + at, bytes);
+    const u64 power = a >> mantissa & ((1ull << exponent) - 1);
+    if (a != b && ((a > b ? a - b : b - a) > ROUNDINGS || !power || power + 1 == 1ull << exponent)) return false;
   }
   return true;
+}
+Likeness compare_values(const Machine& M, u32 bytes, const u8* data, int lane, bool together, int other_lane, u32 real) {
+  const Incoming& in = M.incoming;
+  if (!in.values) return DIFFERENT;
+  if (together) {
+    auto at = [&](int l) { return in.wide ? ((const u64*)in.address)[l] : ((const u32*)in.address)[l]; };
+    if (at(lane) != at(other_lane)) return DIFFERENT;
+  }
+  if (!real) real = in.width == 4 ? 4 << 8 | 8 : in.width == 8 ? 8 << 8 | 11 : 1;
+  Likeness likeness = SAME;
+  for (u32 at = 0; at < bytes; at += in.width) {
+    const u8* values = (const u8*)in.values[at / in.width];
+    const u8 *here = values + lane * in.width, *there = together ? values + other_lane * in.width : data + at;
+    if (!memcmp(here, there, in.width)) continue;
+    if (!is_rounded(here, there, in.width, greatest(1u, real >> 8), real >> 8 ? real & 255 : 0)) return DIFFERENT;
+    likeness = ROUNDED;
+  }
+  return likeness;
 }
 static void report_overwritten(Machine& M, const LaneAccess& t) {
   const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
@@ -139,10 +161,14 @@ void check_cell(Machine& M, Cell& c, const LaneAccess& t) {
     if (is_unit(other_thread)) kind = how & STORES ? IN_FLIGHT : SLOT_IN_USE;
     const bool together = lanes && line == t.line && epoch == M.epoch;
     const bool of_lane = stores && !is_unit(other_thread);
-    if (of_lane && is_same_value(M, t.bytes, t.data, t.lane, together, other_thread % 32)) kind = SAME_VALUE;
+    const u32 real = t.space == GLOBAL ? M.global.buffers[(t.address >> BUFFER_SHIFT) - 1].real : 0;
+    const Likeness like =
+        of_lane ? compare_values(M, t.bytes, t.data, t.lane, together, other_thread % 32, real) : DIFFERENT;
+    if (like != DIFFERENT) kind = SAME_VALUE;
     const Act act = t.how & STORES ? WRITE : t.how & UPDATES ? ATOMIC : READ;
-    report_access(M, kind, t.line, t.lane, act, t.space, address_in_space(t), t.bytes, line, other_thread,
-                  near ? 0 : other_block);
+    Finding* f = report_access(M, kind, t.line, t.lane, act, t.space, address_in_space(t), t.bytes, line, other_thread,
+                               near ? 0 : other_block);
+    if (f) f->detail = like == ROUNDED;
     reported = kind != SAME_VALUE, c.how |= FAULTY;
   };
   const bool with_store = c.block && clashes(c.how, c.block, c.thread / 32);

@@ -88,8 +88,11 @@ void check_shared(Machine& M, u32 address, u32 bytes, Act act, int lane, s32 lin
   auto unordered = [&](u32 when, u16 other) { return when > W.synced_with(lane, other % 32); };
   auto clash = [&](Kind kind, s32 other, int other_thread, bool stores = false, bool together = false) {
     if (reported) return;
-    if (stores && is_same_value(M, bytes, cta.shared + address, lane, together, other_thread % 32)) kind = SAME_VALUE;
-    report_access(M, kind, line, lane, act, SHARED, address, bytes, other, other_thread);
+    const Likeness like =
+        stores ? compare_values(M, bytes, cta.shared + address, lane, together, other_thread % 32) : DIFFERENT;
+    if (like != DIFFERENT) kind = SAME_VALUE;
+    Finding* f = report_access(M, kind, line, lane, act, SHARED, address, bytes, other, other_thread);
+    if (f) f->detail = like == ROUNDED;
     reported = kind != SAME_VALUE;
   };
   auto unwritten = [&](u32 g, s32 other = 0, int other_thread = -1) {

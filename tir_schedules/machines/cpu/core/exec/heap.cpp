@@ -20,7 +20,7 @@ static void execute(Machine& M, Warp& W, const ops::CallMalloc& op) {
         bytes <= M.launch.heap_bytes && heap.used + bytes <= M.launch.heap_bytes && heap.owned.size() < limit;
     if (u8* data = fits ? (u8*)malloc(bytes + 16) : nullptr) {
       memset(data, 0xff, bytes + 16);  // what no thread wrote reads as NaN
-      heap.owned.push_back({data, bytes, nullptr, 0, 0, 1, 0}), heap.made.push_back({bytes, false});
+      heap.owned.push_back({data, bytes, nullptr, nullptr, 0, 0, 1, 0}), heap.made.push_back({bytes, false});
       heap.used += bytes;
       address = (u64)heap.owned.size() << BUFFER_SHIFT;
     }

@@ -44,6 +44,21 @@ static void order(Machine& M, u32 mask, const T* address, u64 window, u32 bytes,
   else if (store) ACTIVE(mask, forget_sync_words(M, window + address[l], bytes))
   if (store && M.program.traits & OBSERVES) ++M.epoch;  // what comes next, it has not told of
 }
+// Of floats of a buffer that keeps them, once they are stored: the largest magnitudes.
+static void note_size(const Machine& M, u64 address, u32 bytes) {
+  const u64 number = (address >> BUFFER_SHIFT) - 1, offset = address & ((1ull << BUFFER_SHIFT) - 1);
+  if (number >= M.global.count || !M.global.buffers[number].largest) return;
+  const Buffer& buffer = M.global.buffers[number];
+  const u32 each = buffer.real >> 8, of_half = (buffer.real & 255) == 5;
+  for (u64 k = offset / each; k <= (offset + bytes - 1) / each; ++k) {
+    const u8* p = buffer.data + k * each;
+    const f64 value = each == 8   ? *(const f64*)p
+                      : each == 4 ? *(const f32*)p
+                      : of_half   ? half_to_float(*(const u16*)p)
+                                  : bfloat_to_float(*(const u16*)p);
+    if (std::fabs(value) > buffer.largest[k] && std::isfinite(value)) buffer.largest[k] = std::fabs(value);
+  }
+}
 template <bool STORE>
 static void finish(u8* const* memory, u32 mask, u32 asked, u32 width, u32 count, void* const* values) {
   move<STORE>(memory, mask, width, count, values);
@@ -80,6 +95,7 @@ template <bool STORE> static void global_access(Machine& M, Warp& W, const ops::
   if (STORE) M.incoming.values = nullptr, ++M.stores;
   tell(M, GlobalAccess{op.counter(), address, mask, bytes});
   finish<STORE>(memory, mask, asked, width, count, values);
+  if (STORE && M.launch.flags & SIZES) ACTIVE(mask, note_size(M, address[l], bytes))
 }
 template <bool STORE> static void generic_access(Machine& M, Warp& W, const ops::Access& op, const u64* address,
                                                  u32 width, u32 count, void* const* values, u32 how) {
@@ -95,6 +111,7 @@ template <bool STORE> static void generic_access(Machine& M, Warp& W, const ops:
   order(M, mask & ~local, address, 0, width * count, how, STORE);
   if (STORE && mask & ~local) ++M.stores;
   finish<STORE>(memory, mask, W.active, width, count, values);
+  if (STORE && M.launch.flags & SIZES) ACTIVE(mask, note_size(M, address[l], width * count))
 }
 template <Space SPACE, bool STORE> static void access(Machine& M, Warp& W, const ops::Access& op) {
   void* values[4];
@@ -235,6 +252,7 @@ static void execute(Machine& M, Warp& W, const ops::Atomic& op) {
       update_as(op.type(), element, in_shared, place + element * k, at, op.operation(), l);
     }
     if (memcmp(before, place, bytes)) ++M.stores;
+    if (M.launch.flags & SIZES) note_size(M, generic, bytes);
     if (M.program.traits & CLOCKS) synchronize(M, generic, bytes, l, how | UPDATES, wanted);
   })
   if (M.program.traits & OBSERVES) ++M.epoch;
