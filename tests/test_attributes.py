@@ -101,7 +101,7 @@ def test_attributes_are_those_of_the_kernel_asked_for():
         ' x\n)\n.pragma "no;thing";\n/* .reqntid 9 */ .maxntid 0x20, 2 // .explicitcluster\n.minnctapersm'
         " 2\n{\n.reqntid 8\n}\n"
     )
-    assert attributes_of(text, "k") == Attributes(most=(32, 2, 1))
+    assert attributes_of(text, "k") == Attributes(most=(32, 2, 1), counts_registers=True)
     assert attributes_of(text, "k2") == Attributes(most=(1, 1, 1))
     assert attributes_of(text, "none") == Attributes()
 

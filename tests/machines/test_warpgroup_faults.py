@@ -234,6 +234,15 @@ def test_registers_are_shared_out():
     assert finding.kind == "divergent_aligned"
 
 
+def test_what_ptxas_ignores_takes_no_registers():
+    """It does not know how many there are where neither __maxnreg__ nor a least number of blocks says so."""
+    text = body_of("setmaxnreg.inc.sync.aligned.u32 240;", LEFT, RIGHT)
+    arguments = {"X": np.zeros(ROOM, np.uint8), "Y": np.zeros((128, 32), np.uint32)}
+    for directives, kinds in (("", set()), (".maxntid 384\n.minnctapersm 1\n", {"too_many_registers"})):
+        execution = launch(entry(text, directives=directives), arguments, ("Y",), 384, registers=168)
+        assert {finding.kind for finding in execution.findings} == kinds
+
+
 def test_a_warpgroup_takes_registers_that_another_has_given_up():
     take, give = "setmaxnreg.inc.sync.aligned.u32 {};", "setmaxnreg.dec.sync.aligned.u32 24;"
     roles = "setp.lt.u32 q, t, 128; @q bra TAKE; {} bra DONE; TAKE: {} DONE:"

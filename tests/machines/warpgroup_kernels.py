@@ -29,7 +29,7 @@ def launch(
     return CpuMachine(**how).run(binary, arguments, outputs, count=count, given=given, watch=watch)
 
 
-def entry(body, parameters=("X", "Y"), maps=()):
+def entry(body, parameters=("X", "Y"), maps=(), directives=".maxnreg 168\n"):
     """A module with one kernel; `s` is dynamic shared memory, t the thread, x and y the parameters."""
     declared = [f".param .u64 {name}" for name in parameters]
     declared += [f".param .align 64 .b8 {name}[128]" for name in maps]
@@ -37,7 +37,7 @@ def entry(body, parameters=("X", "Y"), maps=()):
     registers = "".join(f".reg .b64 {name.lower()};\n" for name in parameters)
     return (
         ".version 8.5\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 s[];\n"
-        f".visible .entry k(\n{','.join(declared)})\n{{\n{registers}"
+        f".visible .entry k(\n{','.join(declared)})\n{directives}{{\n{registers}"
         ".reg .b32 t, o, v<4>; .reg .b64 at, wide;\n"
         f".reg .pred p, q;\nmov.u32 t, %tid.x;\n{loads}{body}\nret;\n}}\n"
     )

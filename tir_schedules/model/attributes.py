@@ -34,7 +34,8 @@ class Attributes:
     blocks per cluster.
 
     None where the kernel asks for nothing. explicit: it must be launched in clusters. in_clusters: its grid
-    counts clusters.
+    counts clusters. counts_registers: ptxas knows how many registers a thread begins with, and keeps what
+    follows a setmaxnreg within what that leaves; otherwise it ignores setmaxnreg, and says so (C7508).
     unknown: directives that are none of DIRECTIVES.
     """
 
@@ -43,6 +44,7 @@ class Attributes:
     cluster: Dim3 | None = None
     explicit: bool = False
     in_clusters: bool = False
+    counts_registers: bool = False
     unknown: tuple[str, ...] = ()
 
 
@@ -52,6 +54,7 @@ def attributes_of(ptx: str, entry: str) -> Attributes:
     return Attributes(
         found.get(".maxntid"), found.get(".reqntid"), found.get(".reqnctapercluster"),
         ".explicitcluster" in found, ".blocksareclusters" in found,
+        not found.keys().isdisjoint((".minnctapersm", ".maxnreg")),
         tuple(name for name in found if name not in DIRECTIVES),
     )  # fmt: skip
 

@@ -266,7 +266,8 @@ class LaunchArguments(ctypes.Structure):
     """All that the core's `launch` is given. watch: null: none. origins: PTX line -> number of the source
     line it comes from. stop: not 0: the launch is to end. stack_start, stack_limit: of the frames of
     recursive functions, in local memory; their bytes at most. resident: blocks that a GPU holds at once;
-    cores: threads to run them; registers: of a thread, as ptxas says, 0: not known."""
+    cores: threads to run them; registers: of a thread, as ptxas says, 0: not known;
+    NONE: ptxas ignores setmaxnreg."""
 
     _fields_ = given(
         "LaunchArguments",

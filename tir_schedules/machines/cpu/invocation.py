@@ -199,6 +199,7 @@ class Invocation:
         stack_start = rounded_up(lowered.kernel.local_bytes, FRAME_ALIGN)
         stack = room.stack * lowered.kernel.stack_scale
         cluster, grid = clusters_of(self.binary)
+        asked = attributes(self.binary.ptx, kernel.entry)
         merges = np.array([access.merge for access in lowered.counted] or [(0, 0)], abi.MERGE)
         arrays = dict(
             buffers=self.buffers, counters=self.counters, merges=merges, block_counts=self.block_counts,
@@ -216,7 +217,7 @@ class Invocation:
             flags=flags | (abi.Flag.SIZES if self.sized else 0),
             seed=seed, cores=cores, resident=resident_blocks(self.binary),
             granule_shift=lowered.granule_shift, finding_limit=FINDING_LIMIT,
-            registers=self.binary.resources.registers,
+            registers=self.binary.resources.registers if asked.counts_registers else abi.NONE,
         )  # fmt: skip
         count = library.core.launch(ctypes.byref(arguments)) & abi.NONE
         interrupts.check()

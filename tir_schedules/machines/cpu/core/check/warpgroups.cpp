@@ -172,7 +172,7 @@ bool check_swizzle(Machine& M, const MicroOp& op, const Descriptor& d, bool of_r
   return true;
 }
 static void execute(Machine& M, Warp& W, const ops::AskForRegisters& op) {
-  if (!whole_group(M, W, op.line())) return;
+  if (!whole_group(M, W, op.line()) || M.launch.registers == NONE) return;
   Warpgroup& own = warpgroup_of(M);
   own.asked[M.warp % 4] = op.asked(), own.line = op.line();
   u32 all = 0;
