@@ -7,9 +7,11 @@ only once atom.cas has found it at the address: a stale one makes another round 
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Iterator
 
+from tir_schedules.machines.cpu.abi import Exit
 from tir_schedules.machines.cpu.instructions import row_of
-from tir_schedules.machines.cpu.ptx import Address, Instruction, PtxKernel, Register
+from tir_schedules.machines.cpu.ptx import Address, Immediate, Instruction, Operand, PtxKernel, Register
 from tir_schedules.machines.cpu.table import Spread
 
 COPIES = ("mov", "cvta")
@@ -17,24 +19,21 @@ COPIES = ("mov", "cvta")
 
 
 def guessed_loads(kernel: PtxKernel) -> set[Instruction]:
-    """The loads whose value goes nowhere but into compare-and-swap at the same address."""
+    """The loads whose value goes nowhere but into compare-and-swap at the same address, and to where that has
+    found it."""
     swaps = [i for i in kernel.instructions if i.name == "atom" and i.has("cas")]
     if not swaps:
         return set()
-    origins = Origins(kernel)
+    values = Values(kernel)
     places = defaultdict[tuple, list[Instruction]](list)
     for swap in swaps:
-        places[origins.of(swap.address(1), swap)].append(swap)
-    uses = defaultdict[Register, list[Instruction]](list)
-    for i in kernel.instructions:
-        for register in i.reads:
-            uses[register].append(i)
+        places[values.origin(swap.address(1))].append(swap)
     return {
         i
         for i in kernel.instructions
         if is_load(i)
-        and (of_place := places.get(origins.of(i.address(1), i)))
-        and decided_by(of_place, i, uses)
+        and (of_place := places.get(values.origin(i.address(1))))
+        and values.decided_by(of_place, i)
     }
 
 
@@ -42,43 +41,89 @@ def is_load(i: Instruction) -> bool:
     return i.name == "ld" and row_of(i).spread is Spread.LOAD and isinstance(i.operands[1], Address)
 
 
-class Origins:
-    """Where an address comes from, through copies of registers that have one definition."""
+class Values:
+    """Where values of a kernel come from and go to."""
 
     def __init__(self, kernel: PtxKernel):
+        self.blocks = kernel.blocks
         self.definitions = defaultdict[Register, list[Instruction]](list)
-        for i in kernel.instructions:
-            for register in i.results:
-                self.definitions[register].append(i)
+        self.uses = defaultdict[Register, list[Instruction]](list)
+        self.block_of: dict[Instruction, int] = {}
+        for block in kernel.blocks:
+            for i in block.all_instructions:
+                self.block_of[i] = block.index
+                for register in i.results:
+                    self.definitions[register].append(i)
+                for register in i.reads:
+                    self.uses[register].append(i)
 
-    def of(self, address: Address, i: Instruction) -> tuple:
-        base = address.base
-        while isinstance(base, Register):
-            defined = self.definitions[base]
-            if len(defined) != 1 or defined[0].name not in COPIES or defined[0].guard:
+    def origin(self, address: Address) -> tuple[object, int]:
+        """What an address is told from others by: a base that has more than one definition, or is computed,
+        and the bytes from there."""
+        base, offset = address.base, address.offset
+        while isinstance(base, Register) and len(self.definitions[base]) == 1:
+            (defined,) = self.definitions[base]
+            source, *others = defined.operands[1:] or (None,)
+            if defined.guard or source is None or isinstance(source, (Address, Immediate)):
                 break
-            source = defined[0].operands[1]
-            if isinstance(source, Address) or not hasattr(source, "name"):
+            if defined.name == "add" and isinstance(others[0], Immediate):
+                offset += others[0].value
+            elif defined.name not in COPIES:
                 break
             base = source
-        return base, address.offset
+        return getattr(base, "name", base), offset
+
+    def decided_by(self, swaps: list[Instruction], load: Instruction) -> bool:
+        """Whether every use of what is loaded leads to these, compares it with what they have found, or comes
+        behind a loop that they have ended."""
+        found = {register for swap in swaps for register in swap.results}
+        behind = self.behind(swaps, load, found)
+        pending, seen, reaches = [*load.results], set(load.results), False
+        while pending:
+            register = pending.pop()
+            for i in self.uses[register]:
+                if i in swaps and register not in (i.address(1).base, i.guard and i.guard[0]):
+                    reaches = True
+                elif self.block_of[i] not in behind and not compares(i, found):
+                    if row_of(i).operation is None or not i.results:
+                        return False
+                    new = set(i.results) - seen
+                    seen |= new
+                    pending += new
+        return reaches
+
+    def behind(self, swaps: list[Instruction], load: Instruction, found: set[Register]) -> set[int]:
+        """The blocks in which a swap has found the value, or the value is not there: all but that of the load
+        and those of a loop that follows and that only a comparison with what is found ends."""
+        own = self.block_of[load]
+        for head, last in self.loops_after(own):
+            inside = set(range(head, last + 1))
+            end = self.blocks[last].end
+            assert end is not None
+            left_elsewhere = any(
+                block.end
+                and (row_of(block.end).ends is not Exit.BRANCH or not set(block.successors) <= inside)
+                for block in self.blocks[head:last]
+            )
+            decides = end.guard and all(compares(i, found) for i in self.definitions[end.guard[0]])
+            if decides and not left_elsewhere and any(self.block_of[swap] in inside for swap in swaps):
+                return {*range(len(self.blocks))} - inside - {own}
+        return set()
+
+    def loops_after(self, own: int) -> Iterator[tuple[int, int]]:
+        """First and last blocks of the loops that a block goes on at, and nowhere else."""
+        following = {*self.blocks[own].successors}
+        for block in self.blocks:
+            head = block.successors[0] if block.end and block.successors else -1
+            branches = block.end and row_of(block.end).ends is Exit.BRANCH
+            if branches and head <= block.index and following == {head}:
+                yield head, block.index
 
 
-def decided_by(swaps: list[Instruction], load: Instruction, uses: dict[Register, list[Instruction]]) -> bool:
-    """Whether every use of what is loaded leads to these, or compares it with what they have found."""
-    found = {register for swap in swaps for register in swap.results}
-    pending, seen, reaches = [*load.results], set(load.results), False
-    while pending:
-        register = pending.pop()
-        for i in uses[register]:
-            if i in swaps and register not in (i.address(1).base, i.guard and i.guard[0]):
-                reaches = True
-                continue
-            if i.name == "setp" and any(operand in found for operand in i.operands[1:]):
-                continue
-            if row_of(i).operation is None or not i.results:
-                return False
-            new = set(i.results) - seen
-            seen |= new
-            pending += new
-    return reaches
+def compares(i: Instruction, found: set[Register]) -> bool:
+    """Whether it compares something with what a swap has found."""
+    return i.name == "setp" and any(is_among(operand, found) for operand in i.operands[1:])
+
+
+def is_among(operand: Operand, registers: set[Register]) -> bool:
+    return isinstance(operand, Register) and operand in registers

@@ -52,7 +52,8 @@ void forget_prior(Machine&, Cell&);
 // How what is stored compares with what the memory holds, or with what another lane of this instruction stores there.
 // real: of a buffer.
 enum Likeness { DIFFERENT, ROUNDED, SAME };
-Likeness compare_values(const Machine&, u32 bytes, const u8* data, int lane, bool together, int other_lane, u32 real = 0);
+Likeness compare_values(const Machine&, u32 bytes, const u8* data, int lane, bool together, int other_lane,
+                        u32 real = 0);
 inline u32 how_of(Act act) { return act == WRITE ? (u32)STORES : act == ATOMIC ? UPDATES | STRONG : 0; }
 
 // ---- shared_memory.cpp ---

@@ -21,7 +21,8 @@ static bool is_rounded(const u8* one, const u8* other, u32 word, u32 bytes, u32 
   }
   return true;
 }
-Likeness compare_values(const Machine& M, u32 bytes, const u8* data, int lane, bool together, int other_lane, u32 real) {
+Likeness compare_values(const Machine& M, u32 bytes, const u8* data, int lane, bool together, int other_lane,
+                        u32 real) {
   const Incoming& in = M.incoming;
   if (!in.values) return DIFFERENT;
   if (together) {
