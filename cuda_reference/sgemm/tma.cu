@@ -68,6 +68,7 @@ sgemm_tma(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUt
         if (threadIdx.x == 0 && k_tile < k_tiles) {
             const unsigned barrier = shared_address(&arrived[k_tile % STAGES]);
             const unsigned stage = shared_address(stages + k_tile % STAGES * STAGE);
+            fence_async_proxy(); // the copy comes behind what threads have read of the stage
             arrive_announcing(barrier, STAGE * sizeof(float));
             load_box(stage, A_map, block_row, k_tile * BK, barrier);
             load_box(stage + BOX_OF_A * sizeof(float), B_map, k_tile * BK, block_col, barrier);

@@ -30,7 +30,8 @@ MEETING_STAGES = 2
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.tma_prefetch")
 def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
     """Prefetch boxes in a loop annotated with TMA_PREFETCH. Operands, whose first index is the number of the
-    K tile, get as many stages as the annotation says."""
+    K tile, get as many stages as the annotation says. Threads have read a stage before it is filled again:
+    that takes a fence.proxy.async between (PTX ISA 9.0, Async Proxy)."""
     found: list[int] = []
     stages: list[tuple[Any, Any]] = []
 
@@ -52,7 +53,9 @@ def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext
 
         first: Any = tirx.Var("prologue_k_tile", "int32")
         prologue = serial_loop(first, ahead, copy_of(first))
-        later = tirx.IfThenElse(k_tile + ahead < loop.extent, copy_of(k_tile + ahead), None)
+        fence = tirx.IfThenElse(ring.first_thread(), tirx.Evaluate(call("fence_async_proxy")), None)
+        refill = tirx.SeqStmt([fence, copy_of(k_tile + ahead)])
+        later = tirx.IfThenElse(k_tile + ahead < loop.extent, refill, None)
         iteration = [
             bind_mbarriers(meet, *stage_and_parity(k_tile, count)),
             *([later] if int(loop.extent) > ahead else []),
