@@ -74,8 +74,8 @@ class Values:
         return getattr(base, "name", base), offset
 
     def decided_by(self, swaps: list[Instruction], load: Instruction) -> bool:
-        """Whether every use of what is loaded leads to these, compares it with what they have found, or comes
-        behind a loop that they have ended."""
+        """Whether every use of what is loaded leads to these, compares it with what they have found, decides a
+        branch, or comes behind a loop that they have ended."""
         found = {register for swap in swaps for register in swap.results}
         behind = self.behind(swaps, load, found)
         pending, seen, reaches = [*load.results], set(load.results), False
@@ -84,6 +84,8 @@ class Values:
             for i in self.uses[register]:
                 if i in swaps and register not in (i.address(1).base, i.guard and i.guard[0]):
                     reaches = True
+                elif row_of(i).ends is Exit.BRANCH:
+                    continue  # a hint: `while (mine > guess)` of a maximum
                 elif self.block_of[i] not in behind and not compares(i, found):
                     if row_of(i).operation is None or not i.results:
                         return False
