@@ -179,7 +179,8 @@ def truth_of(
             f"{one.what} has the shape {shown(value.shape)}; {one.output} has {shown(shape)}"
         ) from None
     telling = (exact or rounding.summed or value.dtype.kind in "iub") and not rounding.inexact
-    hint = "" if isinstance(one.value, str) or tolerance is not None else OF_ARRAY
+    rounded = value.dtype.kind == "f" and tolerance is None
+    hint = OF_ARRAY if rounded and not isinstance(one.value, str) else ""
     return Truth(value, error, flat, telling, rounding.work, hint)
 
 
