@@ -238,3 +238,22 @@ def test_a_file_of_this_package_is_its_rung():
     from tir_schedules.ladders.sgemm import naive
 
     assert find(naive.__file__) == [naive.RUNG]
+
+
+OUTSIDE = {
+    "a reduction bound to threads": (
+        'sch.bind(sch.get_loops(sch.get_sblock("C"))[2], "threadIdx.x")',
+        "line.py:3: loop k is a reduction of block C, and is bound to threadIdx.x: bind loops of the output",
+    ),
+    "a copy outside of the kernel": (
+        f'sch.cache_read(sch.get_sblock("C"), 0, "shared")\n    {BOUND}',
+        "line.py:3: block A_shared is outside of the loops that are bound to blockIdx",
+    ),
+}
+
+
+@pytest.mark.parametrize("steps, said", OUTSIDE.values(), ids=OUTSIDE)
+def test_what_a_schedule_leaves_outside_of_the_kernel_is_told_with_its_line(folder, tool, steps, said):
+    (folder / "line.py").write_text(RUNG.format(SCHEDULE.format(steps)))
+    code, out, _ = tool("run", "./line.py", "--mnk", "32,32,32")
+    assert code == 1 and said in " ".join(out.split())

@@ -61,6 +61,8 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
         schedule = scheduled(rung, workload)
         with refusals(rung, workload):
             emitted = emit(schedule, rung.entry, arch, rung.pass_config, passes, rung.warp_size)
+            if rung.file:
+                check_parameters(rung, workload, schedule, emitted)
         if declared and emitted.launch != replace(declared, parts=1, workspaces=()):
             raise CheckFailed(
                 f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}"
@@ -72,6 +74,25 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
         f"{rung.id} (tir)", emitted.source, rung.entry, rung.given(workload, emitted.params), arch=arch,
         own=is_ours(rung), **vars(declared or emitted.launch),
     )  # fmt: skip
+
+
+def check_parameters(rung: Rung, workload: Any, schedule: "Schedule", emitted: Emitted) -> None:
+    """CheckFailed for a kernel with a parameter that is none of its function: what lies outside of the kernel
+    has to be handed over in global memory."""
+    from tir_schedules.compiler.lint import Lines, explain_workspace
+
+    ((_, function),) = schedule.mod.functions_items()
+    known = {argument_name(parameter.name) for parameter in function.params}
+    known |= {tensor.name for tensor in emitted.launch.maps}
+
+    def recorded() -> Lines:
+        made: list[Lines] = []
+        scheduled(rung, workload, lambda schedule: made.append(Lines(schedule)) or made[0])
+        return made[0]
+
+    for name in emitted.params:
+        if name not in known:
+            raise CheckFailed(f"{rung.id}: {explain_workspace(name, schedule.mod, recorded)}")
 
 
 def is_alone(rung: Rung, workload: Any, declared: Launch | None) -> bool:

@@ -74,8 +74,8 @@ class Values:
         return getattr(base, "name", base), offset
 
     def decided_by(self, swaps: list[Instruction], load: Instruction) -> bool:
-        """Whether every use of what is loaded leads to these, compares it with what they have found, decides a
-        branch, or comes behind a loop that they have ended."""
+        """Whether every use of what is loaded leads to these, compares it with what they have found, decides
+        a branch, or comes behind a loop that they have ended."""
         found = {register for swap in swaps for register in swap.results}
         behind = self.behind(swaps, load, found)
         pending, seen, reaches = [*load.results], set(load.results), False
