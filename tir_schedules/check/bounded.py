@@ -7,6 +7,7 @@ workloads/rounding.py has it, in any order of summation.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Callable
@@ -239,23 +240,33 @@ class Bounded:
     def __pos__(self) -> Bounded:
         return self
 
-    def __lt__(self, other: Any) -> np.ndarray:
-        return self.value < plain(other)
+    def compared(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:
+        """A comparison: exact, or with an error of 1 where rounding may decide it otherwise."""
+        other = self.of(other)
+        found = compare(self.value, other.value)
+        if not np.any(self.error) and not np.any(other.error):
+            return found
+        with np.errstate(invalid="ignore"):
+            near = np.abs(self.value - other.value) <= self.error + other.error
+        return Bounded(found, near.astype(float), self.rounding)
 
-    def __le__(self, other: Any) -> np.ndarray:
-        return self.value <= plain(other)
+    def __lt__(self, other: Any) -> Any:
+        return self.compared(operator.lt, other)
 
-    def __gt__(self, other: Any) -> np.ndarray:
-        return self.value > plain(other)
+    def __le__(self, other: Any) -> Any:
+        return self.compared(operator.le, other)
 
-    def __ge__(self, other: Any) -> np.ndarray:
-        return self.value >= plain(other)
+    def __gt__(self, other: Any) -> Any:
+        return self.compared(operator.gt, other)
 
-    def __eq__(self, other: Any) -> np.ndarray:  # type: ignore[override]
-        return self.value == plain(other)
+    def __ge__(self, other: Any) -> Any:
+        return self.compared(operator.ge, other)
 
-    def __ne__(self, other: Any) -> np.ndarray:  # type: ignore[override]
-        return self.value != plain(other)
+    def __eq__(self, other: Any) -> Any:
+        return self.compared(operator.eq, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self.compared(operator.ne, other)
 
     def __and__(self, other: Any) -> Bounded:
         return elementwise(np.bitwise_and)(self, other)
@@ -295,7 +306,10 @@ def plain(value: Any) -> Any:
 
 
 def as_index(key: Any) -> Any:
-    """A subscript: whole reals, such as those of floor, as integers."""
+    """A subscript: whole reals, such as those of floor, as integers; the ends of a slice as numbers."""
+    if isinstance(key, slice):
+        ends = (key.start, key.stop, key.step)
+        return slice(*(int(end.value) if isinstance(end, Bounded) else end for end in ends))
     array = np.asarray(plain(key)) if isinstance(key, (Bounded, np.ndarray)) else None
     if array is None or array.dtype.kind != "f" or not np.all(np.trunc(array) == array):
         return plain(key)

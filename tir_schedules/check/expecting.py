@@ -187,7 +187,8 @@ def truth_of(
 def plain_value(one: Expected, output: np.ndarray, names: Mapping[str, Any], reals: Any) -> np.ndarray:
     """An expression's value alone, computed in a format of reals, float64 or float32."""
     operands = {name: in_format(value, reals) for name, value in names.items()}
-    with np.errstate(all="ignore"):
+    over = "call" if np.geterr()["over"] == "call" else "ignore"  # see special.py
+    with np.errstate(all="ignore"), np.errstate(over=over):
         value = np.asarray(plain(evaluate(one.value, operands, FUNCTIONS, one.what)))
     shape = select_positions(one, output, names).shape if one.where else output.shape
     return fit_shape(value, shape)

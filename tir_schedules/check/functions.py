@@ -43,6 +43,9 @@ SELECTING = frozenset(
 
 TO_INTEGERS = frozenset("rint floor ceil trunc int64 floor_divide round".split())
 
+CURVED = "exp exp2 expm1 log1p sinh cosh tanh erf erfc logaddexp arctan".split()
+"""Functions with limits, beyond which kernels may cut them off."""
+
 MOVING = (
     "transpose reshape ravel flip fliplr flipud roll rot90 squeeze expand_dims broadcast_to repeat tile diag"
     " diagonal tril triu pad take swapaxes moveaxis atleast_2d"
@@ -50,7 +53,7 @@ MOVING = (
 """Functions that move elements."""
 
 JOINING = ("concatenate", "stack", "hstack", "vstack")
-PICKING = "any all argmax argmin argsort count_nonzero nonzero searchsorted bincount unique".split()
+PICKING = "any all argsort count_nonzero nonzero searchsorted unique".split()
 """Functions whose results are integers, or that only integers are for."""
 
 MAKING: dict[str, Callable[..., Any]] = {
@@ -122,18 +125,45 @@ def joining(function: Callable[..., Any]) -> Callable[..., Any]:
 def picking(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
         given, named = tuple(map(plain, given)), {name: plain(value) for name, value in named.items()}
-        if function is np.bincount:
-            check_size(int(np.max(given[0], initial=0)) + sum(flat([*given[1:], *named.values()])))
         return function(*given, **named)
 
     return call
+
+
+def extreme_place(function: Callable[..., Any], sign: int) -> Callable[..., Any]:
+    """argmax and argmin: any index may be right where rounding decides between values."""
+
+    def call(array: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        found = function(plain(array), axis=axis, keepdims=keepdims)
+        if not isinstance(array, Bounded) or not np.any(array.error):
+            return found
+        value, error = sign * array.value, spread(array)
+        best = np.max(value - error, axis=axis, keepdims=True)
+        several = np.sum(value + error >= best, axis=axis, keepdims=keepdims) > 1
+        return Bounded(found, np.where(several, np.inf, 0.0), array.rounding)
+
+    return call
+
+
+def counted(array: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """bincount; sums of weights have the bounds of sums."""
+    places = plain(array)
+    check_size(int(np.max(places, initial=0)) + int(plain(minlength)))
+    found = np.bincount(places, plain(weights), plain(minlength))
+    if not isinstance(weights, Bounded):
+        return found
+    magnitude = np.bincount(places, np.abs(weights.value) + spread(weights), plain(minlength))
+    terms = int(np.max(np.bincount(places), initial=0))
+    error = np.bincount(places, spread(weights), plain(minlength))
+    error = error + weights.rounding.bound_sum(terms, magnitude, weights.step)
+    return weights.rounded(found, error if np.any(error) else 0.0, 1, weights.step)
 
 
 def making(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
         if any(isinstance(one, (Bounded, np.ndarray)) and np.ndim(plain(one)) for one in given):
             raise Refused("sizes are numbers")
-        given = tuple(map(plain, given))
+        given = tuple(tuple(map(plain, one)) if isinstance(one, tuple) else plain(one) for one in given)
         check_size(int(MAKING[function.__name__](*given, **named)))
         return function(*given, **named)
 
@@ -275,6 +305,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         **of_numpy(MOVING, moving),
         **of_numpy(JOINING, joining),
         **of_numpy(PICKING, picking),
+        "argmax": extreme_place(np.argmax, 1), "argmin": extreme_place(np.argmin, -1), "bincount": counted,
         **of_numpy(MAKING, making),
         **of_numpy(("convolve", "correlate"), sliding),
         **{name: extreme(np.max) for name in ("max", "amax")},

@@ -19,6 +19,9 @@ KINDS = (WHOLE, SMALL, SPARSE)
 """Whole numbers 1 to 3; 1 and 2, for sums in formats of few digits; 1 to 3 in some places, and zeros; -3 to
 -1; multiples of a quarter of either sign."""
 
+WIDE = 10.0
+"""Where sigmoids and the like are next to their limits; exp of it is a number of float16."""
+
 SHRINK = 2.0**-10
 """What random numbers are multiplied by to be small beside constants."""
 
@@ -63,6 +66,12 @@ def whole_numbers(argument: Argument, kind: str, seed: int) -> np.ndarray:
     if kind == SPARSE:
         found *= draw.random(array.shape) < (TERMS / max(TERMS, *array.shape)) ** 0.5
     return found.astype(dtype)
+
+
+def wide_numbers(argument: Argument, seed: int) -> np.ndarray:
+    """Reals of either sign up to WIDE."""
+    draw = np.random.default_rng(seed)
+    return draw.uniform(-WIDE, WIDE, argument.value.shape).astype(argument.value.dtype)
 
 
 def borders(argument: Argument, numbers: Sequence[float], seed: int) -> np.ndarray:

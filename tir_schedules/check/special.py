@@ -9,13 +9,13 @@ float32 on the way; and an element that the expression multiplies by 0, which a 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tir_schedules.check.arguments import Argument, seed_of
-from tir_schedules.check.expecting import Truth
+from tir_schedules.check.expecting import Expected, Truth
 from tir_schedules.check.expressions import functions_in, nodes_in
 from tir_schedules.check.functions import SELECTING, compares
 from tir_schedules.check.inputs import LARGEST, special_values
@@ -25,7 +25,7 @@ from tir_schedules.errors import BadInput
 
 Places = Mapping[str, Sequence[tuple[int, ...]]]
 
-SHOWN = 3
+SHOWN = 1
 """Special numbers that a message names."""
 
 FINITE_AT = 2
@@ -38,7 +38,7 @@ three does not depend on it."""
 SMALL_INTEGER = 50
 """What takes the place of the largest integers."""
 
-ALIKE = 1e-2
+ALIKE = 1e-4
 """How far apart, as a share, a value in float32 and one in float64 may be that do not overflow on the way."""
 
 
@@ -70,7 +70,7 @@ def special_trials(question: Question, trials: Sequence[Trial]) -> Iterator[Tria
         ("negative infinite", ["-inf", *(f"-{one}" for one in large)], drawn_arrays(question, arrays)),
     )
     for kind, values, drawn in kinds:
-        used = {name: drawn[name] for name in drawn.keys() & names if drawn[name].has_no_limit}
+        used = {name: one for name, one in drawn.items() if name in names and one.has_no_limit}
         changed, places = special_values(used, values, seed_of(kind, question.seed))
         try:
             truths = special_truths(question, arrays, changed, places, kind == "NaN") if changed else {}
@@ -96,7 +96,9 @@ def special_truths(
     nan: bool,
 ) -> dict[str, SpecialTruth]:
     """What outputs should be, and which of them are judged."""
-    in_float32 = question.values({**values_of(arrays), **changed}, np.float32)
+    special = {**values_of(arrays), **changed}
+    in_float32, overflows = values_and_overflow(question, special)
+    as_reals = {one.key: value for one in question.expect for value in in_reals(question, one, special)}
     ends = [[question.values(moved(arrays, places, at, by)) for by in FINITE] for at in range(FINITE_AT)]
     found = {}
     for one, (key, truth) in zip(
@@ -107,9 +109,15 @@ def special_truths(
                 ~np.all([end[key] == each[0][key] for end in each], axis=0) for each in ends
             )
             finite = np.isfinite(truth.value)
+            if truth.value.dtype.kind == "f" and key in as_reals:  # its integers may overflow as well
+                finite &= np.isclose(as_reals[key], truth.value, ALIKE, 0)
             known = np.isclose(in_float32[key], truth.value, ALIKE, 0) & np.isfinite(truth.allowed)
             known &= np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf)
-        free = finite & ~known | ~finite & ~depends | (depends if nan and compares(one.value) else False)
+        free = finite & ~known | ~finite & ~depends
+        if compares(one.value):
+            free |= depends if nan else np.isnan(truth.value)
+        if overflows:
+            free |= on_largest
         if truth.value.dtype.kind == "f" and not nan:
             free |= depends & on_largest  # a product that overflows first meets infinity
         infinite = ~finite & (not selects(one.value))
@@ -122,6 +130,30 @@ def special_truths(
             infinite=infinite,
         )  # fmt: skip
     return found
+
+
+def values_and_overflow(
+    question: Question, arrays: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], bool]:
+    """The expected values in float32, and whether anything overflows on the way."""
+    seen: list[str] = []
+    before = np.seterrcall(lambda kind, flags: seen.append(kind))
+    try:
+        with np.errstate(over="call"):
+            return question.values(arrays, np.float32), bool(seen)
+    finally:
+        np.seterrcall(before)
+
+
+def in_reals(question: Question, one: Expected, arrays: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
+    """An expected value with reals in the place of integers, unless the expression needs these."""
+    reals = {
+        name: array.astype(float) if array.dtype.kind in "iu" else array for name, array in arrays.items()
+    }
+    try:
+        yield replace(question, expect=[one]).values(reals)[one.key]
+    except BadInput:
+        return
 
 
 def values_of(arrays: Mapping[str, Argument]) -> dict[str, np.ndarray]:

@@ -8,17 +8,18 @@ run with single large numbers is added. Last come NaN, infinity, -0 and denormal
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import Argument, seed_of
+from tir_schedules.check.arguments import OUT, Argument, seed_of
 from tir_schedules.check.bounded import Arithmetic
 from tir_schedules.check.expecting import VISIBLE, WORD, Expected, Truth, plain_value, truth_of
 from tir_schedules.check.expressions import functions_in, numbers_in, other_constants
-from tir_schedules.check.functions import TO_INTEGERS, compares
+from tir_schedules.check.functions import CURVED, TO_INTEGERS, compares
 from tir_schedules.check.inputs import (
     KINDS,
+    LARGEST,
     NEGATIVE,
     QUARTERS,
     SHRINK,
@@ -29,7 +30,9 @@ from tir_schedules.check.inputs import (
     is_real,
     sampled_places,
     whole_numbers,
+    wide_numbers,
 )
+from tir_schedules.check.types import format_of
 from tir_schedules.errors import BadInput, nearest
 
 MOST_WORK = 1 << 26
@@ -101,6 +104,25 @@ class Question:
         """Whether an expression compares numbers."""
         return any(compares(one.value) for one in self.expect)
 
+    def other_constants(self) -> Iterator[tuple[str, Question]]:
+        """Each real that the expressions have or are given, and the question with another in its place."""
+        for number, one in enumerate(self.expect):
+            for shown, text in other_constants(one.value, OTHER).items():
+                expect = [*self.expect]
+                expect[number] = replace(one, value=text)
+                yield f"the constant {shown}", replace(self, expect=expect)
+        for name, value in self.given_reals():
+            yield f"{name}, which is {value:g}", replace(self, sizes={**self.sizes, name: OTHER * value})
+
+    def given_reals(self) -> list[tuple[str, float]]:
+        """Reals that the expressions name."""
+        names = self.names()
+        return [(n, v) for n, v in self.sizes.items() if isinstance(v, float) and v and n in names]
+
+    def is_curved(self) -> bool:
+        """Whether an expression has functions such as exp."""
+        return any(functions_in(one.value) & {*CURVED} for one in self.expect)
+
     def names(self) -> set[str]:
         """Names in the expressions."""
         return {word for one in self.expect if isinstance(one.value, str) for word in WORD.findall(one.value)}
@@ -159,13 +181,32 @@ def exact_trials(question: Question, arrays: Mapping[str, Argument]) -> list[Tri
     kinds += [(QUARTERS,)] if any(functions_in(one.value) & TO_INTEGERS for one in question.expect) else []
     found = [telling_trial(question, arrays, each) for each in kinds]
     found += [border_trial(question, arrays)] if question.compares() else []
+    found += [wide_trial(question, arrays)] if question.is_curved() else []
     return [trial for trial in found if trial]
+
+
+def wide_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | None:
+    """A trial with random numbers up to WIDE, for functions that kernels cut off; None where some value is
+    too large for its format."""
+    drawn = {name: one for name, one in drawn_reals(question, arrays).items() if one.has_no_limit}
+    seeds = {name: seed_of(f"{name} wide", question.seed) for name in drawn}
+    changed = with_values(arrays, {name: wide_numbers(one, seeds[name]) for name, one in drawn.items()})
+    try:
+        truths = question.truths(changed)
+    except BadInput:
+        return None
+    small = all(
+        np.all(np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf))
+        for one, truth in zip(question.expect, truths.values())
+    )
+    return Trial(changed, truths, "wide") if drawn and small else None
 
 
 def border_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | None:
     """A trial with the numbers that an expression compares with, and their neighbours; None where there is
     none."""
     numbers = {number for one in question.expect for number in numbers_in(one.value)}
+    numbers |= {value for _, value in question.given_reals()}
     drawn = drawn_reals(question, arrays) if numbers else {}
     seeds = {name: seed_of(f"{name} borders", question.seed) for name in drawn}
     values = {name: borders(one, sorted(numbers | {0.0}), seeds[name]) for name, one in drawn.items()}
@@ -207,7 +248,8 @@ class Sensitivity:
     def completed(self) -> Trials:
         """The trials with those that are needed besides, and what still cannot be shown."""
         first = self.trials[0]
-        mentioned = [name for name in first.arguments if name in self.question.names()]
+        names = self.question.names()
+        mentioned = [name for name, one in first.arguments.items() if name in names and one.role != OUT]
         work = sum(truth.work for truth in first.truths.values()) + 1
         count = min(MOST, MOST_WORK // (work * max(1, len(mentioned)) * len(self.trials)))
         blind: dict[str, list[tuple[int, ...]]] = {}
@@ -240,24 +282,24 @@ class Sensitivity:
     def unshown_constants(self) -> list[str]:
         """Reals of the expressions that no trial shows to matter, also not one with small numbers, which is
         added where it shows some."""
-        found = [(one, *each) for one in self.question.expect for each in constants_of(one)]
-        blind = [each for each in found if not any(self.shows_text(trial, *each) for trial in self.trials)]
+        found = list(self.question.other_constants())
+        blind = [each for each in found if not any(self.tells(trial, each[1]) for trial in self.trials)]
         small = small_trial(self.question, self.trials[0].arguments) if blind else None
-        left = [each for each in blind if not (small and self.shows_text(small, *each))]
+        left = [each for each in blind if not (small and self.tells(small, each[1]))]
         self.trials += [small] if small and len(left) < len(blind) else []
-        return [f"no run shows whether the kernel uses the constant {shown}" for _, shown, _ in left]
+        return [f"no run shows whether the kernel uses {shown}" for shown, _ in left]
 
-    def shows_text(self, trial: Trial, one: Expected, shown: str, text: str) -> bool:
-        """Whether a trial tells an expectation from another expression."""
-        arrays = {key: argument.value for key, argument in trial.arguments.items()}
-        changed = replace(self.question, expect=[replace(one, value=text)])
-        truth = trial.truths[one.key]
+    def tells(self, trial: Trial, other: Question) -> bool:
+        """Whether a trial tells the expected values from those of another question."""
         try:
-            value = changed.values(arrays)[one.key]
+            values = other.values({key: argument.value for key, argument in trial.arguments.items()})
         except BadInput:
             return True
         with np.errstate(all="ignore"):
-            return bool(np.any(np.abs(distance(value, truth.value)) > VISIBLE * truth.allowed))
+            return any(
+                bool(np.any(np.abs(distance(values[key], truth.value)) > VISIBLE * truth.allowed))
+                for key, truth in trial.truths.items()
+            )
 
     def impulse_trials(self, blind: dict[str, list[tuple[int, ...]]]) -> list[Trial]:
         """Trials that show elements to matter, which leave `blind`. Where the expression compares, all that
@@ -266,7 +308,7 @@ class Sensitivity:
         elements = sum(one.value.size for one in first.values())
         runs = MOST_RUNS if elements <= FEW_ELEMENTS else FEW_RUNS
         compares = self.question.compares()
-        for name in blind.keys() & drawn_arrays(self.question, first).keys():
+        for name in [name for name in blind if name in drawn_arrays(self.question, first)]:
             for sign in (1, -1) if compares else (1,):
                 left = list(blind[name] if sign == 1 else self.sampled[name])
                 for _ in range(runs // len(blind) // (1 + compares)):
@@ -350,11 +392,6 @@ class Sensitivity:
             f"no run shows whether the kernel uses {element(name, place)}{others}: without it an expected"
             f" value changes by {effect:.2g}, and rounding explains {allowed:.2g}"
         )
-
-
-def constants_of(one: Expected) -> list[tuple[str, str]]:
-    """Reals of an expression, and the expression with another in the place of each."""
-    return list(other_constants(one.value, OTHER).items())
 
 
 def small_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | None:
