@@ -166,6 +166,50 @@ def test_special_numbers_are_judged_by_ieee_rules(kernel, expect, kind):
     assert verdict(kernel, expect, given, finite=True) == "pass"
 
 
+OVERFLOWS = {
+    "a norm of affine": (
+        lambda x, w, b: (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * w + b,
+        f"{NORMALISED} * w + b", dict(x="f32[8,200]", w="f32[200]", b="f32[200]", y="f32[8,200]:out")),
+    "a small step": (
+        lambda x, r: r + np.float32(0.001) * x / np.sqrt(1 + x * x), "r + 0.001 * x / sqrt(1 + x * x)",
+        dict(x="f32[99]", r="f32[99]", y="f32[99]:out")),
+    "relu of a product": (
+        lambda a, b: np.fmax(a @ b, 0), "maximum(a @ b, 0)",
+        dict(a="f32[9,40]", b="f32[40,9]", y="f32[9,9]:out")),
+    "silu of a convolution": (
+        lambda x: (x[:-1] * x[1:]) / (1 + np.exp(-(x[:-1] * x[1:]) * 4)),
+        "x[:-1] * x[1:] / (1 + exp(-x[:-1] * x[1:] * 4))", dict(x="f32[99]", y="f32[98]:out")),
+    "the nearest of some": (
+        lambda x, c: ((x[:, None] - c) ** 2).sum(2).argmin(1),
+        "argmin(sum((x[:, None] - c) ** 2, axis=2), axis=1)",
+        dict(x="f32[99,3]", c="f32[5,3]", y="i32[99]:out")),
+    "a weighted histogram": (
+        lambda x, k: np.bincount(k.astype(int), x, 9).astype(np.float32),
+        "bincount(k, weights=x, minlength=9)",
+        dict(x="f32[700]", k="i32[700]:0..8", y="f32[9]:out")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel, expect, given", OVERFLOWS.values(), ids=OVERFLOWS)
+def test_float32_may_overflow_and_rounding_may_decide(kernel, expect, given):
+    assert verdict(kernel, expect, given, finite=False) == "pass"
+
+
+@pytest.mark.parametrize("kernel, expect", [
+    (lambda x: x / np.sqrt((x * x).mean()), "x / sqrt(mean(x * x) + eps)"),
+    (lambda x: np.where(x >= 0.5, x, 0), "where(x > eps, x, 0)"),
+])  # fmt: skip
+def test_a_real_that_is_given_counts_as_a_constant(kernel, expect):
+    assert verdict(kernel, expect, dict(x="f32[64]", y="f32[64]:out"), eps=0.5) != "pass"
+
+
+def test_functions_are_run_where_kernels_cut_them_off():
+    given = dict(x="f32[900]", y="f32[900]:out")
+    expect = "1 / (1 + exp(-x))"
+    assert verdict(lambda x: 1 / (1 + np.exp(-x)), expect, given) == "pass"
+    assert verdict(lambda x: np.where(x > 6, 1, 1 / (1 + np.exp(-x))), expect, given) == "wide"
+
+
 LENIENT = {
     "fmaxf drops NaN": (lambda x: np.fmax(x, 0), "maximum(x, 0)"),
     "max of comparisons": (lambda x: np.where(x > 0, x, 0), "maximum(x, 0)"),

@@ -19,7 +19,16 @@ from tir_schedules.check.expecting import Expected, Truth
 from tir_schedules.check.expressions import functions_in, nodes_in
 from tir_schedules.check.functions import SELECTING, compares
 from tir_schedules.check.inputs import LARGEST, special_values
-from tir_schedules.check.trials import Question, Trial, drawn_arrays, drawn_reals, element, with_values
+from tir_schedules.check.trials import (
+    Question,
+    Trial,
+    drawn_arrays,
+    drawn_reals,
+    element,
+    values_and_overflow,
+    values_of,
+    with_values,
+)
 from tir_schedules.check.types import format_of
 from tir_schedules.errors import BadInput
 
@@ -109,11 +118,12 @@ def special_truths(
                 ~np.all([end[key] == each[0][key] for end in each], axis=0) for each in ends
             )
             finite = np.isfinite(truth.value)
-            if truth.value.dtype.kind == "f" and key in as_reals:  # its integers may overflow as well
-                finite &= np.isclose(as_reals[key], truth.value, ALIKE, 0)
+            wrapped = False
+            if truth.value.dtype.kind == "f" and key in as_reals:  # integers of the expression may overflow
+                wrapped = ~np.isclose(as_reals[key], truth.value, ALIKE, 0) & finite
             known = np.isclose(in_float32[key], truth.value, ALIKE, 0) & np.isfinite(truth.allowed)
             known &= np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf)
-        free = finite & ~known | ~finite & ~depends
+        free = finite & ~known | ~finite & ~depends | wrapped
         if compares(one.value):
             free |= depends if nan else np.isnan(truth.value)
         if overflows:
@@ -132,19 +142,6 @@ def special_truths(
     return found
 
 
-def values_and_overflow(
-    question: Question, arrays: Mapping[str, np.ndarray]
-) -> tuple[dict[str, np.ndarray], bool]:
-    """The expected values in float32, and whether anything overflows on the way."""
-    seen: list[str] = []
-    before = np.seterrcall(lambda kind, flags: seen.append(kind))
-    try:
-        with np.errstate(over="call"):
-            return question.values(arrays, np.float32), bool(seen)
-    finally:
-        np.seterrcall(before)
-
-
 def in_reals(question: Question, one: Expected, arrays: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
     """An expected value with reals in the place of integers, unless the expression needs these."""
     reals = {
@@ -154,10 +151,6 @@ def in_reals(question: Question, one: Expected, arrays: Mapping[str, np.ndarray]
         yield replace(question, expect=[one]).values(reals)[one.key]
     except BadInput:
         return
-
-
-def values_of(arrays: Mapping[str, Argument]) -> dict[str, np.ndarray]:
-    return {name: one.value for name, one in arrays.items()}
 
 
 def moved(arrays: Mapping[str, Argument], places: Places, at: int, by: float) -> dict[str, np.ndarray]:

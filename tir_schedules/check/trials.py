@@ -181,7 +181,9 @@ def exact_trials(question: Question, arrays: Mapping[str, Argument]) -> list[Tri
     kinds += [(QUARTERS,)] if any(functions_in(one.value) & TO_INTEGERS for one in question.expect) else []
     found = [telling_trial(question, arrays, each) for each in kinds]
     found += [border_trial(question, arrays)] if question.compares() else []
-    found += [wide_trial(question, arrays)] if question.is_curved() else []
+    arithmetic = question.arithmetic
+    in_halves = arithmetic.multiplied | arithmetic.added | arithmetic.cut  # which are soon infinite
+    found += [wide_trial(question, arrays)] if question.is_curved() and not in_halves else []
     return [trial for trial in found if trial]
 
 
@@ -195,11 +197,31 @@ def wide_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | No
         truths = question.truths(changed)
     except BadInput:
         return None
-    small = all(
+    _, overflows = values_and_overflow(question, values_of(changed))
+    small = not overflows and all(
         np.all(np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf))
         for one, truth in zip(question.expect, truths.values())
     )
+    floor = np.finfo(np.float32).tiny  # which functions may take for 0
+    truths = {key: replace(truth, allowed=truth.allowed + floor) for key, truth in truths.items()}
     return Trial(changed, truths, "wide") if drawn and small else None
+
+
+def values_and_overflow(
+    question: Question, arrays: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], bool]:
+    """The expected values in float32, and whether anything overflows on the way."""
+    seen: list[str] = []
+    before = np.seterrcall(lambda kind, flags: seen.append(kind))
+    try:
+        with np.errstate(over="call"):
+            return question.values(arrays, np.float32), bool(seen)
+    finally:
+        np.seterrcall(before)
+
+
+def values_of(arrays: Mapping[str, Argument]) -> dict[str, np.ndarray]:
+    return {name: one.value for name, one in arrays.items()}
 
 
 def border_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | None:
