@@ -176,6 +176,11 @@ OVERFLOWS = {
     "relu of a product": (
         lambda a, b: np.fmax(a @ b, 0), "maximum(a @ b, 0)",
         dict(a="f32[9,40]", b="f32[40,9]", y="f32[9,9]:out")),
+    "fmaxf of NaN": (
+        lambda x: np.fmax(x / (1 + x), 0), "maximum(x / (1 + x), 0)", dict(x="f32[9]", y="f32[9]:out")),
+    "numbers that are nearly equal": (
+        lambda x: np.where(x * np.float32(0.1) > np.float32(0.3), 1, 0), "where(x * 0.1 > 0.3, 1, 0)",
+        dict(x=np.float32([3]), y="f32[1]:out")),
     "silu of a convolution": (
         lambda x: (x[:-1] * x[1:]) / (1 + np.exp(-(x[:-1] * x[1:]) * 4)),
         "x[:-1] * x[1:] / (1 + exp(-x[:-1] * x[1:] * 4))", dict(x="f32[99]", y="f32[98]:out")),
@@ -184,7 +189,7 @@ OVERFLOWS = {
         "argmin(sum((x[:, None] - c) ** 2, axis=2), axis=1)",
         dict(x="f32[99,3]", c="f32[5,3]", y="i32[99]:out")),
     "a weighted histogram": (
-        lambda x, k: np.bincount(k.astype(int), x, 9).astype(np.float32),
+        lambda x, k: [np.add.reduce(np.cumsum(x[k == at])[-1:]) for at in range(9)],
         "bincount(k, weights=x, minlength=9)",
         dict(x="f32[700]", k="i32[700]:0..8", y="f32[9]:out")),
 }  # fmt: skip

@@ -279,7 +279,7 @@ def test_nsight_compute_counts_a_file(call, tmp_path, monkeypatch):
     monkeypatch.setattr(file_views, "nsight_counters", counters)
     code, out, _ = call("profile mine.cu --kernel strided -D X=1 --arch sm_80 -o counted.json")
     command, entries = seen
-    assert entries == ["_Z7stridedPKfPf"] * 4 and not log.exists()  # random, whole, NaN, infinite
+    assert entries == ["_Z7stridedPKfPf"] * 5 and not log.exists()  # random, whole, NaN, inf, -inf
     assert command[1:6] == ["-m", "tir_schedules", "check", "mine.cu", "--kernel=strided"]
     assert command[6:] == ["-DX=1", "--arch=sm_80", "--seed=0", "--machine", "gpu"]
     assert code == 1 and re.search(r"strided +shared loads, wavefronts +16 +16 +0", out)
