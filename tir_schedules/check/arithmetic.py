@@ -11,7 +11,7 @@ from typing import Iterable
 
 from tir_schedules.check.bounded import Arithmetic
 
-OPCODE = re.compile(r"(?:^|[;{}])\s*(?:@!?%?\w+\s+)?([a-z][\w.:]*)", re.M)
+OPCODE = re.compile(r"(?:^|[;{}])[ \t]*(?:@!?%?\w+\s+)?([a-z][\w.:]*)", re.M)
 NARROWED = re.compile(r"\bcvt\.(?:rn|rz)[\w.]*\.b?f16\.f32\s+(%\w+)")
 WIDENED = re.compile(r"\bcvt\.f32\.b?f16\s+%\w+,\s*(%\w+)")
 """Registers that a float32 is rounded to, and those that one is made of."""
@@ -21,7 +21,7 @@ ADDS = ("add", "sub", "fma", *ATOMIC)
 CHAIN = 5
 """So many additions of halves, each of the one before, are a sum."""
 
-ASSIGNED = re.compile(r"(?:^|[;{}])\s*(?:@!?%?\w+\s+)?([a-z][\w.:]*)\s+([^;]*)(?=;)", re.M)
+ASSIGNED = re.compile(r"(?:^|[;{}])[ \t]*(?:@!?%?\w+\s+)?([a-z][\w.:]*)\s+([^;]*)(?=;)", re.M)
 REGISTER = re.compile(r"%\w+")
 MULTIPLIES = ("mul", "ex2", "tanh")
 TENSOR = ("mma", "wmma", "wgmma")
@@ -47,7 +47,8 @@ def arithmetic_of(texts: Iterable[str]) -> Arithmetic:
         elif halves and name in ADDS + MULTIPLIES:
             multiplied |= set(halves)
             added |= set(halves) if name in ATOMIC else set()
-    added |= {one for text in texts for one in summed_halves(text)}
+    if multiplied:
+        added |= {one for text in texts for one in summed_halves(text)}
     narrowed = len(texts) > 1 or any(map(is_narrowed, texts))
     return Arithmetic(
         frozenset(multiplied), frozenset(added), frozenset(cut), tensor, narrowed, tf32, flushes, angles

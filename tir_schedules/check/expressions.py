@@ -10,6 +10,7 @@ import ast
 import math
 import operator
 import warnings
+from functools import lru_cache
 from typing import Any, Callable, Mapping, Sequence
 
 from tir_schedules.errors import BadInput, nearest, one_line, shown
@@ -60,10 +61,7 @@ def evaluate(text: str, names: Mapping[str, Any], functions: Functions, what: st
     try:
         if len(text) > LONGEST:
             raise Refused(f"it has more than {LONGEST} letters")
-        with warnings.catch_warnings():  # of literals that Python will not take some day
-            warnings.simplefilter("error", SyntaxWarning)
-            tree = ast.parse(text.strip(), mode="eval")
-        return Evaluation(names, functions)(tree.body)
+        return Evaluation(names, functions)(parsed(text).body)
     except Refused as error:
         reason = str(error)
     except SyntaxError as error:
@@ -75,6 +73,15 @@ def evaluate(text: str, names: Mapping[str, Any], functions: Functions, what: st
     except (ArithmeticError, TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
         reason = one_line(error) or type(error).__name__
     raise BadInput(f"{what} {shown(text)}: {reason}")
+
+
+@lru_cache(maxsize=256)
+def parsed(text: str) -> ast.Expression:
+    """The tree of an expression. SyntaxError for other text, also of literals that Python will not take some
+    day."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SyntaxWarning)
+        return ast.parse(text.strip(), mode="eval")
 
 
 class Evaluation:
@@ -171,17 +178,17 @@ def function_name(node: ast.AST) -> str:
     raise Refused("functions are called by their names, such as exp(A) or np.exp(A)")
 
 
-def functions_in(text: str) -> set[str]:
+@lru_cache(maxsize=256)
+def functions_in(text: str) -> frozenset[str]:
     """Names of the functions that an expression calls."""
-    calls = (
-        node.func for node in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(node, ast.Call)
-    )
-    return {getattr(one, "attr", getattr(one, "id", "")) for one in calls}
+    called = [node.func for node in ast.walk(parsed(text)) if isinstance(node, ast.Call)]
+    return frozenset(getattr(one, "attr", getattr(one, "id", "")) for one in called)
 
 
-def nodes_in(text: str) -> set[type]:
+@lru_cache(maxsize=256)
+def nodes_in(text: str) -> frozenset[type]:
     """Kinds of the nodes of an expression."""
-    return set(map(type, ast.walk(ast.parse(text.strip(), mode="eval"))))
+    return frozenset(map(type, ast.walk(parsed(text))))
 
 
 def numbers_in(text: str) -> set[float]:

@@ -104,7 +104,7 @@ def unreached_by(done: Sequence[Execution]) -> Places:
     return {at: place for at, place in left.items() if at not in executed}
 
 
-IN_ALL_ORDERS = 2
+IN_ALL_ORDERS = 1
 """Trials that are executed in all orders of the machine; those behind them in one."""
 
 LONGER = 64

@@ -401,7 +401,7 @@ class Sensitivity:
                 shown = [place for place in places if self.shows(trial, name, place)]
                 if len(shown) > len(best[1]):
                     best = trial, shown
-                if len(shown) == len(places):
+                if len(shown) >= len(places) / 2 or shown and self.question.compares():
                     return best
         return best
 
