@@ -7,6 +7,7 @@
 // sound: may order_dependent
 // broken 1: race(look, swap); may lockstep -- what it has seen first is kept
 // broken 2: race(look, swap); may lockstep -- what it has seen first decides whether it adds
+// broken 3: race(look, once); may lockstep, order_dependent -- one try, whose success nothing looks at
 
 extern "C" __global__ void KERNEL(const double* X, double* Y, unsigned long long* L) {
   const int i = blockIdx.x * 64 + threadIdx.x;
@@ -19,6 +20,11 @@ extern "C" __global__ void KERNEL(const double* X, double* Y, unsigned long long
 #endif
 #ifdef BROKEN_2
     if (old == ~0ull) return;
+#endif
+#ifdef BROKEN_3
+    atomicCAS(word, old, __double_as_longlong(X[i] + __longlong_as_double(old)));  // @once
+    old = 0;
+    continue;
 #endif
     do {
       assumed = old;

@@ -33,6 +33,9 @@ def guessed_loads(kernel: PtxKernel) -> set[Instruction]:
         for i in kernel.instructions
         if is_load(i)
         and (of_place := places.get(values.origin(i.address(1))))
+        and any(
+            values.uses[register] for swap in of_place for register in swap.results
+        )  # whether it succeeded
         and values.decided_by(of_place, i)
     }
 
