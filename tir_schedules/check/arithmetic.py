@@ -82,13 +82,11 @@ def summed_halves(text: str) -> set[str]:
 
 def chain(graph: dict[str, set[str]], adding: set[str], result: str, sources: list[str]) -> int:
     """How many additions a result is made by, one after another; CHAIN where it is made of itself."""
-    depth, pending, seen = 1, set(sources), set[str]()
-    found = {result}
+    found, pending, seen = {result}, set(sources), set[str]()
     while pending:
         if result in pending:
             return CHAIN
         found |= pending & adding
         seen |= pending
         pending = {source for one in pending for source in graph.get(one, ())} - seen
-        depth = len(found)
-    return depth
+    return len(found)

@@ -94,7 +94,7 @@ def neighbours(values: np.ndarray, sign: int) -> np.ndarray:
 
 
 def multiples(low: float, high: float, shape: tuple[int, ...], draw: np.random.Generator) -> np.ndarray:
-    """Multiples of a power of two between two numbers, of which there are at least 32; no zeros."""
+    """Multiples of a power of two between two numbers. There are at least 32 of them. No number is 0."""
     step = 2.0 ** min(0, np.floor(np.log2((high - low) / 32)))
     first, last = int(np.ceil(low / step)), int(np.floor(high / step))
     found = draw.integers(first, last, shape, endpoint=True)

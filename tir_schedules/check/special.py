@@ -24,13 +24,13 @@ from tir_schedules.check.trials import (
     Trial,
     drawn_arrays,
     drawn_reals,
-    element,
     values_and_overflow,
     values_of,
     with_values,
 )
 from tir_schedules.check.types import format_of
 from tir_schedules.errors import BadInput
+from tir_schedules.model.verify import element
 
 Places = Mapping[str, Sequence[tuple[int, ...]]]
 
@@ -66,8 +66,8 @@ class SpecialTruth(Truth):
 
 
 def special_trials(question: Question, trials: Sequence[Trial]) -> Iterator[Trial]:
-    """NaN with -0 and a denormal number in one trial; infinity and the largest power of two in another.
-    trials: those before, the first of which gives all other numbers."""
+    """A trial with NaN, -0 and a denormal number; one with infinity and the largest power of two; one with
+    the negatives of these. trials: those before. The first of them gives all other numbers."""
     arrays = trials[0].arguments
     names = question.names() if all(isinstance(one.value, str) for one in question.expect) else set()
     arithmetic = question.arithmetic
@@ -117,9 +117,9 @@ def special_truths(
             depends, on_largest = (
                 ~np.all([end[key] == each[0][key] for end in each], axis=0) for each in ends
             )
-            finite = np.isfinite(truth.value)
+            finite, real = np.isfinite(truth.value), truth.value.dtype.kind == "f"
             wrapped = False
-            if truth.value.dtype.kind == "f" and key in as_reals:  # integers of the expression may overflow
+            if real and key in as_reals:  # integers of the expression may overflow
                 wrapped = ~np.isclose(as_reals[key], truth.value, ALIKE, 0) & finite
             known = np.isclose(in_float32[key], truth.value, ALIKE, 0) & np.isfinite(truth.allowed)
             known &= np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf)
@@ -128,17 +128,13 @@ def special_truths(
             free |= depends if nan else np.isnan(truth.value)
         if overflows:
             free |= on_largest
-        if truth.value.dtype.kind == "f" and not nan:
+        if real and not nan:
             free |= depends & on_largest  # a product that overflows first meets infinity
         infinite = ~finite & (not selects(one.value))
         allowed = np.where(np.isfinite(truth.allowed), truth.allowed, 0.0)
-        real = truth.value.dtype.kind == "f"
         if real and not functions_in(one.value) <= SELECTING:  # which may lose numbers that are not normal
             allowed = allowed + np.finfo(np.float32).tiny
-        found[key] = SpecialTruth(
-            truth.value, allowed, truth.flat, free=free,
-            infinite=infinite,
-        )  # fmt: skip
+        found[key] = SpecialTruth(truth.value, allowed, truth.flat, free=free, infinite=infinite)
     return found
 
 

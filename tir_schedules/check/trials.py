@@ -34,6 +34,7 @@ from tir_schedules.check.inputs import (
 )
 from tir_schedules.check.types import format_of
 from tir_schedules.errors import BadInput, nearest
+from tir_schedules.model.verify import difference, element
 
 MOST_WORK = 1 << 26
 """Elements that may be handled to find out which inputs matter."""
@@ -86,7 +87,7 @@ class Question:
 
     def truths(self, arrays: Mapping[str, Argument], bounded: bool = True) -> dict[str, Truth]:
         """What outputs should be, by output and part of it. bounded: see `truth_of`."""
-        names = {**self.sizes, **{name: one.value for name, one in arrays.items()}}
+        names = {**self.sizes, **values_of(arrays)}
         truths = {}
         for one in self.expect:
             if one.output not in arrays:
@@ -187,24 +188,31 @@ def exact_trials(question: Question, arrays: Mapping[str, Argument]) -> list[Tri
     return [trial for trial in found if trial]
 
 
+def trial_of(question: Question, arrays: Mapping[str, Argument], kind: str, note: str = "") -> Trial | None:
+    """A trial with these inputs; None where the expressions say nothing about their outputs."""
+    try:
+        return Trial(arrays, question.truths(arrays), kind, note=note)
+    except BadInput:
+        return None
+
+
 def wide_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | None:
     """A trial with random numbers up to WIDE, for functions that kernels cut off; None where some value is
     too large for its format."""
     drawn = {name: one for name, one in drawn_reals(question, arrays).items() if one.has_no_limit}
     seeds = {name: seed_of(f"{name} wide", question.seed) for name in drawn}
     changed = with_values(arrays, {name: wide_numbers(one, seeds[name]) for name, one in drawn.items()})
-    try:
-        truths = question.truths(changed)
-    except BadInput:
+    trial = trial_of(question, changed, "wide") if drawn else None
+    if trial is None:
         return None
     _, overflows = values_and_overflow(question, values_of(changed))
     small = not overflows and all(
         np.all(np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf))
-        for one, truth in zip(question.expect, truths.values())
+        for one, truth in zip(question.expect, trial.truths.values())
     )
     floor = np.finfo(np.float32).tiny  # which functions may take for 0
-    truths = {key: replace(truth, allowed=truth.allowed + floor) for key, truth in truths.items()}
-    return Trial(changed, truths, "wide") if drawn and small else None
+    truths = {key: replace(truth, allowed=truth.allowed + floor) for key, truth in trial.truths.items()}
+    return replace(trial, truths=truths) if small else None
 
 
 def values_and_overflow(
@@ -232,11 +240,7 @@ def border_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | 
     drawn = drawn_reals(question, arrays) if numbers else {}
     seeds = {name: seed_of(f"{name} borders", question.seed) for name in drawn}
     values = {name: borders(one, sorted(numbers | {0.0}), seeds[name]) for name, one in drawn.items()}
-    changed = with_values(arrays, values)
-    try:
-        return Trial(changed, question.truths(changed), "border") if drawn else None
-    except BadInput:
-        return None
+    return trial_of(question, with_values(arrays, values), "border") if drawn else None
 
 
 def telling_trial(question: Question, arrays: Mapping[str, Argument], kinds: Sequence[str]) -> Trial | None:
@@ -244,12 +248,9 @@ def telling_trial(question: Question, arrays: Mapping[str, Argument], kinds: Seq
     drawn = drawn_reals(question, arrays)
     for kind in kinds if drawn else ():
         changed = whole_arrays(question, arrays, kind, drawn)
-        try:
-            truths = question.truths(changed)
-        except BadInput:  # they are no numbers for these inputs
-            continue
-        if all(truth.telling for truth in truths.values()):
-            return Trial(changed, truths, "small whole" if kind in KINDS else kind)
+        trial = trial_of(question, changed, "small whole" if kind in KINDS else kind)
+        if trial and all(truth.telling for truth in trial.truths.values()):
+            return trial
     return None
 
 
@@ -314,7 +315,7 @@ class Sensitivity:
     def tells(self, trial: Trial, other: Question) -> bool:
         """Whether a trial tells the expected values from those of another question."""
         try:
-            values = other.values({key: argument.value for key, argument in trial.arguments.items()})
+            values = other.values(values_of(trial.arguments))
         except BadInput:
             return True
         with np.errstate(all="ignore"):
@@ -356,7 +357,7 @@ class Sensitivity:
 
     def moves(self, trial: Trial, name: str, place: tuple[int, ...], value: Any) -> bool:
         """The same with a value in the element's place."""
-        arrays = {key: one.value for key, one in trial.arguments.items()}
+        arrays = values_of(trial.arguments)
         without = np.array(arrays[name])
         without[place] = value
         try:
@@ -394,9 +395,8 @@ class Sensitivity:
                     array[place] = value * (1 - number / 64)
                 changed = with_values(background, {name: array})
                 note = f"{element(name, places[0])} is {value:g}"
-                try:
-                    trial = Trial(changed, self.question.truths(changed), "single large", note=note)
-                except BadInput:
+                trial = trial_of(self.question, changed, "single large", note)
+                if trial is None:
                     continue
                 shown = [place for place in places if self.shows(trial, name, place)]
                 if len(shown) > len(best[1]):
@@ -420,19 +420,11 @@ def small_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | N
     """A trial with random numbers that are small beside constants; None where there is none."""
     drawn = {name: one for name, one in drawn_reals(question, arrays).items() if one.has_no_limit}
     small = {name: (one.value * np.asarray(SHRINK, one.value.dtype)) for name, one in drawn.items()}
-    changed = with_values(arrays, small)
-    try:
-        return Trial(changed, question.truths(changed), "small") if small else None
-    except BadInput:
-        return None
-
-
-def element(name: str, place: Sequence[int]) -> str:
-    return f"{name}[{', '.join(map(str, place))}]"
+    return trial_of(question, with_values(arrays, small), "small") if small else None
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Differences of values, also of integers, as reals."""
     if one.dtype.kind in "iub" and other.dtype.kind in "iub":
-        return np.where(one == other, 0.0, np.maximum(1.0, np.abs(one.astype(float) - other.astype(float))))
+        return difference(one, other)
     return one.astype(float) - other.astype(float)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Mismatch:
     @property
     def element(self) -> str:
         """The element, such as C[0, 5]."""
-        return f"{self.output}[{', '.join(map(str, self.index))}]"
+        return element(self.output, self.index)
 
     def __str__(self) -> str:
         kind = f" with {self.inputs} inputs" if self.inputs else ""
@@ -59,6 +59,11 @@ class Mismatch:
     def flat_index(self, shape: tuple[int, ...]) -> int:
         """Position of the element in row-major order."""
         return int(np.ravel_multi_index(self.index, shape)) if shape else 0
+
+
+def element(name: str, place: Sequence[int]) -> str:
+    """An element of an array as messages have it, such as C[0, 5]."""
+    return f"{name}[{', '.join(map(str, place))}]"
 
 
 def digits(value: float | int) -> str:
