@@ -93,7 +93,8 @@ def parse_expectation(text: str, folder: Path) -> Expected:
 class Truth:
     """An output's right values, float64 or integers, and the tolerance of each. flat: which elements these
     are, in row-major order; None for all. telling: whether there are sums, or whole numbers, and no order of
-    summation rounds. work: elements that were handled to compute it. hint: for a mismatch."""
+    summation rounds. work: elements that were handled to compute it. hint: for a mismatch.
+    vague: why these values tell nothing, if they do not."""
 
     value: np.ndarray
     allowed: Any
@@ -101,6 +102,7 @@ class Truth:
     telling: bool = False
     work: int = 0
     hint: str = ""
+    vague: str = ""
 
     def same(self, numbers: np.ndarray) -> np.ndarray:
         """Elements that are right without being near: NaN and infinity where they should be."""
@@ -137,19 +139,16 @@ def truth_of(
     names: Mapping[str, Any],
     tolerance: float | None,
     arithmetic: Arithmetic = Arithmetic(),
-    bounded: bool = True,
 ) -> Truth:
     """names: arrays and numbers before the launches. tolerance: of each element, absolute and as a share of
-    its value; None for what rounding explains. arithmetic: what the kernel computes with. bounded: whether to
-    refuse an expression whose rounding errors are larger than its values.
-
+    its value; None for what rounding explains. arithmetic: what the kernel computes with.
     BadInput for an expression that fails or has another shape than the output.
     """
     format = format_of(output.dtype)
     flat = select_positions(one, output, names) if one.where else None
     shape = output.shape if flat is None else flat.shape
     rounding = rounding_of(format, arithmetic)
-    exact = False
+    exact, vague = False, ""
     if isinstance(one.value, str):
         operands = {name: operand(value, rounding, arithmetic.tf32) for name, value in names.items()}
         with np.errstate(all="ignore"):
@@ -162,8 +161,7 @@ def truth_of(
             step = 1.0 if integers else found.step if isinstance(found, Bounded) else step_of(value)
             exact = bool(step) and not np.any(error)
             error = error + rounding_to(format, value, error, step, arithmetic)
-        if tolerance is None and bounded:
-            check_bounds(one, value, error, operands.values())
+        vague = why_vague(one, value, error, operands.values()) if tolerance is None else ""
     else:
         value = wide(np.asarray(one.value))
         near = max(NEAR.get(format, 0.0), 2.0**-8 if arithmetic.tf32 else 0.0)
@@ -181,7 +179,7 @@ def truth_of(
     telling = (exact or rounding.summed or value.dtype.kind in "iub") and not rounding.inexact
     rounded = value.dtype.kind == "f" and tolerance is None
     hint = OF_ARRAY if rounded and not isinstance(one.value, str) else ""
-    return Truth(value, error, flat, telling, rounding.work, hint)
+    return Truth(value, error, flat, telling, rounding.work, hint, vague)
 
 
 def plain_value(one: Expected, output: np.ndarray, names: Mapping[str, Any], reals: Any) -> np.ndarray:
@@ -225,10 +223,10 @@ UNITS = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
 """Unit roundoff of a format."""
 
 
-def check_bounds(one: Expected, value: np.ndarray, error: np.ndarray, operands: Iterable[Bounded]) -> None:
-    """BadInput where an expression says nothing about its output."""
+def why_vague(one: Expected, value: np.ndarray, error: np.ndarray, operands: Iterable[Bounded]) -> str:
+    """Why an expression says nothing about its output; "" where it does."""
     if value.size and np.isnan(value).all():
-        raise BadInput(
+        return (
             f"{one.what} {shown(one.value)}: it is NaN for these inputs, which nothing can be compared with:"
             " choose others, such as x=f32[N]:0..1"
         )
@@ -236,15 +234,16 @@ def check_bounds(one: Expected, value: np.ndarray, error: np.ndarray, operands: 
     largest = max((float(np.max(each, where=np.isfinite(each), initial=0)) for each in numbers), default=0)
     widest = float(np.max(np.nan_to_num(error, nan=np.inf), where=np.isfinite(value), initial=0))
     if np.isinf(widest):
-        raise BadInput(
+        return (
             f"{one.what} {shown(one.value)}: it divides by numbers that may be 0 when rounded: choose other"
             " inputs, such as x=f32[N]:1..2, or say --tolerance"
         )
     if widest > largest:
-        raise BadInput(
+        return (
             f"{one.what} {shown(one.value)}: by its rounding it may be off by {widest:.3g}, more than"
             " any of its values: write it in another way, or say --tolerance"
         )
+    return ""
 
 
 def operand(value: Any, rounding: Rounding, tf32: bool) -> Bounded:

@@ -10,6 +10,7 @@ import ast
 import math
 import operator
 import warnings
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any, Callable, Mapping, Sequence
 
@@ -193,7 +194,7 @@ def nodes_in(text: str) -> frozenset[type]:
 
 def numbers_in(text: str) -> set[float]:
     """Numbers of an expression, but for subscripts and what functions are told by name."""
-    tree = ast.parse(text.strip(), mode="eval")
+    tree = parsed(text)
     left = [node.slice for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
     left += [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword)]
     others = {id(node) for part in left for node in ast.walk(part)}
@@ -209,10 +210,10 @@ def numbers_in(text: str) -> set[float]:
 
 def other_constants(text: str, factor: float) -> dict[str, str]:
     """Each real of an expression, and the expression with that real times a factor."""
-    count = sum(is_real(node) for node in ast.walk(ast.parse(text.strip(), mode="eval")))
+    count = sum(map(is_real, ast.walk(parsed(text))))
     found = {}
     for number in range(count):
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = deepcopy(parsed(text))
         node = [node for node in ast.walk(tree) if is_real(node)][number]
         assert isinstance(node, ast.Constant) and isinstance(node.value, float)
         shown, node.value = f"{node.value:g}", node.value * factor

@@ -86,14 +86,17 @@ class Question:
     finite: bool = False
 
     def truths(self, arrays: Mapping[str, Argument], bounded: bool = True) -> dict[str, Truth]:
-        """What outputs should be, by output and part of it. bounded: see `truth_of`."""
+        """What outputs should be, by output and part of it. bounded: whether to refuse values that rounding
+        errors exceed."""
         names = {**self.sizes, **values_of(arrays)}
         truths = {}
         for one in self.expect:
             if one.output not in arrays:
                 raise BadInput(f"{one.what}: there is no array {one.output!r}{nearest(one.output, arrays)}")
             output = arrays[one.output].value
-            truths[one.key] = truth_of(one, output, names, self.tolerance, self.arithmetic, bounded)
+            truths[one.key] = truth_of(one, output, names, self.tolerance, self.arithmetic)
+        if bounded:
+            refuse_vague(truths)
         return truths
 
     def values(self, arrays: Mapping[str, np.ndarray], kind: Any = np.float64) -> dict[str, np.ndarray]:
@@ -148,8 +151,15 @@ def finite_trials(question: Question, arrays: Mapping[str, Argument]) -> Trials:
         return Trials((first,))
     exact = exact_trials(question, arrays)
     if not exact:
-        question.truths(arrays)
+        refuse_vague(first.truths)
     return Sensitivity(question, [first, *exact]).completed()
+
+
+def refuse_vague(truths: Mapping[str, Truth]) -> None:
+    """BadInput where expected values tell nothing."""
+    for truth in truths.values():
+        if truth.vague:
+            raise BadInput(truth.vague)
 
 
 def drawn_arrays(question: Question, arrays: Mapping[str, Argument]) -> dict[str, Argument]:

@@ -245,9 +245,9 @@ PriorAccess, see core/state/order.h."""
 BUFFER = structure(
     "Buffer", "u8* data; u64 bytes; Cell* cells; double* largest; u32 element constant initialized real"
 )
-"""cells: null where nobody writes it. element: log2 of the bytes of one. largest: null, or of each number the
-largest magnitude that was stored there. real: of numbers that are floats, their bytes << 8 | bits of the
-exponent; of others 1; 0: not known."""
+"""cells: null for a buffer that no kernel writes. element: log2 of the bytes of an element. largest: the
+largest magnitude that was stored to each number, or null. real: what the numbers are. For floats it is
+bytes << 8 | bits of the exponent; for others it is 1; where it is not known it is 0."""
 
 UNDEFINED = structure("Undefined", "u32 lanes; s32 line; u64 address; u32 bytes extent extent_bytes space")
 """The place of a register that may be undefined. lanes: those in which it is. line: of the read of memory or
