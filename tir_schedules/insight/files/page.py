@@ -21,13 +21,15 @@ from tir_schedules.model.findings import KINDS, NOTES, Finding, Location
 from tir_schedules.model.machine import Machine
 from tir_schedules.pages import render
 from tir_schedules.provenance import software_versions
-from tir_schedules.verdicts import CELLS
+from tir_schedules.verdicts import CELLS, LOOSE, PASS, UNJUDGED
 
 MOST_PICTURES = 4
 """Of a launch."""
 
 MOST_FAULTS = 12
-STYLES = {"pass": "better", "FAIL": "worse", "HAZARD": "worse", "ERROR": "worse"}
+STYLES = {
+    CELLS[word]: "" if word in (UNJUDGED, LOOSE) else "better" if word == PASS else "worse" for word in CELLS
+}
 """Cell of a verdict -> its class in the style."""
 
 COUNTED = ("instructions", "wavefronts (ideal)", "conflicts", "sectors / request")
