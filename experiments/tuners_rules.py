@@ -33,7 +33,7 @@ def kernel_of(label: str, schedule: Schedule, arch: str) -> Kernel:
     """The kernel of a schedule. CheckFailed when TVM cannot lower it to one kernel."""
     entry = label.split()[0].lower()
     try:
-        emitted = emit(schedule, entry, arch, OPTIONS)
+        emitted = emit(schedule, entry, arch, options=OPTIONS)
     except TirSchedulesError:
         raise
     except Exception as error:  # errors of TVM's passes are of many types

@@ -3,11 +3,13 @@
 import re
 
 import pytest
+from lowered import Without
 
 from tir_schedules.compiler.lower import emit, lower, scheduled
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import run
+from tir_schedules.tir.passes import pipeline
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_90a"
@@ -29,7 +31,8 @@ class TestPrologueWait:
 
     def test_without_it_all_of_them_are_waited_for(self):
         (rung,) = find(ASYNC)
-        source = emit(scheduled(rung, LONG), rung.entry, ARCH, rung.pass_config, ["unroll_drain"], 128).source
+        eager = scheduled(rung, LONG, lambda sch: Without(sch, ["relax_prologue_wait"]))
+        source = emit(eager, rung.entry, ARCH).source
         assert depths(source) == [0, 3, 3, 2, 1, 0]
 
     def test_fewer_k_tiles_than_stages_are_waited_for_at_once(self):
@@ -56,8 +59,8 @@ class TestPersistentKernel:
 
 
 class TestStreamK:
-    def test_without_it_copies_of_its_counters_are_left(self):
+    def test_without_it_copies_of_its_counters_are_left(self, monkeypatch):
         (rung,) = find("hgemm/stream_k:64x64,programs=3,worth=1")
-        passes = [name for name in rung.passes if name != "stream_k"]
+        monkeypatch.setattr(pipeline, "UNSHARED", 5)  # as if no tile were shared
         with pytest.raises(Exception, match="tile_column is used before its definition"):
-            emit(scheduled(rung, HalfGemm(200, 104, 520)), rung.entry, ARCH, rung.pass_config, passes)
+            emit(scheduled(rung, HalfGemm(200, 104, 520)), rung.entry, ARCH)

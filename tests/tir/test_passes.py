@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import pytest
-from layers import layers
-from lowered import ARCH, GEMM, SMALL, faults, named, source
+from lowered import ARCH, OURS, SMALL, Without, asked, faults, named, source
 from mutants import loaded
 from tvm.error import InternalError
 
@@ -14,10 +13,11 @@ from tir_schedules.compiler.lower import emit, import_tvm, lower, scheduled
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.sass import count_opcodes, disassemble, loop_with_most
 from tir_schedules.compiler.twin import load_source, load_twin
+from tir_schedules.errors import CheckFailed
 from tir_schedules.ladders.registry import every_rung, find, ladder
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of
-from tir_schedules.tir.passes import UNROLL_STAGES, pipeline
+from tir_schedules.tir.passes import pipeline
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -41,30 +41,23 @@ def events(text):
     return [event for event, before in zip(found, [None, *found]) if event != before]
 
 
+WITH_PASSES = ("pipelined", "serpentine", "stream_k", "single_pass")
+
+
 @pytest.mark.parametrize(
     "rung",
     [
         rung if rung in ladder(rung.family) else pytest.param(rung, marks=pytest.mark.slow)
         for rung in every_rung("sgemm", "reduce")
-        if not rung.passes
+        if rung.min_arch < 80 and not rung.arch and rung.name not in WITH_PASSES
     ],
     ids=lambda rung: rung.id,
 )
 def test_with_none_of_ours_the_pipeline_is_that_of_tvm(rung, monkeypatch):
     workload = Gemm(132, 100, 36) if rung.family == "sgemm" else Reduction(70004, rung.dtypes[0])
     ours = lower(rung, workload, ARCH).source
-    monkeypatch.setattr(pipeline, "pipeline", lambda passes: import_tvm().tirx.get_tir_pipeline("s_tir")[0])
+    monkeypatch.setattr(pipeline, "pipeline", lambda asked: import_tvm().tirx.get_tir_pipeline("s_tir")[0])
     assert lower(rung, workload, ARCH).source == ours
-
-
-def test_every_pass_a_rung_asks_for_is_known():
-    assert {name for rung in every_rung() for name in rung.passes} == set(pipeline.NAMES)
-
-
-def test_an_unknown_pass_is_refused():
-    (rung,) = find("hgemm/wmma_pipelined")
-    with pytest.raises(ValueError, match="'no_such_pass'"):
-        lower(replace(rung, passes=("no_such_pass",)), GEMM, ARCH)
 
 
 class TestCopiesBeforeBarriers:
@@ -76,7 +69,10 @@ class TestCopiesBeforeBarriers:
         assert not faults(self.rung, text)
 
     def test_without_it_there_are_two(self):
-        assert main_loop(source(self.rung, without=["copies_before_barriers"])).count("__syncthreads()") == 2
+        assert (
+            main_loop(source(self.rung, without=["async_copies_before_barriers"])).count("__syncthreads()")
+            == 2
+        )
 
 
 class TestCopiesAfterCompute:
@@ -91,7 +87,7 @@ class TestCopiesAfterCompute:
     def test_without_it_a_stage_is_refilled_while_it_is_read(self):
         """One barrier is not enough for TVM's order: the copy follows the last reads of the stage, with none
         between."""
-        without = ["copies_after_compute", "sink_waits"]
+        without = ["move_copies_behind_compute", "sink_waits"]
         text = source(self.rung, SHORT, without=without, **SMALL)
         assert any("race" in fault for fault in faults(self.rung, text, SHORT, **SMALL))
 
@@ -104,9 +100,8 @@ class TestCopiesAfterCompute:
                 if "software_pipeline_async_stages" in sch.get(loop).annotations:
                     sch.annotate(loop, "software_pipeline_order", [1, 2, 3, 0, 4])
 
-        said = replace(rung, schedule=schedule)
-        passes = ["unroll_drain", "copies_before_barriers"]
-        text = emit(scheduled(said, SHORT), rung.entry, ARCH, rung.pass_config, passes).source
+        said, without = replace(rung, schedule=schedule), ["move_copies_behind_compute", "sink_waits"]
+        text = emit(scheduled(said, SHORT, lambda sch: Without(sch, without)), rung.entry, ARCH).source
         assert faults(self.rung, text, SHORT, **SMALL)
 
 
@@ -161,7 +156,7 @@ class TestOneBarrier:
 
     def test_without_it_there_are_two(self):
         assert (
-            self.main_loop(source(self.rung, self.gemm, without=["barrier_elimination"], **self.tiles)).count(
+            self.main_loop(source(self.rung, self.gemm, without=["eliminate_barriers"], **self.tiles)).count(
                 "__syncthreads()"
             )
             == 2
@@ -183,13 +178,7 @@ class TestOneBarrier:
             for name in ("A_shared", "B_shared"):
                 sch.unannotate(sch.get_sblock(name), "double_buffer_scope")
 
-        single = emit(
-            scheduled(replace(rung, schedule=schedule), self.gemm),
-            rung.entry,
-            ARCH,
-            {},
-            ["barrier_elimination"],
-        ).source
+        single = emit(scheduled(replace(rung, schedule=schedule), self.gemm), rung.entry, ARCH).source
         assert any("race" in fault for fault in faults(self.rung, single, self.gemm, **self.tiles))
 
 
@@ -259,12 +248,6 @@ class TestUnrollStages:
         gemm = HalfGemm(256, 128, 64 * tiles)
         assert not faults(self.rung, source(self.rung, gemm), gemm)
 
-    def test_a_loop_without_the_annotation_stays(self):
-        (rung,) = find("hgemm/wmma_pipelined")
-        assert UNROLL_STAGES not in str(scheduled(rung, GEMM).mod)
-        with_pass = replace(rung, passes=("unroll_stages", *rung.passes))
-        assert lower(with_pass, GEMM, ARCH).source == lower(rung, GEMM, ARCH).source
-
 
 class TestSerpentine:
     rung = "hgemm/wmma_swizzled_grid"
@@ -325,7 +308,7 @@ class TestWholeLines:
             return [line for line in kernel if not line.lstrip().startswith((".loc", ".file"))]
 
         hinted, plain = (
-            instructions(source(self.rung, gemm, without, **SMALL)) for without in ([], ["l2_prefetch"])
+            instructions(source(self.rung, gemm, without, **SMALL)) for without in ([], ["prefetch_l2"])
         )
         copy = "cp.async.cg.shared.global"
         assert sum(copy in line for line in plain) > 2
@@ -337,43 +320,94 @@ class TestWholeLines:
 
 
 with_all = lru_cache(maxsize=None)(source)
-ASKED = [
-    (rung, name)
-    for family in ("sgemm", "hgemm")
-    for rung in ladder(family)
-    for name in rung.passes
-    # dependent_launch is for sm_90: see compiler/test_dependent_launch.py
-    if not rung.arch and name != "dependent_launch"
-]
-FIRST = [*{name: (rung, name) for rung, name in reversed(ASKED)}.values()]
+STREAM_K = {"programs": 3, "worth": 1}
+CASES = {
+    "peel_last": ("sgemm/pipelined", Gemm(1020, 1020, 1020), {}),
+    "unswitch": ("sgemm/pipelined", Gemm(1021, 1021, 1020), {}),
+    "reverse_in_odd": ("sgemm/serpentine", Gemm(1024, 1024, 1024), {}),
+    "unroll_stages": ("sgemm/multistage", Gemm(1024, 1024, 1024), {}),
+    "keep_copies_first": ("hgemm/mma_multistage", HalfGemm(768, 640, 1024), {}),
+    "swizzle_threadblocks": (
+        "hgemm/wmma_swizzled_grid",
+        HalfGemm(768, 640, 1024),
+        {"partial_group": 1, "threadblock_swizzle": 2},
+    ),
+    "make_persistent": ("sgemm/stream_k", Gemm(1020, 1020, 1024), {}),
+    "accumulate_shares": ("sgemm/stream_k", Gemm(1020, 1020, 1024), {}),
+    "wrap_edge_tiles": ("sgemm/pipelined", Gemm(1020, 1020, 1020), {}),
+    "shift_edge_tiles": ("sgemm/pipelined", Gemm(1021, 1021, 1020), {}),
+    "continue_in_last_block": ("reduce/single_pass", Reduction(70004, "float32"), {}),
+    "async_copies": ("sgemm/multistage", Gemm(1024, 1024, 1024), {}),
+    "async_copies_before_barriers": ("sgemm/multistage", Gemm(1024, 1024, 1024), {}),
+    "prefetch_l2": ("hgemm/wmma_async", HalfGemm(768, 640, 1024), {}),
+    "move_copies_behind_compute": ("sgemm/multistage", Gemm(1024, 1024, 1024), {}),
+    "sink_waits": ("hgemm/wmma_register_pipelined", HalfGemm(768, 640, 1024), {}),
+    "unroll_drain": ("sgemm/multistage", Gemm(1024, 1024, 1024), {}),
+    "eliminate_barriers": ("sgemm/pipelined", Gemm(1020, 1020, 1020), {}),
+    "serpentine_grid": ("hgemm/wmma_swizzled_grid", HalfGemm(768, 640, 1024), {}),
+    "hoist_guards": ("sgemm/naive", Gemm(100, 100, 100), {}),
+    "keep_buffers_apart": ("hgemm/wmma_shared", HalfGemm(768, 640, 1024), {}),
+}
+"""A primitive -> a rung that calls it, a workload where it matters, and fields of the configuration."""
+
+HOPPER = {
+    "relax_prologue_wait": "hgemm/wgmma_async",
+    "pipeline_by_mbarriers": "hgemm/tma",
+    "specialize_warps": "hgemm/warp_specialized",
+    "set_warp_size": "hgemm/wgmma",
+    "encode_tensor_maps": "hgemm/tma",
+    "prefetch_boxes": "sgemm/tma",
+    "overlap_launches": "hgemm/split_k",
+}
+"""Those of rungs for sm_90a alone; `overlap_launches` does nothing on others, see
+compiler/test_dependent_launch.py."""
 
 
-@layers("rung, name", FIRST, ASKED)
-def test_a_pass_is_part_of_what_a_rung_is_compiled_to(rung, name):
-    """A rung that asks for a pass differs from itself without, or is not compiled at all; none asks in
-    vain. (The drain of two stages is a single iteration.)"""
-    gemm = HalfGemm(768, 640, 1024) if rung.family == "hgemm" else Gemm(1024, 1024, 1024)
-    if "wrap_edge_tiles" in rung.passes:  # whole tiles have none
-        gemm = Gemm(1020, 1020, 1020)
-    config = {"stages": 4} if "unroll_drain" in rung.passes else {}
-    if "threadblock_swizzle" in rung.passes:
-        config |= {"partial_group": 1, "threadblock_swizzle": 2}
-    if hasattr(rung.config, "copies_first"):
-        config |= {"copies_first": 0}
-    asked, shape = rung.id, gemm
-    of_shifted = name in ("shift_edge_tiles", "loop_unswitching")  # rows of no multiple of 16 bytes
-    if of_shifted:
-        shape = Gemm(1021, 1021, 1020)
-    if name in ("persistent_kernel", "stream_k", "stream_k_accumulate"):  # K is whole K tiles
-        shape = Gemm(1020, 1020, 1024)
-    if hasattr(rung.config, "asynchronous"):
-        through_registers = of_shifted or name in ("serpentine_loops", "barrier_elimination")
-        asked += ":64x64" if through_registers else ":64x128"
+def test_every_primitive_is_here():
+    assert {*CASES, *HOPPER} == set(OURS)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_primitive_is_part_of_what_a_rung_is_compiled_to(name):
+    """A rung differs from itself without it, or is not compiled at all."""
+    rung, workload, config = CASES[name]
+    check_matters(rung, workload, name, config)
+
+
+@pytest.mark.parametrize("name", HOPPER)
+def test_one_of_hopper_is_part_of_it_too(name):
+    gemm = Gemm(256, 256, 256) if HOPPER[name].startswith("sgemm") else HalfGemm(256, 256, 1024)
+    check_matters(HOPPER[name], gemm, name, {}, "sm_90a")
+
+
+def check_matters(rung, workload, name, config, arch=ARCH):
+    assert name in asked(named(rung, **config), workload)
     try:
-        without = source(asked, shape, [name], **config)
-    except (ValueError, InternalError):
+        without = source(rung, workload, [name], arch, **config)
+    except (ValueError, InternalError, CheckFailed):
         return
-    assert without != with_all(asked, shape, **config)
+    assert without != with_all(rung, workload, arch=arch, **config)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rung", [rung for rung in ladder("sgemm") + ladder("hgemm") if not rung.arch],
+                         ids=lambda rung: rung.id)  # fmt: skip
+def test_no_rung_calls_one_in_vain(rung):
+    """Each primitive that its schedule calls matters for one of these shapes."""
+    edges = (1024, 1024, 1024), (1020, 1020, 1020), (1021, 1021, 1020), (1020, 1020, 1024)
+    make = HalfGemm if rung.family == "hgemm" else Gemm
+    config = {"stages": 4} if hasattr(rung.config, "stages") else {}
+    config |= {"copies_first": 0} if hasattr(rung.config, "copies_first") else {}
+    matters = set()
+    for shape in map(lambda extents: make(*extents), edges):
+        for name in asked(named(rung.id, **config), shape):
+            try:
+                if source(rung.id, shape, [name], **config) != with_all(rung.id, shape, **config):
+                    matters.add(name)
+            except (ValueError, InternalError):
+                matters.add(name)
+    called = {name for extents in edges for name in asked(named(rung.id, **config), make(*extents))}
+    assert called - matters <= {"overlap_launches"}
 
 
 def test_between_mma_there_is_little_but_loads_and_copies():

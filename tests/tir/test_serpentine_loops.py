@@ -9,7 +9,6 @@ from lowered import ARCH, SMALL, faults, named, source
 
 from tir_schedules.compiler.lower import emit, scheduled
 from tir_schedules.ladders.sgemm import pipelined
-from tir_schedules.tir.passes import SERPENTINE_LOOPS
 from tir_schedules.workloads.gemm import Gemm
 
 RUNG = "sgemm/serpentine"
@@ -49,7 +48,7 @@ def test_neighbours_share_a_factor(wn, wmiter):
     rows = [row for row, _ in products_of(text)]
     count = 4 * wmiter
     assert rows[count : 2 * count] == rows[:count][::-1]
-    plain = products_of(source(RUNG, SHAPE, without=["serpentine_loops"], **tiles))
+    plain = products_of(source(RUNG, SHAPE, without=["reverse_in_odd"], **tiles))
     assert rows[:count] == [row for row, _ in plain[:count]]
 
 
@@ -59,15 +58,15 @@ def test_a_loop_turns_by_the_rounds_of_one_that_turns_itself():
 
     def schedule(sch, gemm, config):
         for loop in pipelined.double_buffered(sch, gemm, config, config.padding).fmas[1:]:
-            sch.annotate(loop, SERPENTINE_LOOPS, 1)
+            sch.reverse_in_odd(loop)
 
     reversed_ = scheduled(replace(rung, schedule=schedule), SHAPE)
-    products = products_of(emit(reversed_, rung.entry, ARCH, {}, rung.passes).source)
+    products = products_of(emit(reversed_, rung.entry, ARCH).source)
     steps = {abs(row - now[0]) + abs(column - now[1]) for (row, column), now in pairwise(products)}
     assert steps == {1, 4}  # by one place, or by one sub-tile of four
 
 
 def test_without_it_they_do_not_where_a_column_ends():
-    text = source(RUNG, SHAPE, without=["serpentine_loops"], **TILES)
+    text = source(RUNG, SHAPE, without=["reverse_in_odd"], **TILES)
     assert meetings(text) == (8 * 3, 32)
     assert text == source("sgemm/pipelined", SHAPE, **TILES).replace("pipelined", "serpentine")

@@ -20,7 +20,6 @@ from math import prod
 
 from tir_schedules.model.launch import Launch
 
-DEPENDENT_LAUNCH = "dependent_launch"
 WAIT = "griddepcontrol.wait"
 LINES = """\
   asm volatile("griddepcontrol.launch_dependents;");

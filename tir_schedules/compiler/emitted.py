@@ -82,8 +82,7 @@ def read(folder: Path) -> Emitted:
 def decisive_facts(rung: Rung) -> tuple:
     """All of a rung that lowering depends on, besides the code."""
     functions = [f"{function.__module__}.{function.__qualname__}" for function in functions_of(rung)]
-    settings = type(rung.config), rung.config, sorted(rung.pass_config.items()), rung.passes, rung.warp_size
-    return rung.id, rung.entry, functions, settings
+    return rung.id, rung.entry, functions, type(rung.config), rung.config
 
 
 def functions_of(rung: Rung) -> list[Any]:

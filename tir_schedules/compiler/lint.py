@@ -6,48 +6,31 @@ the schedule that does it, and what to do."""
 
 from __future__ import annotations
 
-import sys
-from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
+from tir_schedules.tir.schedule import Listener, Schedule
 from tir_schedules.tir.tvm import import_tvm
 
 if TYPE_CHECKING:
     from tvm import IRModule
-    from tvm.s_tir import Schedule
 
 RESULTS_OF_THREADS = ("red_result", "red_buf")
 """What TVM calls the places of a sum that threads add up together."""
 
 
-class Lines:
-    """Stands in for a Schedule, and keeps the line of each call. calls: name, what it is given and returns,
-    by the names of blocks and loops, and "file:line"."""
+class Lines(Listener):
+    """Keeps the line of each call. calls: name, what it is given and returns, by the names of blocks and
+    loops, and "file:line"."""
 
-    def __init__(self, schedule: "Schedule"):
-        self.schedule = schedule
+    def __init__(self, schedule: Schedule):
+        super().__init__(schedule)
         self.calls: list[tuple[str, list[str], str]] = []
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.schedule, name)
-        return partial(self._call, name, found) if callable(found) else found
-
-    def _call(self, name: str, method: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        frame = sys._getframe(1)
+    def called(self, name: str, given: list[str], result: Any, frame: FrameType) -> None:
         place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-        words = [self._name(each) for each in given]
-        result = method(*given, **named)
-        self.calls.append((name, [*words, self._name(result)], place))
-        return result
-
-    def _name(self, value: Any) -> str:
-        from tvm.s_tir.schedule import LoopRV, SBlockRV
-
-        if not isinstance(value, (SBlockRV, LoopRV)):
-            return str(value)
-        found: Any = self.schedule.get(value)
-        return found.name_hint if isinstance(value, SBlockRV) else found.loop_var.name
+        self.calls.append((name, [*given, self.written(result)], place))
 
     def place(self, names: Sequence[str], subject: str) -> str:
         """Where one of these primitives was last called for a block or loop; "" where that is not known."""

@@ -10,9 +10,9 @@ import os
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
-from tir_schedules.compiler.dependent_launch import DEPENDENT_LAUNCH, add_dependent_launch, fits_beside
+from tir_schedules.compiler.dependent_launch import add_dependent_launch, fits_beside
 from tir_schedules.compiler.emitted import Emitted, is_ours, load_or_make
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import (
@@ -24,15 +24,17 @@ from tir_schedules.errors import (
     place_in,
     raised_in,
 )
+from tir_schedules.model import annotations
 from tir_schedules.model.gpus import MAX_THREADS, WARP
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.launch import Dim3, Launch, TensorMap, check_grid
 from tir_schedules.model.rung import Rung
+from tir_schedules.tir.schedule import Schedule, open_schedule
 from tir_schedules.tir.tvm import import_tvm
 
 if TYPE_CHECKING:
     from tvm import IRModule
-    from tvm.s_tir import Schedule
+    from tvm.s_tir import Schedule as TvmSchedule
     from tvm.tirx import PrimFunc
 
 # Common subexpressions are hoisted to the host and become extra kernel parameters; nvcc finds them by itself.
@@ -55,12 +57,11 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     arch = rung.arch_for(arch)
     declared = declared_launch(rung, workload)
     overlaps = fits_beside(declared) and not is_alone(rung, workload, declared)
-    passes = tuple(name for name in rung.passes if name != DEPENDENT_LAUNCH or overlaps)
 
     def made() -> Emitted:
         schedule = scheduled(rung, workload)
         with refusals(rung, workload):
-            emitted = emit(schedule, rung.entry, arch, rung.pass_config, passes, rung.warp_size)
+            emitted = emit(schedule, rung.entry, arch, overlaps)
             if rung.file:
                 check_parameters(rung, workload, schedule, emitted)
         if declared and emitted.launch != replace(declared, parts=1, workspaces=()):
@@ -76,7 +77,7 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     )  # fmt: skip
 
 
-def check_parameters(rung: Rung, workload: Any, schedule: "Schedule", emitted: Emitted) -> None:
+def check_parameters(rung: Rung, workload: Any, schedule: Schedule, emitted: Emitted) -> None:
     """CheckFailed for a kernel with a parameter that is none of its function: what lies outside of the kernel
     has to be handed over in global memory."""
     from tir_schedules.compiler.lint import Lines, explain_workspace
@@ -137,20 +138,20 @@ def launch_for(rung: Rung, workload: Any, arch: str) -> Launch:
 
 
 def scheduled(
-    rung: Rung, workload: Any, around: Callable[["Schedule"], Any] = lambda schedule: schedule
-) -> "Schedule":
+    rung: Rung, workload: Any, around: Callable[[Schedule], Any] = lambda schedule: schedule
+) -> Schedule:
     """The rung's schedule of the workload, checked by `check_regions` unless threads were in the algorithm
     from the start.
 
     TooLarge for a workload that other tiles might take, CheckFailed for a schedule that is not sound.
 
-    around: makes of the Schedule what the rung calls its primitives on, such as a recorder of them.
+    around: makes of the Schedule what the rung calls its primitives on, such as a `Listener`.
     """
-    rung, tvm = fitted(rung, workload), import_tvm()
+    rung = fitted(rung, workload)
     declared_launch(rung, workload)
     with refusals(rung, workload):
         function = algorithm(rung, workload)
-        schedule = tvm.s_tir.Schedule(function)
+        schedule = open_schedule(function)
         rung.schedule(around(schedule), workload, rung.config)
         if not has_threads(function):
             check_regions(schedule.mod, rung.id)
@@ -260,29 +261,31 @@ def without_output_guards(function: "PrimFunc") -> "PrimFunc":
 
 
 def emit(
-    schedule: "Schedule",
+    schedule: "TvmSchedule",
     entry: str,
     arch: str,
-    pass_config: dict[str, Any] | None = None,
-    passes: Sequence[str] = (),
-    warp_size: int = WARP,
+    overlaps: bool = True,
+    options: Mapping[str, Any] | None = None,
 ) -> Emitted:
     """Lower a schedule and print its CUDA source, with `entry` as the name of its one kernel.
 
-    pass_config: options of TVM's passes. passes: those of ours that are wanted. warp_size: see Rung.
+    overlaps: whether the kernel begins while the launch before still runs, where its schedule asks for that.
+    options: of TVM's lowering, besides those that the schedule asks for.
     """
     tvm = import_tvm()
     from tvm.tirx.build import codegen_build, split_host_device_mods
 
     from tir_schedules.tir.passes.hopper_text import cluster_of, hopper_text
-    from tir_schedules.tir.passes.pipeline import pipeline
+    from tir_schedules.tir.passes.pipeline import annotations_of, options_of, pipeline
     from tir_schedules.tir.passes.wide_offsets import wide_offsets
 
-    with tvm.transform.PassContext(config={**PASS_CONFIG, **(pass_config or {})}):
+    asked = annotations_of(schedule.mod)
+    with tvm.transform.PassContext(config={**PASS_CONFIG, **options_of(asked), **(options or {})}):
+        warp_size = int(asked.get(annotations.WARP_SIZE, WARP))
         module = tvm.tirx.transform.BindTarget(target(arch, warp_size))(schedule.mod)
         parts: Any = tvm.tirx.get_tir_pipeline("s_tir")
         finalize_device = parts[2]
-        host, devices = split_host_device_mods(pipeline(passes)(module))
+        host, devices = split_host_device_mods(pipeline(asked)(module))
         kernels = [(device, finalize_device()(part)) for device, part in devices.items()]
         if len(kernels) != 1 or len(kernels[0][1].functions) != 1:
             raise CheckFailed(
@@ -294,7 +297,7 @@ def emit(
         with source_only():
             source = codegen_build(named, device).inspect_source()
     source = hopper_text(wide_offsets(source, schedule.mod), schedule.mod)
-    if DEPENDENT_LAUNCH in passes:
+    if overlaps and annotations.DEPENDENT_LAUNCH in asked:
         source = add_dependent_launch(source, entry, arch)
     params = tuple(argument_name(parameter.name) for parameter in function.params)
     return Emitted(source, params, replace(launch_of(host), cluster=(cluster_of(schedule.mod), 1, 1)))
@@ -346,7 +349,8 @@ def launch_of(host: "IRModule") -> Launch:
 
 
 def target(arch: str, warp_size: int = WARP) -> Any:
-    """TVM's description of an NVIDIA GPU of that architecture, hosted by llvm. warp_size: see Rung."""
+    """TVM's description of an NVIDIA GPU of that architecture, hosted by llvm. warp_size: see
+    `Schedule.set_warp_size`."""
     tvm = import_tvm()
     limits = {
         "max_threads_per_block": MAX_THREADS,

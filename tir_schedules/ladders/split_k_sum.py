@@ -139,6 +139,7 @@ def schedule(sch: Schedule, sums: PartialSums, config: Config) -> None:
     """Elements are stored together where rows of C allow."""
     element = sch.get_loops(sch.get_sblock("store"))[-1]
     (sch.unroll if sums.n % VECTOR else sch.vectorize)(element)
+    sch.overlap_launches()
 
 
 def rung(family: str) -> Rung:
@@ -151,5 +152,4 @@ def rung(family: str) -> Rung:
         schedule=schedule,
         launch=launch,
         prim_func=prim_func,
-        passes=("dependent_launch",),
     )

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Sequence
 
 from tir_schedules.errors import BadInput
-from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch
 
 
@@ -63,10 +62,7 @@ class Rung:
     tuning/space.
     shapes: which shapes take the fast path and what happens to others. min_arch: the first sm it runs on.
     arch: the one architecture it is compiled for, such as "sm_90a", whose instructions no other has; "" where
-    it takes any from min_arch on. warp_size: threads that TVM takes for a warp, which share buffers of its
-    scope "warp".
-    pass_config: options for TVM's lowering. passes: those of this project that it wants, see
-    tir/passes/pipeline.py.
+    it takes any from min_arch on.
     dtypes: of the workloads it is run with, where the family has a choice. outputs: formats of C likewise;
     without them, that of the sums alone.
     before(workload, config), after(workload, config): the launches before its own and after it, where there
@@ -95,9 +91,6 @@ class Rung:
     shapes: str = "any"
     min_arch: int = 75
     arch: str = ""
-    warp_size: int = WARP
-    pass_config: dict[str, Any] = field(default_factory=dict, repr=False)
-    passes: tuple[str, ...] = field(default=(), repr=False)
     dtypes: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)

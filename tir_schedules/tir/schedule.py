@@ -1,31 +1,60 @@
-"""What schedules are written with: TVM's classes as a type checker is to see them, and steps of every ladder.
-
-At run time the classes are `object`: nothing needs them, and TVM takes seconds to import.
-"""
-
-# The class below mends types of the one it is derived from.
-# pyright: reportIncompatibleMethodOverride=false
+"""Opening a schedule, listening to one, and steps that rungs of several ladders share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+import inspect
+import sys
+from functools import lru_cache, partial
+from types import FrameType
+from typing import Any, Callable, Sequence
 
-if TYPE_CHECKING:
-    from tvm import s_tir
-    from tvm.s_tir.schedule import LoopRV as Loop
-    from tvm.s_tir.schedule import SBlockRV as Block
-    from tvm.tirx import PrimFunc as PrimFunc
+from tir_schedules.model.schedule import Block as Block
+from tir_schedules.model.schedule import Loop as Loop
+from tir_schedules.model.schedule import PrimFunc as PrimFunc
+from tir_schedules.model.schedule import Schedule as Schedule
+from tir_schedules.tir.tvm import import_tvm
 
-    class Schedule(s_tir.Schedule):
-        """TVM's, with the type of several loops; TVM declares each of them to be a list of loops."""
 
-        def reorder(self, *ordered_loops: Loop) -> None: ...
+def open_schedule(function: "PrimFunc") -> Schedule:
+    """A Schedule of a function."""
+    return schedule_class()(function)
 
-        def merge(self, *loops: Loop) -> Loop: ...
 
-        def fuse(self, *loops: Loop, preserve_unit_iters: bool = True) -> Loop: ...
-else:
-    Schedule = Loop = Block = PrimFunc = object
+@lru_cache(maxsize=1)
+def schedule_class() -> type[Schedule]:
+    """The class that has TVM's primitives and those of this project."""
+    return type("Schedule", (Schedule, import_tvm().s_tir.Schedule), {})
+
+
+class Listener:
+    """Stands in for a Schedule: passes every call on, and is told of it."""
+
+    def __init__(self, schedule: Schedule):
+        self.schedule = schedule
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.schedule, name)
+        return partial(self._call, name, found) if inspect.isroutine(found) else found
+
+    def _call(self, name: str, method: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        frame = sys._getframe(1)
+        words = [*map(self.written, given), *(f"{key}={self.written(value)}" for key, value in named.items())]
+        result = method(*given, **named)
+        self.called(name, words, result, frame)
+        return result
+
+    def called(self, name: str, given: list[str], result: Any, frame: FrameType) -> None:
+        """A method has returned. given: its arguments as `written`. frame: of the caller."""
+        raise NotImplementedError
+
+    def written(self, value: object) -> str:
+        """A value as a reader would write it: a block or loop by its name."""
+        from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+        if not isinstance(value, (SBlockRV, LoopRV)):
+            return str(value)
+        found: Any = self.schedule.get(value)
+        return found.name_hint if isinstance(value, SBlockRV) else found.loop_var.name
 
 
 def bind(sch: Schedule, loops: Sequence[Loop], axes: Sequence[str]) -> None:

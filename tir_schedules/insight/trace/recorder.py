@@ -6,9 +6,7 @@ import inspect
 import json
 import linecache
 import re
-import sys
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeGuard
@@ -18,10 +16,10 @@ from tir_schedules.compiler import lower
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
+from tir_schedules.tir.schedule import Listener, Schedule
 
 if TYPE_CHECKING:
     from tvm import IRModule
-    from tvm.s_tir import Schedule
 
 PACKAGE = Path(tir_schedules.__file__).parent
 QUERIES = re.compile(r"get|can_|copy|fork_seed|seed|show|work_on|remove_rv")
@@ -79,7 +77,7 @@ def record(rung: Rung, workload: Workload) -> Recording:
     """The steps of the rung's schedule for a workload."""
     recorders: list[Recorder] = []
 
-    def around(schedule: "Schedule") -> Recorder:
+    def around(schedule: Schedule) -> Recorder:
         recorders.append(Recorder(schedule))
         return recorders[0]
 
@@ -91,50 +89,31 @@ def record(rung: Rung, workload: Workload) -> Recording:
     return Recording(recorders[0].start, tuple(recorders[0].steps), refusal)
 
 
-class Recorder:
-    """Stands in for a Schedule: passes every call on and records the primitives."""
+class Recorder(Listener):
+    """Records the primitives that are called."""
 
-    def __init__(self, schedule: "Schedule"):
-        self.schedule, self.start = schedule, schedule.mod
+    def __init__(self, schedule: Schedule):
+        super().__init__(schedule)
+        self.start = schedule.mod
         self.steps: list[Step] = []
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.schedule, name)
-        if inspect.isroutine(found) and not QUERIES.match(name):
-            return partial(self.step, name, found)
-        return found
-
-    def step(self, name: str, primitive: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        """Call a primitive and record it."""
-        given = list(map(self.written, arguments))
-        given += [f"{key}={self.written(value)}" for key, value in keywords.items()]
-        places = places_of(sys._getframe(1))
-        result = primitive(*arguments, **keywords)
+    def called(self, name: str, given: list[str], result: Any, frame: FrameType) -> None:
+        if QUERIES.match(name):
+            return
         results = [] if result is None else list(result) if is_sequence(result) else [result]
         made = f"{', '.join(map(self.written, results))} = " if result is not None else ""
-        annotation = arguments[1] if name == "annotate" else ""
+        annotation = json.loads(given[1]) if name == "annotate" else ""
         call = f"{made}sch.{name}({', '.join(given)})"
-        self.steps.append(Step(len(self.steps) + 1, name, call, places, self.schedule.mod, annotation))
-        return result
+        number, module = len(self.steps) + 1, self.schedule.mod
+        self.steps.append(Step(number, name, call, places_of(frame), module, annotation))
 
     def written(self, value: object) -> str:
-        """An argument or result as a reader would write it: a block or loop by its name."""
-        from tvm.s_tir import SBlock
-        from tvm.s_tir.schedule import LoopRV, SBlockRV
-        from tvm.tirx import For
-
-        if isinstance(value, (SBlockRV, LoopRV)):
-            found = self.schedule.get(value)
-            if isinstance(found, SBlock):
-                return found.name_hint
-            assert isinstance(found, For), "a loop or a block has one of the two"
-            return found.loop_var.name
         if is_sequence(value):
             inside = ", ".join(map(self.written, value))
             return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
         if isinstance(value, str):
             return json.dumps(value)
-        return written_map(value) if inspect.isroutine(value) else str(value)
+        return written_map(value) if inspect.isroutine(value) else super().written(value)
 
 
 def written_map(function: Callable[..., Any]) -> str:
@@ -185,32 +164,80 @@ def only_function(module: "IRModule") -> Any:
 
 
 PRIMITIVES = {
+    "accumulate_shares": "Stream-K: a loop over K tiles runs over a program's share of a tile.",
     "add_unit_loop": "Puts a loop of one iteration around a loop or block; later steps use it.",
     "annotate": "Leaves a note on a loop or block for a later pass of the lowering.",
+    "async_copies": "Makes cp.async of the copies of asynchronous stages.",
+    "async_copies_before_barriers": "Leaves one barrier after each wait for cp.async.",
     "bind": "Spreads a loop over the blocks of the grid or the threads of a block, one iteration each.",
     "blockize": "Makes one block of a loop nest, which can then be moved or replaced as a whole.",
     "cache_read": "Copies what a block reads into a nearer buffer; the block reads from there.",
     "cache_write": "Lets a block write to a nearer buffer, and copies it from there to where it belongs.",
     "compute_at": "Moves a producer under a loop of its consumer: it makes what one iteration needs.",
+    "continue_in_last_block": "Fuses two kernels: the last block to finish executes the next loop nest.",
     "decompose_reduction": "Moves the zeroing of the accumulator into a block of its own, before the loop.",
+    "eliminate_barriers": "Drops the barrier in front of stores to the other stage: one per tile is left.",
+    "encode_tensor_maps": "Turns arrays that boxes are copied of into tensor maps, parameters of the kernel.",
     "fuse": "Makes one loop of nested ones, with the iterations in the same order.",
+    "hoist_guards": "Hoists guards in blocks out of loops.",
+    "keep_buffers_apart": "Leaves out StorageRewrite: buffers do not take each other's place.",
+    "keep_copies_first": "Leaves the copies of a later tile in front of the compute.",
+    "make_persistent": (
+        "Makes the kernel persistent: about as many blocks as SMs, each of which computes tile after tile."
+    ),
     "merge": "Makes one loop nest of several that stand side by side under a common loop.",
+    "move_copies_behind_compute": "Moves the copies of a later tile behind the compute.",
+    "overlap_launches": "Lets the kernel begin while the launch before still runs.",
     "pad_einsum": (
         "Pads the problem to whole tiles: copies of inputs add zeros, that of the output drops the rest."
     ),
+    "peel_last": ("Peels the last iteration off a loop, with the guard at the edge of K that only it needs."),
+    "pipeline_by_mbarriers": (
+        "Gives each stage of a pipeline an mbarrier, which tells when the stage is full."
+    ),
+    "prefetch_boxes": (
+        "TMA prefetch: one thread issues the copies of later K tiles into stages, and all threads multiply."
+    ),
+    "prefetch_l2": "Lets a 16-byte cp.async fetch a whole line of 128 bytes into L2.",
     "reindex": "Copies what a block reads or writes, laid out by the block's loops.",
+    "relax_prologue_wait": "Lets the prologue of a pipeline wait for its first K tile alone.",
     "reorder": "Changes the nesting of loops; what is computed stays the same.",
     "reverse_compute_at": "Moves a consumer under a loop of its producer: it takes what one iteration made.",
     "reverse_compute_inline": "Removes a block that only passes values on; its producer writes them itself.",
+    "reverse_in_odd": (
+        "Runs a loop backwards in every odd iteration of a loop around it: 1 is the next, 2 the one around"
+        " that."
+    ),
     "rfactor": "Splits a sum into partial sums, one for each iteration of a loop, and a sum of these.",
+    "serpentine_grid": "Reverses the rows of every second group of blocks.",
     "set_scope": "Places a buffer in a memory: global, shared, or local to a thread (registers).",
+    "set_warp_size": 'Lets so many threads share buffers of the scope "warp".',
+    "shift_edge_tiles": (
+        "Shifts the last tile inwards, so that it ends with the matrix: no guard is needed per row."
+    ),
+    "sink_waits": "Moves a wait to the statement that needs what it waits for.",
+    "specialize_warps": (
+        "Specializes warpgroups: a producer copies K tiles into stages, consumers multiply them."
+    ),
     "split": "Makes nested loops of one. Where the extent is no multiple of theirs, a guard is added.",
     "storage_align": "Pads a dimension of a buffer, so that rows begin in different banks of shared memory.",
+    "swizzle_threadblocks": (
+        "Threadblock swizzle: groups so many columns of blocks; excess blocks of the last group exit at once."
+    ),
     "tensorize": "Replaces a loop nest by an intrinsic that computes the same, such as one of tensor cores.",
     "transform_block_layout": "Replaces a block's loops by those of the given map.",
     "transform_layout": "Changes the layout of a buffer: each element moves to where the given map says.",
     "unroll": "Unrolls a loop: indices become constants, and array elements can be registers.",
+    "unroll_drain": "Unrolls the epilogue that drains a pipeline: the depth of each wait is a constant.",
+    "unroll_stages": (
+        "Unrolls the loop by the stages of its multistage buffer, so that the index of each stage is a"
+        " constant."
+    ),
+    "unswitch": ("Unswitches a loop: guards that do not depend on its variable move in front of it."),
     "vectorize": "Makes one access of neighbouring elements, one for each iteration, 16 bytes at most.",
+    "wrap_edge_tiles": (
+        "Wraps rows beyond the last around to the first: the copy of an edge tile needs no guard per row."
+    ),
 }
 
 ANNOTATIONS = {
@@ -227,43 +254,6 @@ ANNOTATIONS = {
     ),
     "software_pipeline_stage": (
         "Assigns each statement of a loop to a pipeline stage; takes effect with the order."
-    ),
-    "tir_schedules.copies_first": "Leaves the copies of a later tile in front of the compute.",
-    "tir_schedules.last_block": "Fuses two kernels: the last block to finish executes the next loop nest.",
-    "tir_schedules.loop_peeling": (
-        "Peels the last iteration off a loop, with the guard at the edge of K that only it needs."
-    ),
-    "tir_schedules.loop_unswitching": (
-        "Unswitches a loop: guards that do not depend on its variable move in front of it."
-    ),
-    "tir_schedules.mbarrier_pipeline": (
-        "Gives each stage of a pipeline an mbarrier, which tells when the stage is full."
-    ),
-    "tir_schedules.persistent_kernel": (
-        "Makes the kernel persistent: about as many blocks as SMs, each of which computes tile after tile."
-    ),
-    "tir_schedules.serpentine_loops": (
-        "Runs a loop backwards in every odd iteration of a loop around it: 1 is the next, 2 the one around"
-        " that."
-    ),
-    "tir_schedules.shift_edge_tiles": (
-        "Shifts the last tile inwards, so that it ends with the matrix: no guard is needed per row."
-    ),
-    "tir_schedules.threadblock_swizzle": (
-        "Threadblock swizzle: groups so many columns of blocks; excess blocks of the last group exit at once."
-    ),
-    "tir_schedules.tma_prefetch": (
-        "TMA prefetch: one thread issues the copies of later K tiles into stages, and all threads multiply."
-    ),
-    "tir_schedules.unroll_stages": (
-        "Unrolls the loop by the stages of its multistage buffer, so that the index of each stage is a"
-        " constant."
-    ),
-    "tir_schedules.warp_specialization": (
-        "Specializes warpgroups: a producer copies K tiles into stages, consumers multiply them."
-    ),
-    "tir_schedules.wrap_edge_tiles": (
-        "Wraps rows beyond the last around to the first: the copy of an edge tile needs no guard per row."
     ),
     "tirx.manifest_shared_memory_local_stage": (
         "Splits a copy in two: from global memory to registers, from there to shared memory."

@@ -187,9 +187,7 @@ def kernel_of(module: "IRModule", rung: Rung, workload: Workload, arch: str) -> 
     told = {"parts": declared.parts, "workspaces": declared.workspaces} if declared else {}
     tvm = import_tvm()
     try:
-        emitted = emit(
-            tvm.s_tir.Schedule(module), rung.entry, arch, rung.pass_config, rung.passes, rung.warp_size
-        )
+        emitted = emit(tvm.s_tir.Schedule(module), rung.entry, arch)
         return Kernel(
             f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch,
             **vars(emitted.launch) | told,

@@ -38,9 +38,6 @@ BARRIERS = 1024
 """Bytes of static shared memory: two barriers for each stage, and what aligns the stages behind them."""
 
 SHARED = "shared.dyn"
-ASYNC = {"tirx.use_async_copy": True}
-"""Option of TVM's lowering: copies of asynchronous stages become cp.async."""
-
 WAVE = 132
 """Blocks that an H100 or H200 executes at a time: one for each SM."""
 
@@ -213,7 +210,7 @@ def tiled_gemm(
     from tvm.script import tirx as T
     from tvm.tirx import FloatImm
 
-    from tir_schedules.tir.passes import CLUSTER, EXTENTS
+    from tir_schedules.model.annotations import CLUSTER, EXTENTS
 
     tall = tiling.bm * cluster
     M, N, K = (ceil_div(*each) * each[1] for each in ((gemm.m, tall), (gemm.n, tiling.bn), (gemm.k, DEPTH)))
@@ -284,6 +281,7 @@ def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
     for copy in copies:
         sch.set_scope(copy, 0, SHARED)
     sch.set_scope(products, 0, SUMS)
+    sch.set_warp_size(WARPGROUP)
     *_, i, j, k = sch.get_loops(products)  # perhaps within a loop over parts of K
     block_i, warpgroup, i = sch.split(i, [None, tiling.consumers, tiling.rows])
     block_j, j = sch.split(j, [None, tiling.bn])
@@ -343,6 +341,7 @@ def copy_boxes(
         unroll(sch, (box_row, box_column))
         announced = tiling.stage_bytes if leader and is_a else 0
         sch.tensorize(row, load(rows, gemm.dtype, along_k, leader, announced, blocks))
+    sch.encode_tensor_maps()
 
 
 def multiply(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, operands: str) -> None:

@@ -71,12 +71,14 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     loads = steps.load_fragments(sch, gemm, fragments)
     steps.multiply_fragments(sch, gemm, tiles, fragments)
     steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
+    sch.keep_buffers_apart()
     sch.unroll(tiles.k_step)
     steps.xor_swizzle(sch, copies, loads)
     steps.pipeline_fragments(sch, tiles, config.stages)
-    steps.unroll_stages(sch, tiles, config.stages)
+    sch.prefetch_l2()
+    sch.unroll_stages(tiles.k_tile, config.stages)
     if config.copies_first:
-        steps.keep_copies_first(sch, tiles)
+        sch.keep_copies_first(tiles.k_tile)
 
 
 RUNG = Rung(
@@ -90,16 +92,6 @@ RUNG = Rung(
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=steps.ASYNC,
-    passes=(
-        "serpentine_grid",
-        "copies_after_compute",
-        "sink_waits",
-        "unroll_stages",
-        "unroll_drain",
-        "copies_before_barriers",
-        "l2_prefetch",
-    ),
 )
 
 if __name__ == "__main__":

@@ -66,9 +66,11 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     loads = steps.load_fragments(sch, gemm, fragments)
     steps.multiply_fragments(sch, gemm, tiles, fragments)
     steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
+    sch.keep_buffers_apart()
     sch.unroll(tiles.k_step)
     steps.xor_swizzle(sch, copies, loads)
     steps.pipeline_fragments(sch, tiles, config.stages)
+    sch.prefetch_l2()
 
 
 RUNG = Rung(
@@ -81,15 +83,6 @@ RUNG = Rung(
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=steps.ASYNC,
-    passes=(
-        "serpentine_grid",
-        "copies_after_compute",
-        "sink_waits",
-        "unroll_drain",
-        "copies_before_barriers",
-        "l2_prefetch",
-    ),
 )
 
 if __name__ == "__main__":

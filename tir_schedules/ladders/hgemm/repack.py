@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
+from tir_schedules.model.annotations import PITCHES
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div, pitch_of
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
-from tir_schedules.tir.passes import PITCHES
 from tir_schedules.tir.schedule import PrimFunc, Schedule, bind
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 from tir_schedules.workloads.repacking import Repacking
@@ -38,6 +38,7 @@ def schedule(sch: Schedule, repacking: Repacking, config: NoConfig) -> None:
     sch.vectorize(element)
     sch.compute_at(elements, piece)
     sch.unroll(sch.get_loops(elements)[-1])
+    sch.overlap_launches()
 
 
 RUNG = Rung(
@@ -46,7 +47,6 @@ RUNG = Rung(
     summary="a matrix copied to rows of whole lines of L2",
     schedule=schedule,
     launch=launch,
-    passes=("dependent_launch",),
 )
 
 

@@ -31,6 +31,8 @@ def prim_func(both: RepackingBoth, config: NoConfig, name: str) -> PrimFunc:
     from tvm.script import tirx as T
     from tvm.tirx import IntImm
 
+    from tir_schedules.model.annotations import DEPENDENT_LAUNCH
+
     (one, other), blocks = both.each, launch(both, config).grid[0]
     first = repack.launch(one, config).grid[0]
     zero = IntImm("uint16", 0)
@@ -47,7 +49,7 @@ def prim_func(both: RepackingBoth, config: NoConfig, name: str) -> PrimFunc:
         X_2: T.Buffer((other.rows, other.columns), "uint16"),
         Y_2: T.Buffer((other.rows, other.pitch), "uint16"),
     ):
-        T.func_attr({"global_symbol": name, "tirx.noalias": True})
+        T.func_attr({"global_symbol": name, "tirx.noalias": True, DEPENDENT_LAUNCH: 1})
         for b in T.thread_binding(blocks, thread="blockIdx.x"):
             for w in T.thread_binding(repack.ROWS, thread="threadIdx.y"):
                 for t in T.thread_binding(WARP, thread="threadIdx.x"):
@@ -76,7 +78,6 @@ RUNG = Rung(
     summary="two matrices copied to rows of whole lines of L2",
     launch=launch,
     prim_func=prim_func,
-    passes=("dependent_launch",),
 )
 
 

@@ -113,6 +113,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     else:
         hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
+    sch.overlap_launches()
 
 
 THROUGH_BOXES = {name: Config(**vars(config)) for name, config in tma_store.CONFIGS.items()}
@@ -155,10 +156,8 @@ RUNG = Rung(
     before=before,
     after=after,
     arch=hopper.ARCH,
-    warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_kernel", "warp_specialization", "tensor_maps", "dependent_launch"),
 )
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.ladders.hgemm.hopper import SIZES, Ring, Tiles, Tiling
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
-from tir_schedules.tir.passes import PERSISTENT_KERNEL, WARP_SPECIALIZATION
 from tir_schedules.tir.schedule import Schedule, unroll
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -92,15 +91,13 @@ def specialize_warps(sch: Schedule, gemm: HalfGemm, config: Ring, cluster: int =
     hopper.lay_out_operands(sch, gemm, tiles, ring=True)
     hopper.copy_boxes(sch, gemm, config, tiles, cluster=cluster)
     boxes = boxes_of(gemm, config) if isinstance(config, Stored) else (0, 0, 0)
-    sch.annotate(tiles.k_tile, WARP_SPECIALIZATION, [config.stages, cluster, *boxes])
+    sch.specialize_warps(tiles.k_tile, config.stages, cluster, boxes)
     return tiles
 
 
 def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, cluster: int = 1) -> None:
     """A block computes tile after tile."""
-    sch.annotate(
-        tiles.block_i, PERSISTENT_KERNEL, [programs_of(gemm, config, cluster), config.group, cluster]
-    )
+    sch.make_persistent(tiles.block_i, programs_of(gemm, config, cluster), config.group, cluster)
 
 
 def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:

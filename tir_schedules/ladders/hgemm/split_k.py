@@ -119,7 +119,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
     from tvm.script import tirx as T
     from tvm.tirx import FloatImm
 
-    from tir_schedules.tir.passes import CLUSTER, EXTENTS
+    from tir_schedules.model.annotations import CLUSTER, EXTENTS
 
     parts, part = parts_of(gemm, config), count_k_tiles(gemm, config) * hopper.DEPTH
     m, pitch, K = gemm.m, gemm.part_pitch, parts * part
@@ -186,6 +186,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     specialization.walk_tiles(sch, gemm, config, tiles)
     hopper.store_from_registers(sch, pad_to_parts(gemm), config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
+    sch.overlap_launches()
 
 
 TILES = {
@@ -228,10 +229,8 @@ RUNG = Rung(
     after=after,
     then=split_k_sum.rung("hgemm"),
     arch=hopper.ARCH,
-    warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_kernel", "warp_specialization", "tensor_maps", "dependent_launch"),
 )
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from tir_schedules.ladders.known import package_rungs
 from tir_schedules.ladders.problems import Problem, offered
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.tir import schedule
-from tir_schedules.tir.passes import COPIES_FIRST, THREADBLOCK_SWIZZLE, UNROLL_STAGES
 from tir_schedules.tir.schedule import Block, Loop, Schedule, name_of, pipeline, unroll
 from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
@@ -28,12 +27,6 @@ WARP = 32
 HALF = 2  # bytes
 ELEMENT = {"float16": 2, "float32": 4}  # bytes
 ACCUMULATOR_REGISTERS = 128  # at most; the others are for fragments and addresses
-PASS_CONFIG = {"tirx.disable_storage_rewrite": True}
-"""Options of TVM's lowering. Its storage rewriting would give C the place of A alone, not that of A and B."""
-
-ASYNC = PASS_CONFIG | {"tirx.use_async_copy": True}
-"""The same, and copies of asynchronous stages become cp.async."""
-
 SHAPES = (
     "any; 16-byte copies where K % 8 == 0 and N % 8 == 0, else one element at a time; C through shared"
     " memory unless tiles divide it"
@@ -222,8 +215,9 @@ def swizzle_blocks(
 ) -> Loop:
     """The same under a threadblock swizzle: blockIdx.z along groups of columns of blocks, blockIdx.x along
     those of a group. most, partial: see `swizzle_width`."""
+    sch.serpentine_grid()
     if partial:
-        sch.annotate(tiles.block_j, THREADBLOCK_SWIZZLE, most)
+        sch.swizzle_threadblocks(tiles.block_j, most)
         return bind_blocks(sch, tiles)
     group, block_j = sch.split(tiles.block_j, [None, swizzle_width(gemm, tiling, most)])
     sch.reorder(group, tiles.block_i, block_j)
@@ -354,17 +348,11 @@ def pipeline_fragments(sch: Schedule, tiles: Tiles, stages: int) -> None:
     copy_a, copy_b, loads, compute, last = 0, 0, stages - 2, stages - 1, stages - 1
     stage = [copy_a, copy_b, loads, compute, last]
     pipeline(sch, tiles.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
-
-
-def unroll_stages(sch: Schedule, tiles: Tiles, stages: int) -> None:
-    """The loop over tiles unrolled by the stages in shared memory, by the pass of that name."""
-    sch.annotate(tiles.k_tile, UNROLL_STAGES, stages)
-
-
-def keep_copies_first(sch: Schedule, tiles: Tiles) -> None:
-    """The copies of a later tile in front of the work of an iteration, where the pass `copies_after_compute`
-    would move them behind it."""
-    sch.annotate(tiles.k_tile, COPIES_FIRST, 1)
+    sch.async_copies()
+    sch.async_copies_before_barriers()
+    sch.move_copies_behind_compute()
+    sch.sink_waits()
+    sch.unroll_drain()
 
 
 def merge_copies(sch: Schedule, tiles: Tiles, copies: Sequence[Block]) -> None:

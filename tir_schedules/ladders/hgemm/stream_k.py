@@ -55,7 +55,6 @@ from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
 from tir_schedules.ladders.waves import MOST_WORTH
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.passes import PERSISTENT_KERNEL
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -145,9 +144,9 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     shares = Shares.of(gemm, config)
     tiles = specialization.specialize_warps(sch, gemm, config)
-    streamed = [shares.streamed, shares.k_tiles] if shares.streamed else []
-    sch.annotate(tiles.block_i, PERSISTENT_KERNEL, [shares.programs, config.group, 1, *streamed])
-    if streamed:
+    shared = (shares.streamed, shares.k_tiles) if shares.streamed else None
+    sch.make_persistent(tiles.block_i, shares.programs, config.group, shared=shared)
+    if shared:
         specialization.store_whole_boxes(sch, gemm, config, tiles, shares.programs)
     else:
         specialization.store_boxes(sch, gemm, config, tiles)
@@ -264,10 +263,8 @@ RUNG = Rung(
     refuses=refuses,
     prim_func=prim_func,
     arch=hopper.ARCH,
-    warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("persistent_kernel", "stream_k", "warp_specialization", "tensor_maps"),
 )
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from tir_schedules.ladders.hgemm import hopper, tile_choice
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.passes import MBARRIER_PIPELINE
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -66,7 +65,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "awaited")
     hopper.pipeline_products(sch, tiles, config.stages, started=True)
-    sch.annotate(tiles.k_tile, MBARRIER_PIPELINE, config.stages)
+    sch.pipeline_by_mbarriers(tiles.k_tile, config.stages)
 
 
 CONFIGS = {
@@ -91,10 +90,8 @@ RUNG = Rung(
     refuses=refuses,
     prim_func=prim_func,
     arch=hopper.ARCH,
-    warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("mbarrier_pipeline", "tensor_maps"),
 )
 
 if __name__ == "__main__":

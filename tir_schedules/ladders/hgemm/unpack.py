@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
-from tir_schedules.tir.schedule import PrimFunc
+from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 from tir_schedules.workloads.repacking import Unpacking
 
@@ -62,13 +62,17 @@ def prim_func(unpacking: Unpacking, config: NoConfig, name: str) -> PrimFunc:
     return unpack
 
 
+def schedule(sch: Schedule, workload: Unpacking, config: NoConfig) -> None:
+    sch.overlap_launches()
+
+
 RUNG = Rung(
     family="hgemm",
     name="unpack",
     summary="a matrix copied from rows of whole lines of L2 to where it belongs",
+    schedule=schedule,
     launch=launch,
     prim_func=prim_func,
-    passes=("dependent_launch",),
 )
 
 

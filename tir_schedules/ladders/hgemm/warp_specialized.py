@@ -88,10 +88,8 @@ RUNG = Rung(
     refuses=refuses,
     prim_func=prim_func,
     arch=hopper.ARCH,
-    warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    passes=("warp_specialization", "tensor_maps"),
 )
 
 if __name__ == "__main__":

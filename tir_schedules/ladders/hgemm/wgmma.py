@@ -78,7 +78,6 @@ RUNG = Rung(
     refuses=refuses,
     prim_func=prim_func,
     arch=hopper.ARCH,
-    warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
 )

@@ -60,6 +60,9 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "fenced")
     hopper.pipeline_products(sch, tiles, config.stages, asynchronous=[0])
+    sch.async_copies()
+    sch.relax_prologue_wait()
+    sch.unroll_drain()
 
 
 CONFIGS = {
@@ -84,11 +87,8 @@ RUNG = Rung(
     refuses=refuses,
     prim_func=prim_func,
     arch=hopper.ARCH,
-    warp_size=hopper.WARPGROUP,
     dtypes=OPERANDS,
     outputs=RESULTS,
-    pass_config=hopper.ASYNC,
-    passes=("prologue_wait", "unroll_drain"),
 )
 
 if __name__ == "__main__":

@@ -62,11 +62,15 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     steps.load_fragments(sch, gemm, fragments)
     steps.multiply_fragments(sch, gemm, tiles, fragments)
     steps.store_fragments(sch, gemm, fragments, result)
+    sch.keep_buffers_apart()
     sch.unroll(tiles.k_step)
     steps.pad_rows(sch, copies, config.padding)
     copy_a, copy_b, compute = 0, 0, config.stages - 1
     stage = [copy_a, copy_b, compute]
     pipeline(sch, tiles.k_tile, stage, order=[0, 1, 2], asynchronous=[0])
+    sch.async_copies()
+    sch.unroll_drain()
+    sch.prefetch_l2()
     if gemm.accumulate == "float16" and gemm.aligned:
         steps.keep_rolled(sch, tiles, copies[0])
 
@@ -81,8 +85,6 @@ RUNG = Rung(
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=steps.ASYNC,
-    passes=("unroll_drain", "l2_prefetch"),
 )
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     steps.load_fragments(sch, gemm, fragments)
     steps.multiply_fragments(sch, gemm, tiles, fragments)
     steps.store_fragments(sch, gemm, fragments, result)
+    sch.keep_buffers_apart()
     sch.unroll(tiles.k_step)
     steps.pad_rows(sch, copies, config.padding)
 
@@ -69,7 +70,6 @@ RUNG = Rung(
     shapes=steps.SHAPES,
     schedule=schedule,
     launch=launch,
-    pass_config=steps.PASS_CONFIG,
 )
 
 if __name__ == "__main__":

@@ -60,11 +60,16 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     steps.load_fragments(sch, gemm, fragments)
     steps.multiply_fragments(sch, gemm, tiles, fragments)
     steps.store_fragments(sch, gemm, fragments, result)
+    sch.keep_buffers_apart()
     sch.unroll(tiles.k_step)
     steps.pad_rows(sch, copies, config.padding)
     steps.merge_copies(sch, tiles, copies)
     copy, compute = 0, config.stages - 1
     pipeline(sch, tiles.k_tile, stage=[copy, compute], order=[1, 0], asynchronous=[0])
+    sch.async_copies()
+    sch.async_copies_before_barriers()
+    sch.unroll_drain()
+    sch.prefetch_l2()
 
 
 RUNG = Rung(
@@ -77,8 +82,6 @@ RUNG = Rung(
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=steps.ASYNC,
-    passes=("unroll_drain", "copies_before_barriers", "l2_prefetch"),
 )
 
 if __name__ == "__main__":

@@ -58,10 +58,12 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     steps.load_fragments(sch, gemm, fragments)
     steps.multiply_fragments(sch, gemm, tiles, fragments)
     steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
+    sch.keep_buffers_apart()
     sch.unroll(tiles.k_step)
     steps.pad_rows(sch, copies, config.padding)
     steps.pipeline_fragments(sch, tiles, config.stages)
-    steps.unroll_stages(sch, tiles, config.stages)
+    sch.prefetch_l2()
+    sch.unroll_stages(tiles.k_tile, config.stages)
 
 
 RUNG = Rung(
@@ -74,15 +76,6 @@ RUNG = Rung(
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config=steps.ASYNC,
-    passes=(
-        "copies_after_compute",
-        "sink_waits",
-        "unroll_stages",
-        "unroll_drain",
-        "copies_before_barriers",
-        "l2_prefetch",
-    ),
 )
 
 if __name__ == "__main__":

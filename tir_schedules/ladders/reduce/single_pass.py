@@ -31,7 +31,6 @@ from tir_schedules.ladders.reduce.steps import ceil_div, constant_zero
 from tir_schedules.ladders.reduce.vectorized import blocks_needed, width
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.passes import LAST_BLOCK
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
@@ -106,7 +105,7 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     if blocks > 1:
         partial, iteration, _ = sum_per_thread(sch, config.block, 1, "sum", "blockIdx.y")
         sch.decompose_reduction(partial, iteration)
-        sch.annotate(sch.get_loops(sch.get_sblock("part"))[0], LAST_BLOCK, config.fenced)
+        sch.continue_in_last_block(sch.get_loops(sch.get_sblock("part"))[0], bool(config.fenced))
 
 
 RUNG = Rung(
@@ -121,7 +120,6 @@ RUNG = Rung(
     launch=launch,
     dtypes=("int32", "float32"),
     prim_func=prim_func,
-    passes=("last_block",),
     shapes="any; 16-byte loads when N is a multiple of 4",
 )
 

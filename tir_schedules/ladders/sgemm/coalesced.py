@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import naive
-from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X, HOIST_GUARDS
+from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
@@ -32,6 +32,7 @@ launch = naive.launch
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     k = naive.one_element_per_thread(sch, config.ts, COLUMNS_ON_X)
     sch.annotate(k, "pragma_unroll", UNROLL)
+    sch.hoist_guards()
 
 
 RUNG = Rung(
@@ -42,7 +43,6 @@ RUNG = Rung(
     config=Config(),
     schedule=schedule,
     launch=launch,
-    pass_config=HOIST_GUARDS,
 )
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ from tir_schedules.ladders.sgemm import warp_tiles
 from tir_schedules.ladders.sgemm.steps import part_last_tile, share_rows, vector_width, wrap_edges
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.passes import UNROLL_STAGES
 from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
@@ -90,9 +89,14 @@ def overlapped(
     copies, first, compute = 0, config.stages - 2, config.stages - 1
     stage = [copies, copies, first, compute, compute]
     pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
+    sch.async_copies()
+    sch.async_copies_before_barriers()
+    sch.move_copies_behind_compute()
+    sch.unroll_drain()
+    sch.keep_buffers_apart()
     part_last_tile(sch, gemm, parts.k_tile, config.bk)
     if not config.rows_first:
-        sch.annotate(parts.k_tile, UNROLL_STAGES, config.stages)
+        sch.unroll_stages(parts.k_tile, config.stages)
     return parts
 
 
@@ -129,15 +133,6 @@ RUNG = Rung(
     schedule=schedule,
     launch=launch,
     min_arch=80,
-    pass_config={"tirx.use_async_copy": True, "tirx.disable_storage_rewrite": True},
-    passes=(
-        "wrap_edge_tiles",
-        "loop_peeling",
-        "copies_after_compute",
-        "unroll_stages",
-        "unroll_drain",
-        "copies_before_barriers",
-    ),
 )
 
 if __name__ == "__main__":

@@ -92,6 +92,7 @@ def double_buffered(
     read_a, store_a, read_b, store_b, first, compute, last = 0, 1, 0, 1, 1, 2, 2
     stage = [read_a, store_a, read_b, store_b, first, compute, last]
     pipeline(sch, parts.k_tile, stage, order=[3, 1, 4, 2, 5, 0, 6])
+    sch.eliminate_barriers()
     if not k_multiple:
         part_last_tile(sch, gemm, parts.k_tile, config.bk)
     return parts
@@ -110,7 +111,6 @@ RUNG = Rung(
     shapes=FLOAT4_SHAPES,
     schedule=schedule,
     launch=launch,
-    passes=("shift_edge_tiles", "wrap_edge_tiles", "loop_unswitching", "loop_peeling", "barrier_elimination"),
 )
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ from dataclasses import replace
 from tir_schedules.ladders.sgemm import pipelined
 from tir_schedules.ladders.sgemm.warp_tiles import Parts, WarpTiling
 from tir_schedules.model.rung import run_as_script
-from tir_schedules.tir.passes import SERPENTINE_LOOPS
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
 
@@ -42,7 +41,7 @@ def reverse_rows(sch: Schedule, config: WarpTiling, parts: Parts) -> None:
     """Rows of the thread tile go up in every second column."""
     rows = parts.fmas[-2:] if config.wmiter > 1 else parts.fmas[-1:]
     for place, loop in enumerate(rows, 1):
-        sch.annotate(loop, SERPENTINE_LOOPS, place)
+        sch.reverse_in_odd(loop, place)
 
 
 RUNG = replace(
@@ -50,7 +49,6 @@ RUNG = replace(
     name="serpentine",
     summary="a thread's FMA go down one column and up the next: each finds a factor still at hand",
     schedule=schedule,
-    passes=(*pipelined.RUNG.passes, "serpentine_loops"),
 )
 
 if __name__ == "__main__":

@@ -151,6 +151,8 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     else:
         parts = pipelined.double_buffered(sch, gemm, config, config.padding, staged, in_rows)
         serpentine.reverse_rows(sch, config, parts)
+        sch.keep_buffers_apart()
+    sch.overlap_launches()
 
 
 CONFIGS = {
@@ -185,15 +187,6 @@ RUNG = Rung(
     prim_func=prim_func,
     then=split_k_sum.rung("sgemm"),
     min_arch=multistage.RUNG.min_arch,
-    pass_config=multistage.RUNG.pass_config,
-    passes=(
-        *multistage.RUNG.passes,
-        "shift_edge_tiles",
-        "loop_unswitching",
-        "serpentine_loops",
-        "barrier_elimination",
-        "dependent_launch",
-    ),
 )
 
 if __name__ == "__main__":

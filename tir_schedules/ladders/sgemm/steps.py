@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Sequence
 
 from tir_schedules.model.launch import Launch, ceil_div
-from tir_schedules.tir.passes import LOOP_PEELING, LOOP_UNSWITCHING, SHIFT_EDGE_TILES, WRAP_EDGE_TILES
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, stage_operands
 from tir_schedules.workloads.gemm import Gemm
-
-HOIST_GUARDS = {"s_tir.HoistIfThenElse": {"support_block_scope_hoisting": True}}
-"""Pass option: a guard that does not depend on a loop moves out of it."""
 
 VECTOR = 4  # floats in 16 bytes, the widest access
 
@@ -93,7 +89,7 @@ def wrap_edges(sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], tile: tup
     extents, widths = (gemm.m, gemm.n), (1, vector_width(gemm.n))
     for dimension, (copy, extent, part, width) in enumerate(zip(copies, extents, tile, widths)):
         if ceil_div(extent, part) * part <= 2 * extent:
-            sch.annotate(copy, WRAP_EDGE_TILES, [dimension, width])
+            sch.wrap_edge_tiles(copy, dimension, width)
 
 
 def shift_edges(
@@ -107,18 +103,18 @@ def shift_edges(
     extents = zip((-2, -1), (gemm.m, gemm.n), tile)
     ragged = [(axis, part, extent) for axis, extent, part in extents if part < extent and extent % part]
     for three in ragged:
-        sch.annotate(copies[three[0]], SHIFT_EDGE_TILES, [*three])
+        sch.shift_edge_tiles(copies[three[0]], three)
     if ragged:
-        sch.annotate(result, SHIFT_EDGE_TILES, [number for three in ragged for number in three])
+        sch.shift_edge_tiles(result, *ragged)
     for loop in sch.get_loops(result):
         if getattr(sch.get(loop), "thread_binding") is None:
-            sch.annotate(loop, LOOP_UNSWITCHING, 1)
+            sch.unswitch(loop)
 
 
 def part_last_tile(sch: Schedule, gemm: Gemm, k_tile: Loop, depth: int) -> None:
     """Where K is no multiple of `depth`, the guards of the last tile stand in an iteration of their own."""
     if gemm.k % depth:
-        sch.annotate(k_tile, LOOP_PEELING, 1)
+        sch.peel_last(k_tile)
 
 
 def vectorize_last(sch: Schedule, block: Block, width: int) -> None:

@@ -54,7 +54,6 @@ from tir_schedules.ladders.sgemm import pipelined, serpentine, warp_tiles
 from tir_schedules.ladders.waves import SMS
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import run_as_script
-from tir_schedules.tir.passes import PERSISTENT_KERNEL, STREAM_K_ACCUMULATE
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
 
@@ -121,10 +120,8 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     serpentine.reverse_rows(sch, config, parts)
     if shares.streamed:
         rows = sch.get_loops(parts.compute)[0]
-        sch.annotate(
-            parts.k_tile, STREAM_K_ACCUMULATE, [shares.k_pairs * STAGES, STAGES, k_pair, k_pair * gemm.n]
-        )
-        sch.annotate(rows, PERSISTENT_KERNEL, [shares.programs, 1, 1, shares.streamed, shares.k_pairs])
+        sch.accumulate_shares(parts.k_tile, shares.k_pairs * STAGES, STAGES, k_pair, k_pair * gemm.n)
+        sch.make_persistent(rows, shares.programs, shared=(shares.streamed, shares.k_pairs))
 
 
 RUNG = replace(
@@ -135,7 +132,6 @@ RUNG = replace(
     configs={},
     schedule=schedule,
     launch=launch,
-    passes=("persistent_kernel", "stream_k", "stream_k_accumulate", *serpentine.RUNG.passes),
 )
 
 if __name__ == "__main__":

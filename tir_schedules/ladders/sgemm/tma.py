@@ -46,10 +46,10 @@ from tir_schedules.ladders.sgemm import serpentine, warp_tiles
 from tir_schedules.ladders.sgemm.multistage import WAVE
 from tir_schedules.ladders.sgemm.pipelined import ORDER
 from tir_schedules.ladders.sgemm.steps import VECTOR
+from tir_schedules.model.annotations import EXTENTS
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.passes import EXTENTS, TMA_PREFETCH
 from tir_schedules.tir.schedule import PrimFunc, Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
@@ -201,7 +201,8 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     order = [1, 2, 3, 0, 4] if later else [1, 2, 0, 3]
     pipeline(sch, parts.k_tile, [*[0] * (len(order) - 2), 1, 1], order)
     sch.annotate(parts.k_tile, "disable_unroll", True)  # else two iterations, for twice the code
-    sch.annotate(parts.k_tile, TMA_PREFETCH, config.stages)
+    sch.prefetch_boxes(parts.k_tile, config.stages)
+    sch.encode_tensor_maps()
 
 
 CONFIGS = {
@@ -230,7 +231,6 @@ RUNG = Rung(
     refuses=refuses,
     prim_func=prim_func,
     arch=ARCH,
-    passes=("tma_prefetch", "tensor_maps", "serpentine_loops"),
 )
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ in boxes of 64 columns, whose rows go along n.
 
 The sums have TVM's scope "warp": what is in it belongs to the threads of a warp together, each holding a
 part. TVM divides such a buffer among the lanes by itself where one of its dimensions counts them. With
-`Rung.warp_size` 128 its "warp" is a warpgroup, and `share` says which thread holds which sum.
+`Schedule.set_warp_size(128)` its "warp" is a warpgroup, and `share` says which thread holds which sum.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.

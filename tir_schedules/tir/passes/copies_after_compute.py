@@ -18,7 +18,7 @@ from __future__ import annotations
 import tvm_ffi
 from tvm import IRModule, s_tir, tirx, transform
 
-from tir_schedules.tir.passes import COPIES_FIRST
+from tir_schedules.model.annotations import COPIES_FIRST
 from tir_schedules.tir.passes.rewriting import map_body, replace_block_body, replace_body
 
 COMMIT, WAIT = "async_commit_queue_scope", "async_wait_queue_scope"

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tir_schedules.model.annotations import CLUSTER
 from tir_schedules.tir.intrinsics.device import add_device_functions
-from tir_schedules.tir.passes import CLUSTER
 
 if TYPE_CHECKING:
     from tvm import IRModule

@@ -15,8 +15,8 @@ import tvm_ffi
 from tvm import IRModule, ir, s_tir, tirx, transform
 from tvm.tirx.op import thread_return
 
+from tir_schedules.model.annotations import LAST_BLOCK
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.passes import LAST_BLOCK
 from tir_schedules.tir.passes.rewriting import map_body, replace_body, substitute
 
 C_TYPES = {"int32": "int", "float32": "float"}

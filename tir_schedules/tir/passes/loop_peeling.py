@@ -10,7 +10,7 @@ from typing import Any
 
 from tvm import IRModule, tirx, transform
 
-from tir_schedules.tir.passes import LOOP_PEELING
+from tir_schedules.model.annotations import LOOP_PEELING
 from tir_schedules.tir.passes.rewriting import map_body, substitute
 
 

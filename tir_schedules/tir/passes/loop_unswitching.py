@@ -13,7 +13,7 @@ from typing import Any
 from tvm import IRModule, tirx, transform
 from tvm.tirx.analysis import undefined_vars
 
-from tir_schedules.tir.passes import LOOP_UNSWITCHING
+from tir_schedules.model.annotations import LOOP_UNSWITCHING
 from tir_schedules.tir.passes.rewriting import conjuncts, map_body, replace_body
 
 

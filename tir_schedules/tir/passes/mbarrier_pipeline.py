@@ -15,9 +15,9 @@ from typing import Any
 import tvm_ffi
 from tvm import IRModule, ir, tirx, transform
 
+from tir_schedules.model.annotations import MBARRIER_PIPELINE
 from tir_schedules.tir.intrinsics import ring
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.passes import MBARRIER_PIPELINE
 from tir_schedules.tir.passes.rewriting import body_of, map_body, replace_body
 from tir_schedules.tir.passes.serpentine_grid import thread_tag
 

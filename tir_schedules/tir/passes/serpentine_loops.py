@@ -14,7 +14,7 @@ from typing import Any
 
 from tvm import IRModule, tirx, transform
 
-from tir_schedules.tir.passes import SERPENTINE_LOOPS
+from tir_schedules.model.annotations import SERPENTINE_LOOPS
 from tir_schedules.tir.passes.rewriting import map_body, replace_body, substitute
 
 

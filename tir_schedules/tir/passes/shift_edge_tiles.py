@@ -17,7 +17,7 @@ from typing import Any
 
 from tvm import IRModule, s_tir, tirx, transform
 
-from tir_schedules.tir.passes import SHIFT_EDGE_TILES
+from tir_schedules.model.annotations import SHIFT_EDGE_TILES
 from tir_schedules.tir.passes.rewriting import (
     conjuncts,
     guard_load,

@@ -18,9 +18,9 @@ from typing import Any
 import tvm_ffi
 from tvm import IRModule, ir, tirx, transform
 
+from tir_schedules.model.annotations import WARP_SPECIALIZATION
 from tir_schedules.tir.intrinsics.parts import PREFIX, SHARED
 from tir_schedules.tir.intrinsics.ring import stands_for
-from tir_schedules.tir.passes import WARP_SPECIALIZATION
 from tir_schedules.tir.passes.pipeline_state import ZERO, counter, store, value
 from tir_schedules.tir.passes.rewriting import body_of, substitute
 

@@ -24,8 +24,8 @@ from typing import Any
 import tvm_ffi
 from tvm import IRModule, ir, s_tir, tirx, transform
 
+from tir_schedules.model.annotations import STREAM_K_ACCUMULATE
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.passes import STREAM_K_ACCUMULATE
 from tir_schedules.tir.passes.pipeline_state import ZERO, value
 from tir_schedules.tir.passes.rewriting import body_of, conjuncts, guard_load, is_guarded, replace_block_body
 from tir_schedules.tir.passes.stream_k import StreamK, counters_of

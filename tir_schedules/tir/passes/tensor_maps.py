@@ -15,11 +15,11 @@ import tvm_ffi
 from tvm import DataType, IRModule, ir, s_tir, tirx, transform
 from tvm.script import tirx as T
 
+from tir_schedules.model.annotations import EXTENTS, PITCHES
 from tir_schedules.model.launch import TensorMap, described_array, pitch_of
 from tir_schedules.tir.intrinsics.boxes import MAP, PREFETCH
 from tir_schedules.tir.intrinsics.device import call as device_call
 from tir_schedules.tir.intrinsics.ring import stands_for
-from tir_schedules.tir.passes import EXTENTS, PITCHES
 from tir_schedules.tir.passes.rewriting import body_of
 
 ENCODE = "runtime.cuTensorMapEncodeTiled"

@@ -14,8 +14,8 @@ from tvm import IRModule, tirx, transform
 from tvm.ir import Range
 from tvm.tirx.op import thread_return
 
+from tir_schedules.model.annotations import THREADBLOCK_SWIZZLE
 from tir_schedules.model.launch import ceil_div
-from tir_schedules.tir.passes import THREADBLOCK_SWIZZLE
 from tir_schedules.tir.passes.rewriting import map_body, substitute
 
 

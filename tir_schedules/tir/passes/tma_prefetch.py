@@ -15,10 +15,10 @@ from typing import Any, Sequence
 import tvm_ffi
 from tvm import IRModule, ir, s_tir, tirx, transform
 
+from tir_schedules.model.annotations import TMA_PREFETCH
 from tir_schedules.tir.intrinsics import ring
 from tir_schedules.tir.intrinsics.boxes import MAP
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.passes import TMA_PREFETCH
 from tir_schedules.tir.passes.mbarrier_pipeline import bind_mbarriers, stage_and_parity
 from tir_schedules.tir.passes.rewriting import body_of, map_body, replace_body, substitute
 from tir_schedules.tir.passes.serpentine_grid import thread_tag

@@ -12,7 +12,7 @@ from typing import Any
 
 from tvm import IRModule, tirx, transform
 
-from tir_schedules.tir.passes import UNROLL_STAGES
+from tir_schedules.model.annotations import UNROLL_STAGES
 from tir_schedules.tir.passes.rewriting import map_body, substitute
 
 

@@ -15,9 +15,9 @@ from typing import Any, Sequence
 import tvm_ffi
 from tvm import DataType, IRModule, ir, s_tir, tirx, transform
 
+from tir_schedules.model.annotations import WARP_SPECIALIZATION
 from tir_schedules.tir.intrinsics import boxes, ring
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.passes import WARP_SPECIALIZATION
 from tir_schedules.tir.passes.mbarrier_pipeline import WARPGROUP, bind_mbarriers
 from tir_schedules.tir.passes.pipeline_state import PipelineState
 from tir_schedules.tir.passes.rewriting import body_of, map_body, substitute

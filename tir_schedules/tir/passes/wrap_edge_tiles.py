@@ -19,7 +19,7 @@ from typing import Any
 
 from tvm import IRModule, s_tir, tirx, transform
 
-from tir_schedules.tir.passes import WRAP_EDGE_TILES
+from tir_schedules.model.annotations import WRAP_EDGE_TILES
 from tir_schedules.tir.passes.rewriting import conjuncts, is_guarded, map_body, replace_block_body
 
 

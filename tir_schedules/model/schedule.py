@@ -1,0 +1,186 @@
+"""The Schedule that a rung is written with: TVM's primitives, and those of this project beside them.
+
+A primitive of this project leaves an annotation on a loop, a block or the whole function. A pass of
+`tir/passes` finds it there while TVM lowers the function, and does what the primitive says. So the schedule
+is the whole program: what it does not call does not happen.
+
+TVM takes seconds to import, and a rung has to be listed without it. So `Schedule` is derived from TVM's class
+for type checkers alone; `open_schedule` in `tir/schedule.py` makes the class that is derived from both.
+"""
+
+# The class below mends types of the one it is derived from.
+# pyright: reportIncompatibleMethodOverride=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tir_schedules.model import annotations
+
+if TYPE_CHECKING:
+    from tvm.s_tir import Schedule as TvmSchedule
+    from tvm.s_tir.schedule import LoopRV as Loop
+    from tvm.s_tir.schedule import SBlockRV as Block
+    from tvm.tirx import PrimFunc as PrimFunc
+else:
+    TvmSchedule = Loop = Block = PrimFunc = object
+
+
+class Schedule(TvmSchedule):
+    """TVM's Schedule with further primitives. Each of these raises TVM's ScheduleError for a loop or block
+    that is not in the schedule."""
+
+    if TYPE_CHECKING:  # TVM declares each of several loops to be a list of loops
+
+        def reorder(self, *ordered_loops: Loop) -> None: ...
+
+        def merge(self, *loops: Loop) -> Loop: ...
+
+        def fuse(self, *loops: Loop, preserve_unit_iters: bool = True) -> Loop: ...
+
+    # Loops.
+
+    def peel_last(self, loop: Loop) -> None:
+        """Loop peeling: the last iteration of a loop becomes a copy of the body behind the loop, where guards
+        at the edge of K stand alone."""
+        self.annotate(loop, annotations.LOOP_PEELING, 1)
+
+    def unswitch(self, loop: Loop) -> None:
+        """Loop unswitching: guards that do not depend on a loop's variable move in front of the loop."""
+        self.annotate(loop, annotations.LOOP_UNSWITCHING, 1)
+
+    def reverse_in_odd(self, loop: Loop, outwards: int = 1) -> None:
+        """Serpentine order: a loop runs backwards in odd iterations of a loop around it. outwards: 1 for the
+        next loop, 2 for the one around that. The extent of the loop is a power of two."""
+        self.annotate(loop, annotations.SERPENTINE_LOOPS, outwards)
+
+    def unroll_stages(self, loop: Loop, stages: int) -> None:
+        """A pipelined loop is unrolled by its number of stages, so that each stage is a constant."""
+        self.annotate(loop, annotations.UNROLL_STAGES, stages)
+
+    def keep_copies_first(self, loop: Loop) -> None:
+        """Copies of a later tile stay in front of the compute of a pipelined loop, where
+        `move_copies_behind_compute` moves those of other loops."""
+        self.annotate(loop, annotations.COPIES_FIRST, 1)
+
+    def swizzle_threadblocks(self, loop: Loop, columns: int) -> None:
+        """Threadblock swizzle: a loop on blockIdx.x is split into groups of so many columns of blocks on
+        blockIdx.z. Blocks that the last group lacks return at once."""
+        self.annotate(loop, annotations.THREADBLOCK_SWIZZLE, columns)
+
+    def pipeline_by_mbarriers(self, loop: Loop, stages: int) -> None:
+        """An mbarrier for each stage of a loop over K tiles, in place of waits and __syncthreads."""
+        self.annotate(loop, annotations.MBARRIER_PIPELINE, stages)
+
+    def prefetch_boxes(self, loop: Loop, stages: int) -> None:
+        """TMA prefetch: one thread has boxes of later K tiles copied into stages, all threads multiply."""
+        self.annotate(loop, annotations.TMA_PREFETCH, stages)
+
+    def specialize_warps(
+        self, loop: Loop, stages: int, cluster: int = 1, boxes: tuple[int, int, int] = (0, 0, 0)
+    ) -> None:
+        """Warp specialization: a producer warpgroup copies the K tiles of a loop into stages, the others
+        multiply them. cluster: blocks that share copies. boxes: of C in a warpgroup's tile, rows and columns
+        of boxes, and how many fit into shared memory at a time; zeros where C is stored from registers."""
+        self.annotate(loop, annotations.WARP_SPECIALIZATION, [stages, cluster, *boxes])
+
+    def make_persistent(
+        self,
+        loop: Loop,
+        programs: int,
+        group: int = 1,
+        cluster: int = 1,
+        shared: tuple[int, int] | None = None,
+    ) -> None:
+        """Persistent kernel: the grid that a loop on blockIdx.y and the one on blockIdx.x in it make becomes
+        a loop over tiles in so many blocks. group: rows of tiles in a stripe. cluster: blocks of a cluster.
+        shared: with Stream-K, how many tiles are shared along K, and how many units of K each has."""
+        self.annotate(loop, annotations.PERSISTENT_KERNEL, [programs, group, cluster, *(shared or ())])
+
+    def accumulate_shares(self, loop: Loop, k_tiles: int, unit: int, a_step: int, b_step: int) -> None:
+        """Stream-K: a loop over K tiles runs over the units of K that a program has of a tile, and sums are
+        added to those of others in C. k_tiles: of the loop. unit: K tiles of a unit. a_step, b_step: elements
+        of A and of B from one unit to the next."""
+        self.annotate(loop, annotations.STREAM_K_ACCUMULATE, [k_tiles, unit, a_step, b_step])
+
+    def continue_in_last_block(self, loop: Loop, fenced: bool) -> None:
+        """Fuses two kernels: the last block to finish a loop over blocks executes the next loop nest.
+        fenced: partial sums are passed on by fences, else by marks."""
+        self.annotate(loop, annotations.LAST_BLOCK, int(fenced))
+
+    # Blocks.
+
+    def wrap_edge_tiles(self, copy: Block, dimension: int, width: int) -> None:
+        """A padded copy reads the first rows again in place of those beyond the last, without a guard.
+        dimension: of the rows. width: neighbours along it that are copied at a time."""
+        self.annotate(copy, annotations.WRAP_EDGE_TILES, [dimension, width])
+
+    def shift_edge_tiles(self, copy: Block, *edges: tuple[int, int, int]) -> None:
+        """The last tile of a padded copy, or of a copy of the padded result, starts earlier, so that it ends
+        with the matrix. edges: axis, counted from the last, -1; extent of a tile; extent of the matrix."""
+        self.annotate(copy, annotations.SHIFT_EDGE_TILES, [number for edge in edges for number in edge])
+
+    # The whole function.
+
+    def async_copies(self) -> None:
+        """Copies of the asynchronous stages of pipelines become cp.async."""
+        self._ask(annotations.ASYNC_COPIES)
+
+    def async_copies_before_barriers(self) -> None:
+        """cp.async is put in before barriers are: then a barrier after each wait is all that is left of them.
+        The order of the pipeline's statements has to put that barrier between the last read of a stage and
+        its refill."""
+        self._ask(annotations.COPIES_BEFORE_BARRIERS)
+
+    def prefetch_l2(self) -> None:
+        """16-byte cp.async fetch whole lines of 128 bytes into L2."""
+        self._ask(annotations.L2_PREFETCH)
+
+    def move_copies_behind_compute(self) -> None:
+        """In loops with a pipeline within a pipeline: the copies of a later tile follow the compute, and the
+        wait stands where the next tile is needed."""
+        self._ask(annotations.COPIES_AFTER_COMPUTE)
+
+    def sink_waits(self) -> None:
+        """In loops with a pipeline within a pipeline: the wait stands where the next tile is needed."""
+        self._ask(annotations.SINK_WAITS)
+
+    def relax_prologue_wait(self) -> None:
+        """The prologue of a pipeline waits for its first K tile alone."""
+        self._ask(annotations.PROLOGUE_WAIT)
+
+    def unroll_drain(self) -> None:
+        """The epilogue that drains a pipeline is unrolled, so that the depth of each wait is a constant."""
+        self._ask(annotations.UNROLL_DRAIN)
+
+    def eliminate_barriers(self) -> None:
+        """One barrier per tile of a double-buffered loop: the one in front of stores is dropped."""
+        self._ask(annotations.BARRIER_ELIMINATION)
+
+    def serpentine_grid(self) -> None:
+        """Groups of blocks with an odd blockIdx.z take their rows, on blockIdx.y, in reverse."""
+        self._ask(annotations.SERPENTINE_GRID)
+
+    def encode_tensor_maps(self) -> None:
+        """Arrays that boxes are copied of become tensor maps, parameters that the host encodes."""
+        self._ask(annotations.TENSOR_MAPS)
+
+    def overlap_launches(self) -> None:
+        """Programmatic dependent launch from sm_90 on, where the kernel follows another one."""
+        self._ask(annotations.DEPENDENT_LAUNCH)
+
+    def hoist_guards(self) -> None:
+        """Guards in blocks are hoisted out of loops, as TVM does with others."""
+        self._ask(annotations.GUARD_HOISTING)
+
+    def keep_buffers_apart(self) -> None:
+        """Buffers do not take each other's place in memory: TVM's StorageRewrite is left out."""
+        self._ask(annotations.BUFFERS_APART)
+
+    def set_warp_size(self, threads: int) -> None:
+        """So many threads, 32 or more, are a warp for TVM: they share buffers of its scope "warp"."""
+        self._ask(annotations.WARP_SIZE, threads)
+
+    def _ask(self, annotation: str, value: int = 1) -> None:
+        """Annotate the root block."""
+        self.annotate(self.get_sblock("root"), annotation, value)
