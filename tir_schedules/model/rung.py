@@ -7,10 +7,20 @@ import re
 import runpy
 import sys
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Generic, Sequence, TypeVar, cast
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Launch
+from tir_schedules.model.schedule import PrimFunc, Schedule
+
+W = TypeVar("W")
+"""The class of a rung's workloads."""
+
+C = TypeVar("C")
+"""The class of its configurations."""
+
+NextW = TypeVar("NextW")
+NextC = TypeVar("NextC")
 
 
 @dataclass(frozen=True)
@@ -39,12 +49,12 @@ class Preparation:
         return {self.names[x]: self.names[y] for x, y in (("X", "Y"), ("X_2", "Y_2")) if x in self.names}
 
 
-def as_it_is(sch: Any, workload: Any, config: Any) -> None:
+def as_it_is(sch: Schedule, workload: Any, config: Any) -> None:
     """The schedule of an algorithm that already says what each thread does."""
 
 
 @dataclass(frozen=True)
-class Rung:
+class Rung(Generic[W, C]):
     """One step of a ladder.
 
     family, name: "sgemm", "warp_tiling"; also the names of the module under `tir_schedules` and of the twin's
@@ -82,28 +92,41 @@ class Rung:
     name: str = ""
     summary: str = ""
     article: str = ""
-    config: Any = NO_CONFIG
-    schedule: Callable[[Any, Any, Any], None] = field(default=as_it_is, repr=False)
-    launch: Callable[[Any, Any], Launch] | None = field(default=None, repr=False)
-    configs: dict[str, Any] = field(default_factory=dict, repr=False)
-    choose: Callable[[Any], str] | None = field(default=None, repr=False)
+    config: C = cast(Any, NO_CONFIG)
+    schedule: Callable[[Schedule, W, C], None] = field(default=as_it_is, repr=False)
+    launch: Callable[[W, C], Launch] | None = field(default=None, repr=False)
+    configs: dict[str, C] = field(default_factory=dict, repr=False)
+    choose: Callable[[W], str] | None = field(default=None, repr=False)
     variant: str = ""
     shapes: str = "any"
     min_arch: int = 75
     arch: str = ""
     dtypes: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
-    prim_func: Callable[[Any, Any, str], Any] | None = field(default=None, repr=False)
-    before: Callable[[Any, Any], Sequence[Preparation]] | None = field(default=None, repr=False)
-    after: Callable[[Any, Any], Sequence[Preparation]] | None = field(default=None, repr=False)
-    then: Rung | None = field(default=None, repr=False)
+    prim_func: Callable[[W, C, str], PrimFunc] | None = field(default=None, repr=False)
+    before: Callable[[W, C], Sequence[Preparation]] | None = field(default=None, repr=False)
+    after: Callable[[W, C], Sequence[Preparation]] | None = field(default=None, repr=False)
+    then: Rung[Any, Any] | None = field(default=None, repr=False)
     flawed: dict[str, str] = field(default_factory=dict, repr=False)
     twinned: bool = True
-    refuses: Callable[[Any, Any], str] | None = field(default=None, repr=False)
+    refuses: Callable[[W, C], str] | None = field(default=None, repr=False)
     values: dict[str, tuple[int | str, ...]] = field(default_factory=dict, repr=False)
     file: str = ""
-    stands_for: Callable[[Any, str], Rung] | None = field(default=None, repr=False)
+    stands_for: Callable[[W, str], Rung[Any, Any]] | None = field(default=None, repr=False)
     why: str = field(default="", repr=False, compare=False)
+
+    def followed_by(
+        self,
+        name: str,
+        summary: str,
+        schedule: Callable[[Schedule, NextW, NextC], None] | None = None,
+        **differences: Any,
+    ) -> Rung[NextW, NextC]:
+        """The next rung of a ladder, which is this one but for a schedule and further fields. It has no
+        further configurations and no twin's file of its own unless it names them."""
+        own: dict[str, Any] = dict(configs={}, choose=None, flawed={}, values={}, variant="", twinned=True)
+        own |= {"schedule": schedule} if schedule else {}
+        return cast(Any, replace(self, name=name, summary=summary, **own | differences))
 
     @property
     def id(self) -> str:
@@ -127,12 +150,12 @@ class Rung:
         """Name of the `__global__` function of both twins."""
         return f"{self.family}_{self.name}"
 
-    def variants(self, flawed: bool = False) -> list["Rung"]:
+    def variants(self, flawed: bool = False) -> list["Rung[W, C]"]:
         """This rung in its default and in every further configuration; in the flawed ones too if so asked."""
         names = [name for name in self.configs if flawed or name not in self.flawed]
         return [self, *(replace(self, config=self.configs[name], variant=name) for name in names)]
 
-    def fitted(self, workload: Any) -> "Rung":
+    def fitted(self, workload: Any) -> "Rung[Any, Any]":
         """The rung in the configuration it takes for a workload: the one in use, unless none is named and the
         shape chooses."""
         if self.stands_for:
@@ -142,7 +165,7 @@ class Rung:
         name = self.choose(workload)
         return replace(self, config=self.configs[name], variant=name)
 
-    def settled(self, workload: Any, arch: str) -> "Rung":
+    def settled(self, workload: Any, arch: str) -> "Rung[Any, Any]":
         """The rung that its name stands for at a workload on an architecture: itself, but for those with
         `stands_for`. BadInput where there is none."""
         if not self.stands_for:

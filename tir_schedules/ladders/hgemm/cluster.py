@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice, tma_store
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -68,22 +67,16 @@ CONFIGS = {
     "128x128": Config(bn=128, stages=6),
 }
 
-RUNG = Rung(
-    family="hgemm",
-    name="cluster",
-    summary="pairs of blocks copy the columns of B that both need for each other (multicast)",
-    article="beyond 001 and 004",
+RUNG = tma_store.RUNG.followed_by(
+    "cluster",
+    "pairs of blocks copy the columns of B that both need for each other (multicast)",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=tile_choice.chooser(CONFIGS, launch),
-    shapes=hopper.SHAPES_STORED,
-    schedule=schedule,
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
-    arch=hopper.ARCH,
-    dtypes=OPERANDS,
-    outputs=RESULTS,
 )
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps
+from tir_schedules.ladders.hgemm import steps, wmma_swizzled_grid
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -71,16 +71,13 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.prefetch_l2()
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="mma_ldmatrix",
-    summary="ldmatrix and mma.m16n8k16 in place of wmma: known fragments",
+RUNG = wmma_swizzled_grid.RUNG.followed_by(
+    "mma_ldmatrix",
+    "ldmatrix and mma.m16n8k16 in place of wmma: known fragments",
+    schedule,
     article="004, what wmma is made of",
     config=Config(),
-    shapes=steps.SHAPES_STAGED,
-    schedule=schedule,
     launch=launch,
-    min_arch=80,
 )
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps
+from tir_schedules.ladders.hgemm import mma_xor_swizzle, steps
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -81,17 +81,14 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
         sch.keep_copies_first(tiles.k_tile)
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="mma_multistage",
-    summary="tiles 64 deep: copies of whole lines, half the barriers; configurations for other GPUs",
+RUNG = mma_xor_swizzle.RUNG.followed_by(
+    "mma_multistage",
+    "tiles 64 deep: copies of whole lines, half the barriers; configurations for other GPUs",
+    schedule,
     article="beyond 001 and 004",
     config=Config(),
     configs={"256x256": Config(bn=256, wm=128, bk=32, stages=4, copies_first=0), "128x128": Config(bm=128)},
-    shapes=steps.SHAPES_STAGED,
-    schedule=schedule,
     launch=launch,
-    min_arch=80,
 )
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps
+from tir_schedules.ladders.hgemm import mma_ldmatrix, steps
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -73,16 +73,13 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.prefetch_l2()
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="mma_xor_swizzle",
-    summary="XOR swizzle of 16-byte pieces instead of padding: no bank conflicts of loads, fewer of copies",
+RUNG = mma_ldmatrix.RUNG.followed_by(
+    "mma_xor_swizzle",
+    "XOR swizzle of 16-byte pieces instead of padding: no bank conflicts of loads, fewer of copies",
+    schedule,
     article="004, the better way",
     config=Config(),
-    shapes=steps.SHAPES_STAGED,
-    schedule=schedule,
     launch=launch,
-    min_arch=80,
 )
 
 if __name__ == "__main__":

@@ -21,11 +21,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice, warp_specialized
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import OPERANDS, RESULTS
+from tir_schedules.model.rung import run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -42,17 +41,9 @@ class Config(specialization.Persistent):
     group: int = 16
 
 
-def refuses(gemm: HalfGemm, config: Config) -> str:
-    return specialization.reason_against_specialization(gemm, config)
-
-
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.check(refuses(gemm, config))
+    hopper.check(specialization.reason_against_specialization(gemm, config))
     return specialization.launch_programs(gemm, config)
-
-
-def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.tiled_gemm(gemm, config, name, boxes=True)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
@@ -71,22 +62,14 @@ CONFIGS = {
 CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
 """Those that a shape may choose."""
 
-RUNG = Rung(
-    family="hgemm",
-    name="persistent",
-    summary="persistent: as many blocks as SMs; the next tile's K tiles are copied while C is stored",
-    article="beyond 001 and 004",
+RUNG = warp_specialized.RUNG.followed_by(
+    "persistent",
+    "persistent: as many blocks as SMs; the next tile's K tiles are copied while C is stored",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=tile_choice.chooser(CHOSEN, launch),
-    shapes=hopper.SHAPES_OF_BOXES,
-    schedule=schedule,
     launch=launch,
-    refuses=refuses,
-    prim_func=prim_func,
-    arch=hopper.ARCH,
-    dtypes=OPERANDS,
-    outputs=RESULTS,
 )
 
 if __name__ == "__main__":

@@ -29,12 +29,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.hgemm import hopper, repack, specialization, tile_choice, tma_store
+from tir_schedules.ladders.hgemm import cluster, hopper, repack, specialization, tile_choice, tma_store
 from tir_schedules.ladders.hgemm.unpack import unpacking_of
 from tir_schedules.model.launch import Launch, ceil_div
-from tir_schedules.model.rung import Preparation, Rung, run_as_script
+from tir_schedules.model.rung import Preparation, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import MOST_ELEMENTS, OPERANDS, RESULTS, in_lines
+from tir_schedules.workloads import MOST_ELEMENTS, in_lines
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -139,25 +139,20 @@ def choose(gemm: HalfGemm) -> str:
     return FASTEST(gemm)
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="repacked",
-    summary="rows that the copy engine does not take are copied to rows of a multiple of 16 bytes before",
-    article="beyond 001 and 004",
+RUNG = cluster.RUNG.followed_by(
+    "repacked",
+    "rows that the copy engine does not take are copied to rows of a multiple of 16 bytes before",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
     shapes="any; A and B are copied before where their rows are no multiple of 16 bytes, and such a C after"
     " or written from registers",
-    schedule=schedule,
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
     before=before,
     after=after,
-    arch=hopper.ARCH,
-    dtypes=OPERANDS,
-    outputs=RESULTS,
 )
 
 if __name__ == "__main__":

@@ -48,9 +48,8 @@ from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.hgemm import hopper, repack, repacked, specialization, tile_choice
 from tir_schedules.ladders.hgemm.repack_both import repackings_of
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
-from tir_schedules.model.rung import Preparation, Rung, run_as_script
+from tir_schedules.model.rung import Preparation, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -212,25 +211,19 @@ def choose(gemm: HalfGemm) -> str:
     return f"{whole}{tile_choice.WHOLE}"
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="split_k",
-    summary="blocks share a tile of C along K, and a second launch adds up their parts",
-    article="beyond 001 and 004",
+RUNG = repacked.RUNG.followed_by(
+    "split_k",
+    "blocks share a tile of C along K, and a second launch adds up their parts",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
-    shapes=repacked.RUNG.shapes,
-    schedule=schedule,
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
     before=before,
     after=after,
     then=split_k_sum.rung("hgemm"),
-    arch=hopper.ARCH,
-    dtypes=OPERANDS,
-    outputs=RESULTS,
 )
 
 if __name__ == "__main__":

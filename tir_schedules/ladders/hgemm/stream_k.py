@@ -51,12 +51,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice, tma_store
 from tir_schedules.ladders.waves import MOST_WORTH
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import OPERANDS, RESULTS
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 MOST_PARTS = 8
@@ -135,10 +134,6 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
     launched = specialization.launch_programs(gemm, config)
     return Launch((Shares.of(gemm, config).programs, 1, 1), launched.block, launched.dynamic_shared,
                   maps=launched.maps)  # fmt: skip
-
-
-def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.tiled_gemm(gemm, config, name, boxes=True, stored=True)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
@@ -249,22 +244,15 @@ def estimate(gemm: HalfGemm, rung: Rung) -> Estimate | None:
     return Estimate.of(gemm, name, rung.config) if name in CONFIGS else None
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="stream_k",
-    summary="programs share the tiles left of whole rounds K tile by K tile, and add up the parts in order",
-    article="beyond 001 and 004",
+RUNG = tma_store.RUNG.followed_by(
+    "stream_k",
+    "programs share the tiles left of whole rounds K tile by K tile, and add up the parts in order",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
-    shapes=hopper.SHAPES_STORED,
-    schedule=schedule,
     launch=launch,
     refuses=refuses,
-    prim_func=prim_func,
-    arch=hopper.ARCH,
-    dtypes=OPERANDS,
-    outputs=RESULTS,
 )
 
 if __name__ == "__main__":

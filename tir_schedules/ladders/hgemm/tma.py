@@ -24,11 +24,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, tile_choice
+from tir_schedules.ladders.hgemm import hopper, tile_choice, wgmma_async
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -76,22 +75,17 @@ CONFIGS = {
 CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
 """Those that a shape may choose."""
 
-RUNG = Rung(
-    family="hgemm",
-    name="tma",
-    summary="TMA copies K tiles as boxes; mbarriers in shared memory count their bytes",
-    article="beyond 001 and 004",
+RUNG = wgmma_async.RUNG.followed_by(
+    "tma",
+    "TMA copies K tiles as boxes; mbarriers in shared memory count their bytes",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=tile_choice.chooser(CHOSEN, launch),
     shapes=hopper.SHAPES_OF_BOXES,
-    schedule=schedule,
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
-    arch=hopper.ARCH,
-    dtypes=OPERANDS,
-    outputs=RESULTS,
 )
 
 if __name__ == "__main__":

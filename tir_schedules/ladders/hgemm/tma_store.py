@@ -31,11 +31,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
-from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.ladders.hgemm import hopper, persistent, specialization, tile_choice
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -51,15 +49,6 @@ class Config(specialization.Stored):
     programs: int = hopper.WAVE
     group: int = 16
     boxes: int = 4
-
-
-def refuses(gemm: HalfGemm, config: Config) -> str:
-    return specialization.reason_against_specialization(gemm, config)
-
-
-def launch(gemm: HalfGemm, config: Config) -> Launch:
-    hopper.check(refuses(gemm, config))
-    return specialization.launch_programs(gemm, config)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
@@ -85,22 +74,15 @@ CONFIGS = {
     "64x64": Config(bm=64, bn=64, consumers=1, stages=8, boxes=2),
 }
 
-RUNG = Rung(
-    family="hgemm",
-    name="tma_store",
-    summary="C through shared memory by stmatrix, written as boxes by the copy engine under the next tile",
-    article="beyond 001 and 004",
+RUNG = persistent.RUNG.followed_by(
+    "tma_store",
+    "C through shared memory by stmatrix, written as boxes by the copy engine under the next tile",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=tile_choice.chooser(CONFIGS, launch),
+    choose=tile_choice.chooser(CONFIGS, persistent.launch),
     shapes=hopper.SHAPES_STORED,
-    schedule=schedule,
-    launch=launch,
-    refuses=refuses,
     prim_func=prim_func,
-    arch=hopper.ARCH,
-    dtypes=OPERANDS,
-    outputs=RESULTS,
 )
 
 if __name__ == "__main__":

@@ -26,11 +26,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice, tma
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import OPERANDS, RESULTS
+from tir_schedules.model.rung import run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -55,10 +54,6 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
     return Launch(grid, specialization.block_of(config), config.ring_bytes, maps=maps)
 
 
-def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.tiled_gemm(gemm, config, name, boxes=True)
-
-
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     tiles = specialization.specialize_warps(sch, gemm, config)
     hopper.store_from_registers(sch, gemm, config, tiles)
@@ -74,22 +69,15 @@ CONFIGS = {
 CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
 """Those that a shape may choose."""
 
-RUNG = Rung(
-    family="hgemm",
-    name="warp_specialized",
-    summary="a producer warpgroup copies, consumers multiply, at their own pace; registers move between them",
-    article="beyond 001 and 004",
+RUNG = tma.RUNG.followed_by(
+    "warp_specialized",
+    "a producer warpgroup copies, consumers multiply, at their own pace; registers move between them",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=tile_choice.chooser(CHOSEN, launch),
-    shapes=hopper.SHAPES_OF_BOXES,
-    schedule=schedule,
     launch=launch,
     refuses=refuses,
-    prim_func=prim_func,
-    arch=hopper.ARCH,
-    dtypes=OPERANDS,
-    outputs=RESULTS,
 )
 
 if __name__ == "__main__":

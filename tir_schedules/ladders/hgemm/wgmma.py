@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, tile_choice
+from tir_schedules.ladders.hgemm import hopper, mma_multistage, tile_choice
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -64,16 +64,15 @@ CONFIGS = {"128x256": Config(), "256x256": Config(bm=256), "128x128": Config(bn=
 CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
 """Those that a shape may choose."""
 
-RUNG = Rung(
-    family="hgemm",
-    name="wgmma",
-    summary="wgmma: warpgroups multiply 64x256 straight from shared memory; registers hold sums alone",
+RUNG = mma_multistage.RUNG.followed_by(
+    "wgmma",
+    "wgmma: warpgroups multiply 64x256 straight from shared memory; registers hold sums alone",
+    schedule,
     article="beyond 001 and 004",
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=tile_choice.chooser(CHOSEN, launch),
     shapes=hopper.SHAPES,
-    schedule=schedule,
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,

@@ -20,11 +20,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import hopper, tile_choice
+from tir_schedules.ladders.hgemm import hopper, tile_choice, wgmma
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
-from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import OPERANDS, RESULTS
+from tir_schedules.model.rung import run_as_script
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -49,10 +48,6 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
     return Launch(hopper.grid_of(gemm, config), block, config.ring_bytes)
 
 
-def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.tiled_gemm(gemm, config, name)
-
-
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     tiles = hopper.split_into_tiles(sch, config)
     hopper.lay_out_operands(sch, gemm, tiles)
@@ -73,22 +68,16 @@ CONFIGS = {
 CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
 """Those that a shape may choose."""
 
-RUNG = Rung(
-    family="hgemm",
-    name="wgmma_async",
-    summary="a multistage cp.async pipeline, and a group of products always in flight",
-    article="beyond 001 and 004",
+RUNG = wgmma.RUNG.followed_by(
+    "wgmma_async",
+    "a multistage cp.async pipeline, and a group of products always in flight",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=tile_choice.chooser(CHOSEN, launch),
     shapes=f"{hopper.SHAPES}, which is not asynchronous",
-    schedule=schedule,
     launch=launch,
     refuses=refuses,
-    prim_func=prim_func,
-    arch=hopper.ARCH,
-    dtypes=OPERANDS,
-    outputs=RESULTS,
 )
 
 if __name__ == "__main__":

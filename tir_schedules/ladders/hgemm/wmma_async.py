@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps
+from tir_schedules.ladders.hgemm import steps, wmma_padded
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -75,14 +75,13 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
         steps.keep_rolled(sch, tiles, copies[0])
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="wmma_async",
-    summary="cp.async: copies that take no registers, the next tile under way while one is multiplied",
+RUNG = wmma_padded.RUNG.followed_by(
+    "wmma_async",
+    "cp.async: copies that take no registers, the next tile under way while one is multiplied",
+    schedule,
     article="001",
     config=Config(),
     shapes=steps.SHAPES_ASYNC,
-    schedule=schedule,
     launch=launch,
     min_arch=80,
 )

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps
+from tir_schedules.ladders.hgemm import steps, wmma_shared
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -60,15 +60,13 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     steps.pad_rows(sch, copies, config.padding)
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="wmma_padded",
-    summary="rows in shared memory padded by 8 halves: no more bank conflicts of loads, some of stores",
+RUNG = wmma_shared.RUNG.followed_by(
+    "wmma_padded",
+    "rows in shared memory padded by 8 halves: no more bank conflicts of loads, some of stores",
+    schedule,
     article="004; 001",
     config=Config(),
     configs={"padded": Config(bm=128, bn=256), "32x64": Config(bm=32, bn=64, bk=128, wm=16, wn=16)},
-    shapes=steps.SHAPES,
-    schedule=schedule,
     launch=launch,
 )
 

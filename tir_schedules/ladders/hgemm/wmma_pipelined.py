@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps
+from tir_schedules.ladders.hgemm import steps, wmma_async
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -72,16 +72,13 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.prefetch_l2()
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="wmma_pipelined",
-    summary="three stages of copies, one barrier per tile",
+RUNG = wmma_async.RUNG.followed_by(
+    "wmma_pipelined",
+    "three stages of copies, one barrier per tile",
+    schedule,
     article="001, the multistage buffer",
     config=Config(),
-    shapes=steps.SHAPES_ASYNC,
-    schedule=schedule,
     launch=launch,
-    min_arch=80,
 )
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps
+from tir_schedules.ladders.hgemm import steps, wmma_pipelined
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -67,16 +67,13 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.unroll_stages(tiles.k_tile, config.stages)
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="wmma_register_pipelined",
-    summary="two sets of fragments: one is loaded while the other is multiplied",
+RUNG = wmma_pipelined.RUNG.followed_by(
+    "wmma_register_pipelined",
+    "two sets of fragments: one is loaded while the other is multiplied",
+    schedule,
     article="001, three-level pipeline",
     config=Config(),
-    shapes=steps.SHAPES_ASYNC,
-    schedule=schedule,
     launch=launch,
-    min_arch=80,
 )
 
 if __name__ == "__main__":

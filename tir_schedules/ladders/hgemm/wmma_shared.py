@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps
+from tir_schedules.ladders.hgemm import steps, wmma_naive
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -53,15 +53,14 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.unroll(tiles.k_step)
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="wmma_shared",
-    summary="256x128 tiles in shared memory, a warp multiplies 64x64 of it from fragments in registers",
+RUNG = wmma_naive.RUNG.followed_by(
+    "wmma_shared",
+    "256x128 tiles in shared memory, a warp multiplies 64x64 of it from fragments in registers",
+    schedule,
     article="001; 004, without padding",
     config=Config(),
     configs={"unpadded": Config(bm=128, bn=256)},
     shapes=steps.SHAPES,
-    schedule=schedule,
     launch=launch,
 )
 

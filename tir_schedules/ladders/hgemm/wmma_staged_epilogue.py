@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps
+from tir_schedules.ladders.hgemm import steps, wmma_register_pipelined
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -66,16 +66,14 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.unroll_stages(tiles.k_tile, config.stages)
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="wmma_staged_epilogue",
-    summary="C through shared memory, written in rows of 16-byte stores",
+RUNG = wmma_register_pipelined.RUNG.followed_by(
+    "wmma_staged_epilogue",
+    "C through shared memory, written in rows of 16-byte stores",
+    schedule,
     article="001, the write-back",
     config=Config(),
     shapes=steps.SHAPES_STAGED,
-    schedule=schedule,
     launch=launch,
-    min_arch=80,
 )
 
 if __name__ == "__main__":

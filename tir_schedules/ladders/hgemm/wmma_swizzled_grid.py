@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps
+from tir_schedules.ladders.hgemm import steps, wmma_staged_epilogue
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -80,17 +80,14 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.unroll_stages(tiles.k_tile, config.stages)
 
 
-RUNG = Rung(
-    family="hgemm",
-    name="wmma_swizzled_grid",
-    summary="threadblock swizzle in serpentine order: blocks that run together share more in the L2 cache",
+RUNG = wmma_staged_epilogue.RUNG.followed_by(
+    "wmma_swizzled_grid",
+    "threadblock swizzle in serpentine order: blocks that run together share more in the L2 cache",
+    schedule,
     article="001, grid and block",
     config=Config(),
     configs={"partial_group": Config(partial_group=1)},
-    shapes=steps.SHAPES_STAGED,
-    schedule=schedule,
     launch=launch,
-    min_arch=80,
 )
 
 if __name__ == "__main__":

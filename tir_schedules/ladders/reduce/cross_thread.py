@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.reduce import steps
+from tir_schedules.ladders.reduce import shuffle, steps
 from tir_schedules.ladders.reduce.steps import ceil_div
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
@@ -63,15 +63,12 @@ def sum_per_thread(
     return partial, iteration, elements
 
 
-RUNG = Rung(
-    family="reduce",
-    name="cross_thread",
-    summary="the sum itself, scheduled: rfactor and a reduction axis bound to threads",
-    article="beyond 002",
+RUNG = shuffle.RUNG.followed_by(
+    "cross_thread",
+    "the sum itself, scheduled: rfactor and a reduction axis bound to threads",
+    schedule,
     config=Config(),
-    schedule=schedule,
     launch=launch,
-    dtypes=("int32", "float32"),
     prim_func=prim_func,
 )
 

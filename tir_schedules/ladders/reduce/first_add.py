@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tir_schedules.ladders.reduce import in_place, sequential
 from tir_schedules.ladders.reduce.steps import Config, InPlace, sum_of_blocks, two_each
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc
 from tir_schedules.workloads.reduction import Reduction
 
@@ -23,16 +23,12 @@ def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
     return sum_of_blocks(reduction, two_each(reduction, config), name, loads=2)
 
 
-RUNG = Rung(
-    family="reduce",
-    name="first_add",
-    summary="every thread adds two elements while it loads; half as many blocks",
+RUNG = sequential.RUNG.followed_by(
+    "first_add",
+    "every thread adds two elements while it loads; half as many blocks",
     article="002, idle threads removed",
-    config=Config(),
     configs={"in_place": InPlace()},
-    schedule=sequential.schedule,
     launch=two_each,
-    dtypes=("int32",),
     prim_func=prim_func,
 )
 

@@ -11,7 +11,7 @@ both, as a script.
 
 from __future__ import annotations
 
-from tir_schedules.ladders.reduce import in_place
+from tir_schedules.ladders.reduce import divergent, in_place
 from tir_schedules.ladders.reduce.steps import Config, InPlace, one_each, sum_of_blocks
 from tir_schedules.ladders.reduce.tree import (
     bind_levels,
@@ -20,7 +20,7 @@ from tir_schedules.ladders.reduce.tree import (
     split_into_levels,
     spread,
 )
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
@@ -44,16 +44,12 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     bind_levels(sch, levels, config.block, first_threads)
 
 
-RUNG = Rung(
-    family="reduce",
-    name="interleaved",
-    summary="the first threads work, at a stride: idle warps instead of idle lanes, and bank conflicts",
+RUNG = divergent.RUNG.followed_by(
+    "interleaved",
+    "the first threads work, at a stride: idle warps instead of idle lanes, and bank conflicts",
+    schedule,
     article="002, interleaved addressing",
-    config=Config(),
     configs={"in_place": InPlace()},
-    schedule=schedule,
-    launch=one_each,
-    dtypes=("int32",),
     prim_func=prim_func,
 )
 

@@ -10,10 +10,10 @@ script.
 
 from __future__ import annotations
 
-from tir_schedules.ladders.reduce import in_place
+from tir_schedules.ladders.reduce import in_place, interleaved
 from tir_schedules.ladders.reduce.steps import Config, InPlace, one_each, sum_of_blocks
 from tir_schedules.ladders.reduce.tree import bind_levels, first_threads, halves, split_into_levels
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
@@ -30,16 +30,12 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     bind_levels(sch, split_into_levels(sch, config.block, halves), config.block, first_threads)
 
 
-RUNG = Rung(
-    family="reduce",
-    name="sequential",
-    summary="the tile is folded in half: neighbouring threads, neighbouring words, no bank conflict",
+RUNG = interleaved.RUNG.followed_by(
+    "sequential",
+    "the tile is folded in half: neighbouring threads, neighbouring words, no bank conflict",
+    schedule,
     article="002, bank conflicts removed",
-    config=Config(),
     configs={"in_place": InPlace()},
-    schedule=schedule,
-    launch=one_each,
-    dtypes=("int32",),
     prim_func=prim_func,
 )
 

@@ -13,6 +13,7 @@ script, and their loops are unrolled by `unroll`.
 
 from __future__ import annotations
 
+from tir_schedules.ladders.reduce import unrolled
 from tir_schedules.ladders.reduce.steps import (
     FULL_MASK,
     WARP,
@@ -22,9 +23,8 @@ from tir_schedules.ladders.reduce.steps import (
     constant_zero,
     log2,
     reader,
-    two_each,
 )
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
@@ -82,14 +82,12 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
         sch.unroll(sch.get_loops(sch.get_sblock(name))[-1])
 
 
-RUNG = Rung(
-    family="reduce",
-    name="shuffle",
-    summary="lanes hand sums to each other by warp shuffles, two levels, one barrier",
+RUNG = unrolled.RUNG.followed_by(
+    "shuffle",
+    "lanes hand sums to each other by warp shuffles, two levels, one barrier",
+    schedule,
     article="beyond 002",
     config=Config(),
-    schedule=schedule,
-    launch=two_each,
     dtypes=("int32", "float32"),
     prim_func=prim_func,
 )

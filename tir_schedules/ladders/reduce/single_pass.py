@@ -30,7 +30,7 @@ from tir_schedules.ladders.reduce.cross_thread import sum_per_thread
 from tir_schedules.ladders.reduce.steps import ceil_div, constant_zero
 from tir_schedules.ladders.reduce.vectorized import blocks_needed, width
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
@@ -108,19 +108,15 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
         sch.continue_in_last_block(sch.get_loops(sch.get_sblock("part"))[0], bool(config.fenced))
 
 
-RUNG = Rung(
-    family="reduce",
-    name="single_pass",
-    summary="one launch in place of two: the last block adds up the sums of all blocks",
-    article="beyond 002",
+RUNG = vectorized.RUNG.followed_by(
+    "single_pass",
+    "one launch in place of two: the last block adds up the sums of all blocks",
+    schedule,
     config=CONFIGS["256x4"],
     configs={**CONFIGS, "fenced": Config(fenced=1)},
     choose=choose,
-    schedule=schedule,
     launch=launch,
-    dtypes=("int32", "float32"),
     prim_func=prim_func,
-    shapes="any; 16-byte loads when N is a multiple of 4",
 )
 
 if __name__ == "__main__":

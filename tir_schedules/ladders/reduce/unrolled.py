@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from tir_schedules.ladders.reduce import unrolled_warp
 from tir_schedules.ladders.reduce.in_place import level_loop
-from tir_schedules.ladders.reduce.steps import two_each
 from tir_schedules.ladders.reduce.unrolled_warp import Config
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
@@ -25,17 +24,13 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     sch.unroll(level_loop(sch))
 
 
-RUNG = Rung(
-    family="reduce",
-    name="unrolled",
-    summary="all levels unrolled: no loop is left",
+RUNG = unrolled_warp.RUNG.followed_by(
+    "unrolled",
+    "all levels unrolled: no loop is left",
+    schedule,
     article="002, completely unrolled",
-    config=Config(),
-    schedule=schedule,
-    launch=two_each,
     configs={"volatile": Config(volatile=1)},
     flawed={"volatile": "lockstep"},
-    dtypes=("int32",),
     prim_func=prim_func,
 )
 

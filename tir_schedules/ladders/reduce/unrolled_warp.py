@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.reduce import steps
+from tir_schedules.ladders.reduce import first_add, steps
 from tir_schedules.ladders.reduce.in_place import folding, keep_loop
-from tir_schedules.ladders.reduce.steps import WARP, added, ceil_div, log2, reader, two_each
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.ladders.reduce.steps import WARP, added, ceil_div, log2, reader
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
@@ -87,17 +87,14 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     keep_loop(sch)
 
 
-RUNG = Rung(
-    family="reduce",
-    name="unrolled_warp",
-    summary="the last 64 sums are one warp's work: __syncwarp instead of __syncthreads",
+RUNG = first_add.RUNG.followed_by(
+    "unrolled_warp",
+    "the last 64 sums are one warp's work: __syncwarp instead of __syncthreads",
+    schedule,
     article="002, last warp unrolled",
     config=Config(),
-    schedule=schedule,
-    launch=two_each,
     configs={"volatile": Config(volatile=1)},
     flawed={"volatile": "lockstep"},
-    dtypes=("int32",),
     prim_func=prim_func,
 )
 

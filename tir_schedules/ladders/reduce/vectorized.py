@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.reduce import steps
+from tir_schedules.ladders.reduce import cross_thread, steps
 from tir_schedules.ladders.reduce.cross_thread import sum_per_thread
 from tir_schedules.ladders.reduce.steps import ceil_div
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
 
@@ -69,16 +69,13 @@ def sum_shares(
     sch.decompose_reduction(partial, iteration)
 
 
-RUNG = Rung(
-    family="reduce",
-    name="vectorized",
-    summary="16-byte loads, several under way, blocks that stride over the array together",
-    article="beyond 002",
+RUNG = cross_thread.RUNG.followed_by(
+    "vectorized",
+    "16-byte loads, several under way, blocks that stride over the array together",
+    schedule,
     config=Config(),
     configs={"resident": RESIDENT},
-    schedule=schedule,
     launch=launch,
-    dtypes=("int32", "float32"),
     prim_func=prim_func,
     shapes="any; 16-byte loads when N is a multiple of 4",
 )

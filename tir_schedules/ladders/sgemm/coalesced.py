@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import naive
 from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
 
@@ -35,14 +35,12 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.hoist_guards()
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="coalesced",
-    summary="neighbouring threads in neighbouring columns: a warp reads and writes whole sectors",
+RUNG = naive.RUNG.followed_by(
+    "coalesced",
+    "neighbouring threads in neighbouring columns: a warp reads and writes whole sectors",
+    schedule,
     article="003, kernel 2",
     config=Config(),
-    schedule=schedule,
-    launch=launch,
 )
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, share_vectors
-from tir_schedules.ladders.sgemm.warp_tiles import WarpTiling, finish, launch, split_up
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.ladders.sgemm import warp_tiling
+from tir_schedules.ladders.sgemm.steps import share_vectors
+from tir_schedules.ladders.sgemm.warp_tiles import WarpTiling, finish, split_up
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
 
@@ -39,16 +40,13 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     finish(sch, gemm, parts, config)
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="lane_quads",
-    summary="lanes two by two instead of in rows: shared memory is read in fewer wavefronts",
+RUNG = warp_tiling.RUNG.followed_by(
+    "lane_quads",
+    "lanes two by two instead of in rows: shared memory is read in fewer wavefronts",
+    schedule,
     article="beyond 000",
     config=Config(),
     configs={"64x64": Config(wm=64, wniter=4)},
-    shapes=FLOAT4_SHAPES,
-    schedule=schedule,
-    launch=launch,
 )
 
 if __name__ == "__main__":

@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.sgemm import warp_tiles
+from tir_schedules.ladders.sgemm import serpentine, warp_tiles
 from tir_schedules.ladders.sgemm.steps import part_last_tile, share_rows, vector_width, wrap_edges
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
@@ -118,19 +118,14 @@ def choose(gemm: Gemm) -> str:
     )
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="multistage",
-    summary=(
-        "cp.async: several tiles under way, 128x256 per block; smaller tiles for small matrices, chosen by"
-        " shape"
-    ),
-    article="beyond 000",
+RUNG = serpentine.RUNG.followed_by(
+    "multistage",
+    "cp.async: several tiles under way, 128x256 per block; smaller tiles for small matrices, chosen by shape",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
     shapes="any; 16-byte copies of B and writes of C where N % 4 == 0, else one element at a time",
-    schedule=schedule,
     launch=launch,
     min_arch=80,
 )

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import lane_quads
 from tir_schedules.ladders.sgemm.steps import (
-    FLOAT4_SHAPES,
     part_last_tile,
     share_vectors,
     shift_edges,
@@ -36,11 +35,10 @@ from tir_schedules.ladders.sgemm.warp_tiles import (
     WarpTiling,
     double_buffer_fragments,
     finish,
-    launch,
     pad_rows,
     split_up,
 )
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
@@ -98,19 +96,13 @@ def double_buffered(
     return parts
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="pipelined",
-    summary=(
-        "the next tile comes through registers while one is multiplied; one barrier per tile, fragments"
-        " double buffered"
-    ),
-    article="beyond 000",
+RUNG = lane_quads.RUNG.followed_by(
+    "pipelined",
+    "the next tile comes through registers while one is multiplied; one barrier per tile, fragments"
+    " double buffered",
+    schedule,
     config=Config(),
     configs={"32x64": Config(wm=32, wniter=2)},
-    shapes=FLOAT4_SHAPES,
-    schedule=schedule,
-    launch=launch,
 )
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.sgemm import naive
+from tir_schedules.ladders.sgemm import coalesced, naive
 from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X, share_copy, stage
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, bind
 from tir_schedules.workloads.gemm import Gemm
 
@@ -45,17 +45,13 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.decompose_reduction(block, k_tile)
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="shared_tile",
-    summary=(
-        "32x32 tiles of A and B in shared memory, each element read once from global memory and used 32 times"
-    ),
+RUNG = coalesced.RUNG.followed_by(
+    "shared_tile",
+    "32x32 tiles of A and B in shared memory, each element read once from global memory and used 32 times",
+    schedule,
     article="003, kernel 3",
     config=Config(),
     configs={"000": Config()},
-    schedule=schedule,
-    launch=launch,
 )
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ from dataclasses import dataclass, replace
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes, warp_tiles
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.gemm import Gemm
 
@@ -173,20 +173,16 @@ def choose(gemm: Gemm) -> str:
     return shapes.fastest(gemm, CHOICES)
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="split_k",
-    summary="blocks share a tile of C along K, and a second launch adds up their parts",
-    article="beyond 000",
+RUNG = multistage.RUNG.followed_by(
+    "split_k",
+    "blocks share a tile of C along K, and a second launch adds up their parts",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
-    shapes=multistage.RUNG.shapes,
-    schedule=schedule,
     launch=launch,
     prim_func=prim_func,
     then=split_k_sum.rung("sgemm"),
-    min_arch=multistage.RUNG.min_arch,
 )
 
 if __name__ == "__main__":

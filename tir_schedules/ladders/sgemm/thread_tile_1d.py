@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tir_schedules.ladders.sgemm import shared_tile
 from tir_schedules.ladders.sgemm.steps import share_copy, stage
 from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling, launch, split_up
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, unroll
 from tir_schedules.workloads.gemm import Gemm
 
@@ -44,14 +45,13 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.decompose_reduction(block, loops.k_tile)
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="thread_tile_1d",
-    summary="four neighbours of a row of C per thread, one register of A for all four",
+RUNG = shared_tile.RUNG.followed_by(
+    "thread_tile_1d",
+    "four neighbours of a row of C per thread, one register of A for all four",
+    schedule,
     article="003, 1D block tiling",
     config=Config(),
     configs={"000": Config(bm=64, bn=64, bk=8, tm=8, tn=1)},
-    schedule=schedule,
     launch=launch,
 )
 

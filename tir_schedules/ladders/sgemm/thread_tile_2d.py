@@ -15,9 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Sequence
 
+from tir_schedules.ladders.sgemm import thread_tile_1d
 from tir_schedules.ladders.sgemm.steps import share_copy, stage
-from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling, launch, split_up
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling, split_up
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, unroll
 from tir_schedules.workloads.gemm import Gemm
 
@@ -64,10 +65,10 @@ def unroll_thread_tile(sch: Schedule, loops: Sequence[Loop], copies: Sequence[Bl
     unroll(sch, (*loops, *(loop for copy in copies for loop in sch.get_loops(copy)[-2:])))
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="thread_tile_2d",
-    summary="a 4x4 tile of C per thread: 8 values from shared memory serve 16 FMA",
+RUNG = thread_tile_1d.RUNG.followed_by(
+    "thread_tile_2d",
+    "a 4x4 tile of C per thread: 8 values from shared memory serve 16 FMA",
+    schedule,
     article="003, kernel 4",
     config=Config(),
     configs={
@@ -75,8 +76,6 @@ RUNG = Rung(
         "003": Config(copy_own=1),
         "000": Config(bm=64, bn=64, bk=8, tm=8, tn=8),
     },
-    schedule=schedule,
-    launch=launch,
 )
 
 if __name__ == "__main__":

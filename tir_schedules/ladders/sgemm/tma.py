@@ -42,14 +42,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.sgemm import serpentine, warp_tiles
+from tir_schedules.ladders.sgemm import serpentine, stream_k, warp_tiles
 from tir_schedules.ladders.sgemm.multistage import WAVE
 from tir_schedules.ladders.sgemm.pipelined import ORDER
 from tir_schedules.ladders.sgemm.steps import VECTOR
 from tir_schedules.model.annotations import EXTENTS
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
 
@@ -217,16 +217,14 @@ def choose(gemm: Gemm) -> str:
     return "128x256" if gemm.m * gemm.n >= WAVE * 128 * 256 else "64x128"
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="tma",
-    summary="TMA copies K tiles as boxes; threads transpose those of A in shared memory",
-    article="beyond 000",
+RUNG = stream_k.RUNG.followed_by(
+    "tma",
+    "TMA copies K tiles as boxes; threads transpose those of A in shared memory",
+    schedule,
     config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
     shapes="any with rows of A and B of a multiple of 4; others are for sgemm/serpentine",
-    schedule=schedule,
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,

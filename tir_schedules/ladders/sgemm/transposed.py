@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tir_schedules.ladders.sgemm import vectorized
 from tir_schedules.ladders.sgemm.steps import (
-    FLOAT4_SHAPES,
     THREADS_ON_X,
     launch_columns_by_rows,
     share_vectors,
@@ -27,7 +27,7 @@ from tir_schedules.ladders.sgemm.steps import (
 )
 from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, bind, unroll
 from tir_schedules.workloads.gemm import Gemm
 
@@ -75,15 +75,13 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.decompose_reduction(block, k_tile)
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="transposed",
-    summary="A transposed in shared memory: the fragments of both operands are rows that float4 reads",
+RUNG = vectorized.RUNG.followed_by(
+    "transposed",
+    "A transposed in shared memory: the fragments of both operands are rows that float4 reads",
+    schedule,
     article="the step before 000's",
     config=Config(),
     configs={"32x32": Config(bk=32, tm=4, tn=4), "000": Config(bm=64, bn=64)},
-    shapes=FLOAT4_SHAPES,
-    schedule=schedule,
     launch=launch,
 )
 

@@ -8,6 +8,7 @@ each, and for the scalar reads of A beside the float4 of B: article 003 ("choiBL
 
 from __future__ import annotations
 
+from tir_schedules.ladders.sgemm import thread_tile_2d
 from tir_schedules.ladders.sgemm.steps import (
     FLOAT4_SHAPES,
     share_vectors,
@@ -15,8 +16,8 @@ from tir_schedules.ladders.sgemm.steps import (
     vector_width,
     vectorize_last,
 )
-from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling, launch, split_up
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling, split_up
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, unroll
 from tir_schedules.workloads.gemm import Gemm
 
@@ -41,15 +42,13 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.decompose_reduction(block, loops.k_tile)
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="vectorized",
-    summary="float4 copies of A and B, reads of B and writes of C; A is read from shared memory one by one",
+RUNG = thread_tile_2d.RUNG.followed_by(
+    "vectorized",
+    "float4 copies of A and B, reads of B and writes of C; A is read from shared memory one by one",
+    schedule,
     article="003, kernel 5",
     config=Config(),
     shapes=FLOAT4_SHAPES,
-    schedule=schedule,
-    launch=launch,
 )
 
 if __name__ == "__main__":

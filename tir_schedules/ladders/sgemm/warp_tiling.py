@@ -11,9 +11,10 @@ tile stand one below the other; by default they stand side by side, and all else
 
 from __future__ import annotations
 
-from tir_schedules.ladders.sgemm.steps import FLOAT4_SHAPES, share_vectors
+from tir_schedules.ladders.sgemm import transposed
+from tir_schedules.ladders.sgemm.steps import share_vectors
 from tir_schedules.ladders.sgemm.warp_tiles import WarpTiling, finish, launch, split_up
-from tir_schedules.model.rung import Rung, run_as_script
+from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
 
@@ -27,10 +28,10 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     finish(sch, gemm, parts, config)
 
 
-RUNG = Rung(
-    family="sgemm",
-    name="warp_tiling",
-    summary="a tile of C per warp, in sub-tiles, between the tile of the block and those of the threads",
+RUNG = transposed.RUNG.followed_by(
+    "warp_tiling",
+    "a tile of C per warp, in sub-tiles, between the tile of the block and those of the threads",
+    schedule,
     article="000",
     config=Config(),
     configs={
@@ -38,8 +39,6 @@ RUNG = Rung(
         "128x128": Config(bm=128, bn=128, bk=16, wm=64, wn=64, wmiter=1, wniter=4, tm=8, tn=4),
         "128x128x8": Config(bm=128, bn=128, bk=8, wm=32, wn=64, wmiter=2, wniter=2, tm=4, tn=4),
     },
-    shapes=FLOAT4_SHAPES,
-    schedule=schedule,
     launch=launch,
 )
 
