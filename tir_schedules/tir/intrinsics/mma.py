@@ -8,6 +8,12 @@ multiply two tiles.
 TVM keeps such registers in scopes of its own, of which only the size matters here: a lane's share of a tile
 of A or B is 8 halves, of C 8 accumulators, and a tile's number in its buffer, counted row by row, says where
 they are.
+
+TVM's own `mma_ldmatrix_f16_a`, `mma_f16f16f32` and the like keep registers in the scope "warp" instead.
+LowerWarpMemory then handles the first of the three buffers of a statement alone, and leaves divisions in
+indices that do not fold: in a warp tile of 64x64, nvcc put the fragments into 368 bytes of local memory, with
+70 loads and 72 stores of it for each K tile. The ones below take no local memory. TVM's `m16n8k8` intrinsics,
+which have these scopes, multiply half as deep, and store C as every lane's copy of every element.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
