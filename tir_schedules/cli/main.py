@@ -19,6 +19,7 @@ from tir_schedules.cli import (
     emit,
     inspect,
     layout,
+    new,
     profile,
     report,
     run,
@@ -30,7 +31,22 @@ from tir_schedules.cli import list as list_rungs
 from tir_schedules.cli.endings import code_of, command
 from tir_schedules.cli.options import Parser
 
-VERBS = (list_rungs, emit, run, check, bench, layout, inspect, profile, trace, report, tune, serve, doctor)
+VERBS = (
+    list_rungs,
+    emit,
+    run,
+    check,
+    bench,
+    layout,
+    inspect,
+    profile,
+    trace,
+    report,
+    tune,
+    serve,
+    new,
+    doctor,
+)
 """In the order of the help. Each has add_verb, which adds its parser."""
 
 DESCRIPTION = "GPU kernels as ladders of TensorIR schedules, each with a hand-written CUDA twin."
