@@ -341,6 +341,7 @@ def xor_swizzle(sch: Schedule, copies: Sequence[Block], loads: Sequence[Block]) 
 
 def pipeline_fragments(sch: Schedule, tiles: Tiles, stages: int) -> None:
     """Fragments double buffered in registers, within a pipeline of `stages` tiles in shared memory."""
+    sch.unroll_drain()
     load_a, load_b, compute = 0, 0, 1
     pipeline(sch, tiles.k_step, stage=[load_a, load_b, compute], order=[0, 1, 2])
     # In the loop over tiles this makes three statements of one: the first loads, the mma of all k steps but
@@ -352,7 +353,6 @@ def pipeline_fragments(sch: Schedule, tiles: Tiles, stages: int) -> None:
     sch.async_copies_before_barriers()
     sch.move_copies_behind_compute()
     sch.sink_waits()
-    sch.unroll_drain()
 
 
 def merge_copies(sch: Schedule, tiles: Tiles, copies: Sequence[Block]) -> None:

@@ -54,10 +54,10 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.copy_by_threads(sch, gemm, config, tiles)
     hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "fenced")
+    sch.unroll_drain()
     hopper.pipeline_products(sch, tiles, config.stages, asynchronous=[0])
     sch.async_copies()
     sch.relax_prologue_wait()
-    sch.unroll_drain()
 
 
 CONFIGS = {

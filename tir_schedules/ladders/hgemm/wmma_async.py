@@ -65,11 +65,11 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.keep_buffers_apart()
     sch.unroll(tiles.k_step)
     steps.pad_rows(sch, copies, config.padding)
+    sch.unroll_drain()
     copy_a, copy_b, compute = 0, 0, config.stages - 1
     stage = [copy_a, copy_b, compute]
     pipeline(sch, tiles.k_tile, stage, order=[0, 1, 2], asynchronous=[0])
     sch.async_copies()
-    sch.unroll_drain()
     sch.prefetch_l2()
     if gemm.accumulate == "float16" and gemm.aligned:
         steps.keep_rolled(sch, tiles, copies[0])

@@ -64,11 +64,11 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.unroll(tiles.k_step)
     steps.pad_rows(sch, copies, config.padding)
     steps.merge_copies(sch, tiles, copies)
+    sch.unroll_drain()
     copy, compute = 0, config.stages - 1
     pipeline(sch, tiles.k_tile, stage=[copy, compute], order=[1, 0], asynchronous=[0])
     sch.async_copies()
     sch.async_copies_before_barriers()
-    sch.unroll_drain()
     sch.prefetch_l2()
 
 

@@ -86,14 +86,14 @@ def overlapped(
     warp_tiles.finish(sch, gemm, parts, config, in_rows, pitch)
 
     warp_tiles.double_buffer_fragments(sch, parts, config)
+    sch.keep_buffers_apart()
+    sch.unroll_drain()
     copies, first, compute = 0, config.stages - 2, config.stages - 1
     stage = [copies, copies, first, compute, compute]
     pipeline(sch, parts.k_tile, stage, order=[0, 1, 3, 2, 4], asynchronous=[0])
     sch.async_copies()
     sch.async_copies_before_barriers()
     sch.move_copies_behind_compute()
-    sch.unroll_drain()
-    sch.keep_buffers_apart()
     part_last_tile(sch, gemm, parts.k_tile, config.bk)
     if not config.rows_first:
         sch.unroll_stages(parts.k_tile, config.stages)

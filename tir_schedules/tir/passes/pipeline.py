@@ -41,7 +41,12 @@ from tir_schedules.tir.passes.wrap_edge_tiles import wrap_edge_tiles
 UNSHARED = 3
 """Values of the annotation of a persistent kernel that shares no tiles."""
 
-COPYING = {annotations.LOOP_PEELING, annotations.UNROLL_STAGES, annotations.STREAM_K_ACCUMULATE}
+COPYING = {
+    annotations.LOOP_PEELING,
+    annotations.STREAM_K_ACCUMULATE,
+    annotations.UNROLL_DRAIN,
+    annotations.UNROLL_STAGES,
+}
 """Passes that leave copies of a loop, whose variables need names of their own."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
