@@ -40,7 +40,6 @@ def test_steps_are_written_with_the_names_of_blocks_and_loops():
         'sch.bind(j_1, "threadIdx.y")',
         "sch.reverse_compute_at(C_local, j_1, preserve_unit_loops=True)",
         "C_init = sch.decompose_reduction(C, k)",
-        "sch.hoist_guards()",
     ]
 
 

@@ -1,21 +1,24 @@
-"""Mistakes in a schedule that TVM compiles into something else than one kernel: what is wrong, the line of
-the schedule that does it, and what to do."""
+"""Mistakes in a schedule that TVM compiles into something else than one right kernel: what is wrong, the line
+of the schedule that does it, and what to do."""
 
 # TVM's nodes have their fields at run time alone.
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
+from tir_schedules.errors import CheckFailed
 from tir_schedules.tir.schedule import Listener, Schedule
 from tir_schedules.tir.tvm import import_tvm
 
 if TYPE_CHECKING:
     from tvm import IRModule
 
+AXES = tuple(f"{of}.{axis}" for of in ("blockIdx", "threadIdx") for axis in "xyz")
 RESULTS_OF_THREADS = ("red_result", "red_buf")
 """What TVM calls the places of a sum that threads add up together."""
 
@@ -33,25 +36,81 @@ class Lines(Listener):
         self.calls.append((name, [*given, self.written(result)], place))
 
     def place(self, names: Sequence[str], subject: str) -> str:
-        """Where one of these primitives was last called for a block or loop; "" where that is not known."""
-        places = [place for name, words, place in self.calls if name in names and subject in words]
-        return f"{places[-1]}: " if places else ""
+        """Where one of these primitives was last called for a block or loop, or for any, and ": "; "" where
+        that is not known."""
+        about = re.compile(rf"\b{re.escape(subject)}\b")
+        for called, words, place in reversed(self.calls):
+            if called in names and (not subject or any(map(about.search, words))):
+                return f"{place}: "
+        return ""
 
 
-def explain_workspace(name: str, module: "IRModule", recorded: Callable[[], Lines]) -> str:
-    """Why a kernel has a parameter that its function has not: a buffer that lies outside of the kernel.
-    recorded: runs the schedule again, and keeps its lines."""
+class ScheduleMistake(CheckFailed):
+    """What is wrong, and what to do. names, subject: the primitives that may have done it, and the loop or
+    block that they did it to; "" where that is the whole function."""
+
+    def __init__(self, text: str, names: tuple[str, ...], subject: str = ""):
+        super().__init__(text)
+        self.names, self.subject = names, subject
+
+
+def check_threads(module: "IRModule") -> None:
+    """ScheduleMistake for loops bound to threads that CUDA has not, or to the same twice."""
+    tvm = import_tvm()
+    bound = [
+        loop
+        for function in module.functions.values()
+        for loop in loops_in(function.body)
+        if loop.kind == tvm.tirx.ForKind.THREAD_BINDING
+    ]
+    for outer in bound:
+        name, thread = outer.loop_var.name, outer.thread_binding.thread_tag
+        if thread not in AXES and not thread.startswith("vthread"):
+            text = f"loop {name} is bound to {thread!r}, which CUDA has not: it has {', '.join(AXES)}"
+            raise ScheduleMistake(text, ("bind",), name)
+        for inner in loops_in(outer.body):
+            if inner.thread_binding is not None and inner.thread_binding.thread_tag == thread in AXES:
+                text = (
+                    f"loop {inner.loop_var.name} is bound to {thread}, and so is loop {name} around it: bind"
+                    " one to another axis"
+                )
+                raise ScheduleMistake(text, ("bind",), inner.loop_var.name)
+
+
+def loops_in(statement: Any) -> list[Any]:
+    """All loops of a statement."""
+    tvm = import_tvm()
+    import tvm_ffi
+
+    found: list[Any] = []
+    tvm_ffi.structural_walk(statement, (tvm.tirx.For, lambda loop: found.append(loop)))
+    return found
+
+
+def explain_parameter(name: str, module: "IRModule") -> ScheduleMistake:
+    """Why a kernel has a parameter that its function has not: a loop around the kernel, or a buffer that lies
+    outside of it."""
     if name.startswith(RESULTS_OF_THREADS):
         for block, loop, thread in bound_reductions(module):
-            place = recorded().place(("bind",), loop)
-            return (
-                f"{place}loop {loop} is a reduction of block {block}, and is bound to {thread}: bind loops of"
-                " the output to blockIdx and threadIdx, and leave the reduction to each thread"
+            return ScheduleMistake(
+                f"loop {loop} is a reduction of block {block}, and is bound to {thread}: bind loops of the"
+                " output to blockIdx and threadIdx, and leave the reduction to each thread",
+                ("bind",),
+                loop,
             )
-    place = recorded().place(("cache_read", "cache_write", "reindex", "rfactor"), name)
-    return (
-        f"{place}block {name} is outside of the loops that are bound to blockIdx, so that its buffer is in"
-        f" global memory: move it under one of them, sch.compute_at({name}, loop)"
+    loops = [loop for function in module.functions.values() for loop in loops_in(function.body)]
+    if name in [loop.loop_var.name for loop in loops]:
+        return ScheduleMistake(
+            f"loop {name} is around the loops that are bound to blockIdx, so that each iteration would be a"
+            f" launch: put it inside of them, sch.reorder(..., {name})",
+            ("reorder", "split", "fuse"),
+            name,
+        )
+    return ScheduleMistake(
+        f"block {name} is outside of the loops that are bound to blockIdx, so that its buffer is in global"
+        f" memory: move it under one of them, sch.compute_at({name}, loop)",
+        ("cache_read", "cache_write", "reindex", "rfactor"),
+        name,
     )
 
 
@@ -62,11 +121,9 @@ def bound_reductions(module: "IRModule") -> list[tuple[str, str, str]]:
 
     found: list[tuple[str, str, str]] = []
     for function in module.functions.values():
-        loops: list[Any] = []
         blocks: list[Any] = []
-        tvm_ffi.structural_walk(function.body, (tvm.tirx.For, lambda loop: loops.append(loop)))
         tvm_ffi.structural_walk(function.body, (tvm.s_tir.SBlockRealize, lambda block: blocks.append(block)))
-        bound = [loop for loop in loops if loop.kind == tvm.tirx.ForKind.THREAD_BINDING]
+        bound = [loop for loop in loops_in(function.body) if loop.kind == tvm.tirx.ForKind.THREAD_BINDING]
         for realize in blocks:
             for variable, value in zip(realize.block.iter_vars, realize.iter_values):
                 if variable.iter_type == tvm.tirx.IterVar.CommReduce:

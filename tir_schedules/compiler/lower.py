@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
 from tir_schedules.compiler.dependent_launch import add_dependent_launch, fits_beside
 from tir_schedules.compiler.emitted import Emitted, is_ours, load_or_make
+from tir_schedules.compiler.lint import Lines, ScheduleMistake, check_threads, explain_parameter
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import (
     BadInput,
@@ -29,6 +30,7 @@ from tir_schedules.model.gpus import MAX_THREADS, WARP
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.launch import Dim3, Launch, TensorMap, check_grid
 from tir_schedules.model.rung import Rung
+from tir_schedules.tir.passes import Unfit
 from tir_schedules.tir.schedule import Schedule, open_schedule
 from tir_schedules.tir.tvm import import_tvm
 
@@ -61,9 +63,13 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     def made() -> Emitted:
         schedule = scheduled(rung, workload)
         with refusals(rung, workload):
-            emitted = emit(schedule, rung.entry, arch, overlaps)
-            if rung.file:
-                check_parameters(rung, workload, schedule, emitted)
+            try:
+                emitted = emit(schedule, rung.entry, arch, overlaps)
+                if rung.file:
+                    check_parameters(schedule, emitted)
+            except ScheduleMistake as mistake:
+                place = recorded_lines(rung, workload).place(mistake.names, mistake.subject)
+                raise CheckFailed(f"{rung.id}: {place}{mistake}") from mistake
         if declared and emitted.launch != replace(declared, parts=1, workspaces=()):
             raise CheckFailed(
                 f"{rung.id}: for {workload} it launches {emitted.launch}, but the rung declares {declared}"
@@ -77,23 +83,22 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     )  # fmt: skip
 
 
-def check_parameters(rung: Rung, workload: Any, schedule: Schedule, emitted: Emitted) -> None:
-    """CheckFailed for a kernel with a parameter that is none of its function: what lies outside of the kernel
-    has to be handed over in global memory."""
-    from tir_schedules.compiler.lint import Lines, explain_workspace
+def recorded_lines(rung: Rung, workload: Any) -> Lines:
+    """The lines of the calls of a rung's schedule, which runs again."""
+    made: list[Lines] = []
+    scheduled(rung, workload, lambda schedule: made.append(Lines(schedule)) or made[0])
+    return made[0]
 
+
+def check_parameters(schedule: Schedule, emitted: Emitted) -> None:
+    """ScheduleMistake for a kernel with a parameter that is none of its function: what lies outside of the
+    kernel has to be handed over in global memory."""
     ((_, function),) = schedule.mod.functions_items()
     known = {argument_name(parameter.name) for parameter in function.params}
     known |= {tensor.name for tensor in emitted.launch.maps}
-
-    def recorded() -> Lines:
-        made: list[Lines] = []
-        scheduled(rung, workload, lambda schedule: made.append(Lines(schedule)) or made[0])
-        return made[0]
-
     for name in emitted.params:
         if name not in known:
-            raise CheckFailed(f"{rung.id}: {explain_workspace(name, schedule.mod, recorded)}")
+            raise explain_parameter(name, schedule.mod)
 
 
 def is_alone(rung: Rung, workload: Any, declared: Launch | None) -> bool:
@@ -276,15 +281,20 @@ def emit(
     from tvm.tirx.build import codegen_build, split_host_device_mods
 
     from tir_schedules.tir.passes.hopper_text import cluster_of, hopper_text
-    from tir_schedules.tir.passes.pipeline import annotations_of, options_of, pipeline
+    from tir_schedules.tir.passes.pipeline import annotations_of, options_of, pipeline, restructured
     from tir_schedules.tir.passes.wide_offsets import wide_offsets
 
+    check_threads(schedule.mod)
     asked = annotations_of(schedule.mod)
     with tvm.transform.PassContext(config={**PASS_CONFIG, **options_of(asked), **(options or {})}):
         warp_size = int(asked.get(annotations.WARP_SIZE, WARP))
         module = tvm.tirx.transform.BindTarget(target(arch, warp_size))(schedule.mod)
         parts: Any = tvm.tirx.get_tir_pipeline("s_tir")
         finalize_device = parts[2]
+        try:
+            module = restructured(module, asked)
+        except Unfit as unfit:
+            raise ScheduleMistake(f"{unfit.primitive} does not fit: {unfit}", (unfit.primitive,)) from unfit
         host, devices = split_host_device_mods(pipeline(asked)(module))
         kernels = [(device, finalize_device()(part)) for device, part in devices.items()]
         if len(kernels) != 1 or len(kernels[0][1].functions) != 1:

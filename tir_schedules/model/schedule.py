@@ -13,7 +13,7 @@ for type checkers alone; `open_schedule` in `tir/schedule.py` makes the class th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tir_schedules.model import annotations
 
@@ -43,38 +43,38 @@ class Schedule(TvmSchedule):
     def peel_last(self, loop: Loop) -> None:
         """Loop peeling: the last iteration of a loop becomes a copy of the body behind the loop, where guards
         at the edge of K stand alone."""
-        self.annotate(loop, annotations.LOOP_PEELING, 1)
+        self._on_loop(loop, annotations.LOOP_PEELING, 1)
 
     def unswitch(self, loop: Loop) -> None:
         """Loop unswitching: guards that do not depend on a loop's variable move in front of the loop."""
-        self.annotate(loop, annotations.LOOP_UNSWITCHING, 1)
+        self._on_loop(loop, annotations.LOOP_UNSWITCHING, 1)
 
     def reverse_in_odd(self, loop: Loop, outwards: int = 1) -> None:
         """Serpentine order: a loop runs backwards in odd iterations of a loop around it. outwards: 1 for the
         next loop, 2 for the one around that. The extent of the loop is a power of two."""
-        self.annotate(loop, annotations.SERPENTINE_LOOPS, outwards)
+        self._on_loop(loop, annotations.SERPENTINE_LOOPS, outwards)
 
     def unroll_stages(self, loop: Loop, stages: int) -> None:
         """A pipelined loop is unrolled by its number of stages, so that each stage is a constant."""
-        self.annotate(loop, annotations.UNROLL_STAGES, stages)
+        self._on_loop(loop, annotations.UNROLL_STAGES, stages)
 
     def keep_copies_first(self, loop: Loop) -> None:
         """Copies of a later tile stay in front of the compute of a pipelined loop, where
         `move_copies_behind_compute` moves those of other loops."""
-        self.annotate(loop, annotations.COPIES_FIRST, 1)
+        self._on_loop(loop, annotations.COPIES_FIRST, 1)
 
     def swizzle_threadblocks(self, loop: Loop, columns: int) -> None:
         """Threadblock swizzle: a loop on blockIdx.x is split into groups of so many columns of blocks on
         blockIdx.z. Blocks that the last group lacks return at once."""
-        self.annotate(loop, annotations.THREADBLOCK_SWIZZLE, columns)
+        self._on_loop(loop, annotations.THREADBLOCK_SWIZZLE, columns)
 
     def pipeline_by_mbarriers(self, loop: Loop, stages: int) -> None:
         """An mbarrier for each stage of a loop over K tiles, in place of waits and __syncthreads."""
-        self.annotate(loop, annotations.MBARRIER_PIPELINE, stages)
+        self._on_loop(loop, annotations.MBARRIER_PIPELINE, stages)
 
     def prefetch_boxes(self, loop: Loop, stages: int) -> None:
         """TMA prefetch: one thread has boxes of later K tiles copied into stages, all threads multiply."""
-        self.annotate(loop, annotations.TMA_PREFETCH, stages)
+        self._on_loop(loop, annotations.TMA_PREFETCH, stages)
 
     def specialize_warps(
         self, loop: Loop, stages: int, cluster: int = 1, boxes: tuple[int, int, int] = (0, 0, 0)
@@ -82,7 +82,7 @@ class Schedule(TvmSchedule):
         """Warp specialization: a producer warpgroup copies the K tiles of a loop into stages, the others
         multiply them. cluster: blocks that share copies. boxes: of C in a warpgroup's tile, rows and columns
         of boxes, and how many fit into shared memory at a time; zeros where C is stored from registers."""
-        self.annotate(loop, annotations.WARP_SPECIALIZATION, [stages, cluster, *boxes])
+        self._on_loop(loop, annotations.WARP_SPECIALIZATION, [stages, cluster, *boxes])
 
     def make_persistent(
         self,
@@ -95,30 +95,30 @@ class Schedule(TvmSchedule):
         """Persistent kernel: the grid that a loop on blockIdx.y and the one on blockIdx.x in it make becomes
         a loop over tiles in so many blocks. group: rows of tiles in a stripe. cluster: blocks of a cluster.
         shared: with Stream-K, how many tiles are shared along K, and how many units of K each has."""
-        self.annotate(loop, annotations.PERSISTENT_KERNEL, [programs, group, cluster, *(shared or ())])
+        self._on_loop(loop, annotations.PERSISTENT_KERNEL, [programs, group, cluster, *(shared or ())])
 
     def accumulate_shares(self, loop: Loop, k_tiles: int, unit: int, a_step: int, b_step: int) -> None:
         """Stream-K: a loop over K tiles runs over the units of K that a program has of a tile, and sums are
         added to those of others in C. k_tiles: of the loop. unit: K tiles of a unit. a_step, b_step: elements
         of A and of B from one unit to the next."""
-        self.annotate(loop, annotations.STREAM_K_ACCUMULATE, [k_tiles, unit, a_step, b_step])
+        self._on_loop(loop, annotations.STREAM_K_ACCUMULATE, [k_tiles, unit, a_step, b_step])
 
     def continue_in_last_block(self, loop: Loop, fenced: bool) -> None:
         """Fuses two kernels: the last block to finish a loop over blocks executes the next loop nest.
         fenced: partial sums are passed on by fences, else by marks."""
-        self.annotate(loop, annotations.LAST_BLOCK, int(fenced))
+        self._on_loop(loop, annotations.LAST_BLOCK, int(fenced))
 
     # Blocks.
 
     def wrap_edge_tiles(self, copy: Block, dimension: int, width: int) -> None:
         """A padded copy reads the first rows again in place of those beyond the last, without a guard.
         dimension: of the rows. width: neighbours along it that are copied at a time."""
-        self.annotate(copy, annotations.WRAP_EDGE_TILES, [dimension, width])
+        self._on_block(copy, annotations.WRAP_EDGE_TILES, [dimension, width])
 
     def shift_edge_tiles(self, copy: Block, *edges: tuple[int, int, int]) -> None:
         """The last tile of a padded copy, or of a copy of the padded result, starts earlier, so that it ends
         with the matrix. edges: axis, counted from the last, -1; extent of a tile; extent of the matrix."""
-        self.annotate(copy, annotations.SHIFT_EDGE_TILES, [number for edge in edges for number in edge])
+        self._on_block(copy, annotations.SHIFT_EDGE_TILES, [number for edge in edges for number in edge])
 
     # The whole function.
 
@@ -181,6 +181,24 @@ class Schedule(TvmSchedule):
         """So many threads, 32 or more, are a warp for TVM: they share buffers of its scope "warp"."""
         self._ask(annotations.WARP_SIZE, threads)
 
+    def _on_loop(self, loop: Loop, annotation: str, value: Any) -> None:
+        """Annotate a loop. TypeError for anything else."""
+        if type(loop).__name__ != "LoopRV":
+            raise TypeError(f"it takes a loop of this schedule, not {described(loop)}")
+        self.annotate(loop, annotation, value)
+
+    def _on_block(self, block: Block, annotation: str, value: Any) -> None:
+        """Annotate a block. TypeError for anything else."""
+        if type(block).__name__ != "SBlockRV":
+            raise TypeError(f"it takes a block of this schedule, not {described(block)}")
+        self.annotate(block, annotation, value)
+
     def _ask(self, annotation: str, value: int = 1) -> None:
         """Annotate the root block."""
         self.annotate(self.get_sblock("root"), annotation, value)
+
+
+def described(value: object) -> str:
+    """What was given in place of a loop or block, for messages."""
+    kinds = {"LoopRV": "a loop", "SBlockRV": "a block", "list": "a list of them"}
+    return kinds.get(type(value).__name__, repr(value))

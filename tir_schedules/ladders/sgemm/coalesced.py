@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import naive
-from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X
+from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X, hoist_guards
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
@@ -32,7 +32,7 @@ launch = naive.launch
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     k = naive.one_element_per_thread(sch, config.ts, COLUMNS_ON_X)
     sch.annotate(k, "pragma_unroll", UNROLL)
-    sch.hoist_guards()
+    hoist_guards(sch, gemm, config.ts)
 
 
 RUNG = naive.RUNG.followed_by(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.sgemm.steps import launch_rows_by_columns
+from tir_schedules.ladders.sgemm.steps import hoist_guards, launch_rows_by_columns
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import Loop, Schedule, bind
@@ -32,7 +32,7 @@ def launch(gemm: Gemm, config: Config) -> Launch:
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     one_element_per_thread(sch, config.ts, ROWS_ON_X)
-    sch.hoist_guards()
+    hoist_guards(sch, gemm, config.ts)
 
 
 def one_element_per_thread(sch: Schedule, ts: int, axes: tuple[str, ...]) -> Loop:

@@ -117,6 +117,12 @@ def part_last_tile(sch: Schedule, gemm: Gemm, k_tile: Loop, depth: int) -> None:
         sch.peel_last(k_tile)
 
 
+def hoist_guards(sch: Schedule, gemm: Gemm, edge: int) -> None:
+    """Where squares of edge x edge do not cover C, each thread asks once whether its element is within."""
+    if gemm.m % edge or gemm.n % edge:
+        sch.hoist_guards()
+
+
 def vectorize_last(sch: Schedule, block: Block, width: int) -> None:
     """The innermost loop of a block in vectors of `width`; a width of 1 leaves it as it is."""
     if width > 1:

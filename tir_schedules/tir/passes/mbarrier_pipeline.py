@@ -18,8 +18,12 @@ from tvm import IRModule, ir, tirx, transform
 from tir_schedules.model.annotations import MBARRIER_PIPELINE
 from tir_schedules.tir.intrinsics import ring
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.passes.rewriting import body_of, map_body, replace_body
-from tir_schedules.tir.passes.serpentine_grid import thread_tag
+from tir_schedules.tir.passes.rewriting import (
+    body_of,
+    map_body,
+    replace_body,
+    thread_tag,
+)
 
 WARPGROUP = 128
 
@@ -37,8 +41,11 @@ def mbarrier_pipeline(
         stages = int(loop.annotations.get(MBARRIER_PIPELINE, 0))
         if not stages:
             return loop
+        body = bind_mbarriers(loop.body, *stage_and_parity(loop.loop_var, stages))
+        if tvm_ffi.structural_equal(body, loop.body):
+            return loop
         found.append(stages)
-        main_loop = replace_body(loop, bind_mbarriers(loop.body, *stage_and_parity(loop.loop_var, stages)))
+        main_loop = replace_body(loop, body)
         return tirx.SeqStmt([main_loop, tirx.Evaluate(call("wait_for_products<0>"))])
 
     def set_up(loop: Any) -> tirx.Stmt:

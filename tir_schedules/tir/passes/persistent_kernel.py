@@ -16,8 +16,12 @@ import tvm_ffi
 from tvm import IRModule, tirx, transform
 
 from tir_schedules.model.annotations import PERSISTENT_KERNEL
-from tir_schedules.tir.passes.rewriting import map_body, replace_body, substitute
-from tir_schedules.tir.passes.serpentine_grid import thread_tag
+from tir_schedules.tir.passes.rewriting import (
+    map_body,
+    replace_body,
+    substitute,
+    thread_tag,
+)
 from tir_schedules.tir.passes.stream_k import StreamK
 from tir_schedules.tir.passes.stream_k_accumulate import StreamKAccumulate
 from tir_schedules.tir.passes.threadblock_swizzle import thread_loop

@@ -7,13 +7,14 @@ the same CUDA.
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Mapping, cast
 
 import tvm_ffi
 from tvm import IRModule, s_tir, tirx, transform
 
 from tir_schedules.model import annotations
 from tir_schedules.model.annotations import PREFIX
+from tir_schedules.tir.passes import Unfit
 from tir_schedules.tir.passes.barrier_elimination import barrier_elimination
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
 from tir_schedules.tir.passes.l2_prefetch import l2_prefetch
@@ -79,8 +80,68 @@ def options_of(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for each in asked for name, value in OPTIONS.get(each, {}).items()}
 
 
+EARLY = (
+    (annotations.SHIFT_EDGE_TILES, shift_edge_tiles),
+    (annotations.WRAP_EDGE_TILES, wrap_edge_tiles),
+    (annotations.THREADBLOCK_SWIZZLE, threadblock_swizzle),
+    (annotations.SERPENTINE_GRID, serpentine_grid),
+    (annotations.MBARRIER_PIPELINE, mbarrier_pipeline),
+    (annotations.TMA_PREFETCH, tma_prefetch),
+    (annotations.PERSISTENT_KERNEL, persistent_kernel),
+    (annotations.WARP_SPECIALIZATION, warp_specialization),
+    (annotations.TENSOR_MAPS, tensor_maps),
+)
+"""The passes that come before TVM's, in their order."""
+
+TAKES = {
+    annotations.SHIFT_EDGE_TILES: ("shift_edge_tiles", "it takes a padded copy, or a copy of a padded C"),
+    annotations.WRAP_EDGE_TILES: ("wrap_edge_tiles", "it takes a copy that pad_einsum has padded"),
+    annotations.THREADBLOCK_SWIZZLE: ("swizzle_threadblocks", "it takes a loop on blockIdx.x"),
+    annotations.SERPENTINE_GRID: ("serpentine_grid", "it takes loops on blockIdx.y and blockIdx.z"),
+    annotations.MBARRIER_PIPELINE: (
+        "pipeline_by_mbarriers",
+        "it takes a loop over K tiles, within threadIdx.y, in which boxes are copied and awaited",
+    ),
+    annotations.TMA_PREFETCH: (
+        "prefetch_boxes",
+        "it takes a loop over K tiles, within threadIdx.x, whose first statements copy boxes",
+    ),
+    annotations.PERSISTENT_KERNEL: (
+        "make_persistent",
+        "it takes a loop on blockIdx.y in which there is nothing but one on blockIdx.x, and threads in that",
+    ),
+    annotations.WARP_SPECIALIZATION: (
+        "specialize_warps",
+        "it takes a loop over K tiles, within threadIdx.y, in which boxes are copied and multiplied",
+    ),
+    annotations.TENSOR_MAPS: ("encode_tensor_maps", "it takes boxes of matrices whose extents are known"),
+}
+"""Early passes -> the primitive that asks for each, and what that takes."""
+
+ALWAYS = (
+    annotations.THREADBLOCK_SWIZZLE, annotations.MBARRIER_PIPELINE, annotations.TMA_PREFETCH,
+    annotations.PERSISTENT_KERNEL, annotations.WARP_SPECIALIZATION,
+)  # fmt: skip
+"""Those that change every schedule that asks for them."""
+
+
+def restructured(module: IRModule, asked: Mapping[str, Any]) -> IRModule:
+    """The module after the early passes. Unfit where a schedule is not one that a pass takes."""
+    for name, change in EARLY:
+        if name not in asked:
+            continue
+        try:
+            changed = cast(Any, change)(module)
+        except Exception as error:
+            raise Unfit(*TAKES[name]) from error
+        if name in ALWAYS and tvm_ffi.structural_equal(module, changed):
+            raise Unfit(*TAKES[name])
+        module = changed
+    return module
+
+
 def pipeline(asked: Mapping[str, Any]) -> transform.Pass:
-    """From a scheduled function with its target to host and device functions, ready for code generation.
+    """From a `restructured` function with its target to host and device functions, ready for code generation.
 
     asked: `annotations_of` its module.
     """
@@ -97,15 +158,6 @@ def pipeline(asked: Mapping[str, Any]) -> transform.Pass:
     stream_k = len(asked.get(annotations.PERSISTENT_KERNEL, ())) > UNSHARED
     return transform.Sequential(
         [
-            *chosen(annotations.SHIFT_EDGE_TILES, shift_edge_tiles),
-            *chosen(annotations.WRAP_EDGE_TILES, wrap_edge_tiles),
-            *chosen(annotations.THREADBLOCK_SWIZZLE, threadblock_swizzle),
-            *chosen(annotations.SERPENTINE_GRID, serpentine_grid),
-            *chosen(annotations.MBARRIER_PIPELINE, mbarrier_pipeline),
-            *chosen(annotations.TMA_PREFETCH, tma_prefetch),
-            *chosen(annotations.PERSISTENT_KERNEL, persistent_kernel),
-            *chosen(annotations.WARP_SPECIALIZATION, warp_specialization),
-            *chosen(annotations.TENSOR_MAPS, tensor_maps),
             s_tir.transform.CanonicalizeLoop(),
             s_tir.transform.LowerCrossThreadReduction(),
             *chosen(annotations.LAST_BLOCK, last_block),

@@ -58,3 +58,8 @@ def conjuncts(guard: Any) -> list[Any]:
     if isinstance(guard, tirx.And):
         return [*conjuncts(guard.a), *conjuncts(guard.b)]
     return [guard]
+
+
+def thread_tag(loop: tirx.For) -> str:
+    """The thread axis a loop is bound to, "" when to none."""
+    return loop.thread_binding.thread_tag if loop.thread_binding is not None else ""

@@ -12,7 +12,7 @@ from typing import Any
 import tvm_ffi
 from tvm import IRModule, tirx, transform
 
-from tir_schedules.tir.passes.rewriting import body_of, map_body, replace_body, substitute
+from tir_schedules.tir.passes.rewriting import body_of, map_body, replace_body, substitute, thread_tag
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.serpentine_grid")
@@ -38,8 +38,3 @@ def serpentine_grid(
     if not groups:  # no threadblock swizzle
         return function
     return map_body(function, tirx.For, reverse)
-
-
-def thread_tag(loop: tirx.For) -> str:
-    """The thread axis a loop is bound to, "" when to none."""
-    return loop.thread_binding.thread_tag if loop.thread_binding is not None else ""

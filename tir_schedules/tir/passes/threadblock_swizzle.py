@@ -16,7 +16,7 @@ from tvm.tirx.op import thread_return
 
 from tir_schedules.model.annotations import THREADBLOCK_SWIZZLE
 from tir_schedules.model.launch import ceil_div
-from tir_schedules.tir.passes.rewriting import map_body, substitute
+from tir_schedules.tir.passes.rewriting import map_body, substitute, thread_tag
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.threadblock_swizzle")
@@ -28,7 +28,7 @@ def threadblock_swizzle(
 
     def split(loop: Any) -> tirx.Stmt:
         width = int(loop.annotations.get(THREADBLOCK_SWIZZLE, 0))
-        if not width:
+        if not width or thread_tag(loop) != "blockIdx.x":
             return loop
         group: Any = tirx.Var("group", "int32")
         member: Any = tirx.Var("member", "int32")

@@ -20,8 +20,13 @@ from tir_schedules.tir.intrinsics import ring
 from tir_schedules.tir.intrinsics.boxes import MAP
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes.mbarrier_pipeline import bind_mbarriers, stage_and_parity
-from tir_schedules.tir.passes.rewriting import body_of, map_body, replace_body, substitute
-from tir_schedules.tir.passes.serpentine_grid import thread_tag
+from tir_schedules.tir.passes.rewriting import (
+    body_of,
+    map_body,
+    replace_body,
+    substitute,
+    thread_tag,
+)
 
 MEETING_STAGES = 2
 """Stages of a buffer that threads write before they meet: the K tile before may still be read."""

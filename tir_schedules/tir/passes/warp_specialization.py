@@ -20,8 +20,12 @@ from tir_schedules.tir.intrinsics import boxes, ring
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes.mbarrier_pipeline import WARPGROUP, bind_mbarriers
 from tir_schedules.tir.passes.pipeline_state import PipelineState
-from tir_schedules.tir.passes.rewriting import body_of, map_body, substitute
-from tir_schedules.tir.passes.serpentine_grid import thread_tag
+from tir_schedules.tir.passes.rewriting import (
+    body_of,
+    map_body,
+    substitute,
+    thread_tag,
+)
 from tir_schedules.tir.passes.threadblock_swizzle import thread_loop
 
 REGISTERS = {2: (24, 240), 3: (32, 160)}
