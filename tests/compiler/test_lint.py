@@ -18,7 +18,7 @@ MISTAKES = {
     "axis": ('    sch.bind(i, "threadIdx.w")', "loop i is bound to 'threadIdx.w', which CUDA has not"),
     "twice": (
         '    sch.bind(j, "threadIdx.x"), sch.bind(i, "threadIdx.x")',
-        "loop j is bound to threadIdx.x, and so is loop i around it",
+        "loops i and j are both bound to threadIdx.x: bind one of them to another axis",
     ),
     "around": (
         "    sch.reorder(k, i, j)\n" + BOUND,

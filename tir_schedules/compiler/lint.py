@@ -55,30 +55,46 @@ class ScheduleMistake(CheckFailed):
 
 
 def check_threads(module: "IRModule") -> None:
-    """ScheduleMistake for loops bound to threads that CUDA has not, or to the same twice."""
+    """ScheduleMistake for loops bound to threads that CUDA has not, and for two loops of a block that are
+    bound to the same."""
+    for function in module.functions.values():
+        bound = bound_loops(function)
+        for loop in bound:
+            name, thread = loop.loop_var.name, loop.thread_binding.thread_tag
+            if thread not in AXES and not thread.startswith("vthread"):
+                text = f"loop {name} is bound to {thread!r}, which CUDA has not: it has {', '.join(AXES)}"
+                raise ScheduleMistake(text, ("bind",), name)
+        for block in blocks_in(function.body):
+            first: dict[str, str] = {}
+            used = [
+                loop for loop in bound if any(mentions(each, loop.loop_var) for each in block.iter_values)
+            ]
+            for loop in used:
+                name, thread = loop.loop_var.name, loop.thread_binding.thread_tag
+                if first.setdefault(thread, name) != name:
+                    both = f"loops {first[thread]} and {name} are both bound to {thread}"
+                    text = f"{both}: bind one of them to another axis"
+                    raise ScheduleMistake(text, ("bind",), name)
+
+
+def bound_loops(function: Any) -> list[Any]:
+    """The loops of a function that are bound to threads, outer ones first."""
+    kind = import_tvm().tirx.ForKind.THREAD_BINDING
+    return [loop for loop in reversed(loops_in(function.body)) if loop.kind == kind]
+
+
+def blocks_in(statement: Any) -> list[Any]:
+    """All blocks of a statement, with the values of their iterators."""
     tvm = import_tvm()
-    bound = [
-        loop
-        for function in module.functions.values()
-        for loop in loops_in(function.body)
-        if loop.kind == tvm.tirx.ForKind.THREAD_BINDING
-    ]
-    for outer in bound:
-        name, thread = outer.loop_var.name, outer.thread_binding.thread_tag
-        if thread not in AXES and not thread.startswith("vthread"):
-            text = f"loop {name} is bound to {thread!r}, which CUDA has not: it has {', '.join(AXES)}"
-            raise ScheduleMistake(text, ("bind",), name)
-        for inner in loops_in(outer.body):
-            if inner.thread_binding is not None and inner.thread_binding.thread_tag == thread in AXES:
-                text = (
-                    f"loop {inner.loop_var.name} is bound to {thread}, and so is loop {name} around it: bind"
-                    " one to another axis"
-                )
-                raise ScheduleMistake(text, ("bind",), inner.loop_var.name)
+    import tvm_ffi
+
+    found: list[Any] = []
+    tvm_ffi.structural_walk(statement, (tvm.s_tir.SBlockRealize, lambda block: found.append(block)))
+    return found
 
 
 def loops_in(statement: Any) -> list[Any]:
-    """All loops of a statement."""
+    """All loops of a statement, inner ones first."""
     tvm = import_tvm()
     import tvm_ffi
 
@@ -116,17 +132,13 @@ def explain_parameter(name: str, module: "IRModule") -> ScheduleMistake:
 
 def bound_reductions(module: "IRModule") -> list[tuple[str, str, str]]:
     """Blocks, their loops that are bound to threads though they are reductions, and the threads."""
-    tvm = import_tvm()
-    import tvm_ffi
-
+    reduction = import_tvm().tirx.IterVar.CommReduce
     found: list[tuple[str, str, str]] = []
     for function in module.functions.values():
-        blocks: list[Any] = []
-        tvm_ffi.structural_walk(function.body, (tvm.s_tir.SBlockRealize, lambda block: blocks.append(block)))
-        bound = [loop for loop in loops_in(function.body) if loop.kind == tvm.tirx.ForKind.THREAD_BINDING]
-        for realize in blocks:
+        bound = bound_loops(function)
+        for realize in blocks_in(function.body):
             for variable, value in zip(realize.block.iter_vars, realize.iter_values):
-                if variable.iter_type == tvm.tirx.IterVar.CommReduce:
+                if variable.iter_type == reduction:
                     found += [
                         (realize.block.name_hint, loop.loop_var.name, loop.thread_binding.thread_tag)
                         for loop in bound
