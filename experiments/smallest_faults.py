@@ -148,7 +148,7 @@ def outcome(rung: Rung, workload: Any, source: str, arch: str, machine: Any) -> 
     # With as little of CUDA's headers as the twin itself has, which is compiled in half the time.
     kernels, left = [replace(load_source(source, rung, workload, arch), own=True)], workload
     while (left := left.rest(kernels[-1].results)) is not None:
-        rung = rung.then or rung
+        rung = rung.then
         kernels.append(load_source(read_twin(rung, left), rung, left, arch))
     return outcome_of(kernels, workload, machine)
 

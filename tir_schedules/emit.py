@@ -43,7 +43,7 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
             below(each, emit_text(each.rung, each.workload, arch, form, twin)) for each in (*before, *after)
         ]
         rest = workload.rest(kernel.results)
-        texts += [emit_text(rung.then, rest, arch, form, twin)] if rung.then and rest else []
+        texts += [emit_text(rung.then, rest, arch, form, twin)] if rung.then is not rung and rest else []
         return one_below_another([head(kernel, workload, before, after) + source, *texts])
     binary = compile_kernel(kernel)
     return binary.ptx if form == "ptx" else disassemble(binary)

@@ -105,7 +105,7 @@ def launches_left(make: Maker, rung: Rung, left: Workload | None, arch: str) -> 
     kernels: list[Kernel] = []
     while left is not None:
         kernels.append(make(rung, left, arch))
-        left, rung = left.rest(kernels[-1].results), rung.then or rung
+        left, rung = left.rest(kernels[-1].results), rung.then
         make = lower if isinstance(make, partial) else make
     return kernels
 

@@ -26,6 +26,7 @@ from tir_schedules.files import Json
 from tir_schedules.ladders import fastest
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find_each, find_one
+from tir_schedules.model.rung import StandIn
 from tir_schedules.source import read_source
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def inspect_verb(options: Options) -> int:
         print_advice_on_rung(inspections[0])
     else:
         views.print_one(inspections[0], options.view, default_size=options.mnk is None and options.n is None)
-        if reasons[0] and not rungs[0].stands_for:
+        if reasons[0] and not isinstance(rungs[0], StandIn):
             print_line(reasons[0])
     for inspection in inspections:
         for form, reason in inspection.refused.items():

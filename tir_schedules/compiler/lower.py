@@ -103,8 +103,11 @@ def check_parameters(schedule: Schedule, emitted: Emitted) -> None:
 
 def is_alone(rung: Rung, workload: Any, declared: Launch | None) -> bool:
     """Whether a rung that other launches may come before or follow has none of them for a workload."""
-    several = rung.before or rung.after or rung.then
-    return bool(several) and not any(rung.others(workload)) and (declared is None or declared.parts == 1)
+    return (
+        rung.around is not None
+        and not any(rung.others(workload))
+        and (declared is None or declared.parts == 1)
+    )
 
 
 def fitted(rung: Rung, workload: Any) -> Rung:

@@ -23,7 +23,7 @@ from tir_schedules.ladders.waves import Waves
 from tir_schedules.model.gpus import known_sm
 from tir_schedules.model.ladder import Estimate
 from tir_schedules.model.launch import check_grid
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Rung, StandIn
 
 NAME = "fastest"
 
@@ -46,11 +46,10 @@ def fastest_rung(family: str) -> Rung | None:
     if not ladder.estimators:
         return None
     first, *_ = candidates(family)
-    return replace(
-        first, name=NAME, article="", variant="", configs={}, choose=None, launch=None, refuses=None,
-        before=None, after=None, flawed={}, then=None, shapes="any", arch="", min_arch=0,
-        summary=f"the rung of {family} that is estimated to be the fastest for a shape",
-        stands_for=partial(fastest, family),
+    return StandIn(
+        family, NAME, f"the rung of {family} that is estimated to be the fastest for a shape",
+        config=first.config, dtypes=first.dtypes, outputs=first.outputs, min_arch=0,
+        meant=partial(fastest, family),
     )  # fmt: skip
 
 

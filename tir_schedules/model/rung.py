@@ -49,6 +49,19 @@ class Preparation:
         return {self.names[x]: self.names[y] for x, y in (("X", "Y"), ("X_2", "Y_2")) if x in self.names}
 
 
+@dataclass(frozen=True)
+class Around(Generic[W, C]):
+    """Launches besides a rung's own.
+
+    before(workload, config), after(workload, config): those before it and behind it. then: the rung that does
+    the launches that are left, where that is not the rung itself.
+    """
+
+    before: Callable[[W, C], Sequence[Preparation]] = lambda workload, config: ()
+    after: Callable[[W, C], Sequence[Preparation]] = lambda workload, config: ()
+    then: Rung[Any, Any] | None = None
+
+
 def as_it_is(sch: Schedule, workload: Any, config: Any) -> None:
     """The schedule of an algorithm that already says what each thread does."""
 
@@ -75,17 +88,14 @@ class Rung(Generic[W, C]):
     it takes any from min_arch on.
     dtypes: of the workloads it is run with, where the family has a choice. outputs: formats of C likewise;
     without them, that of the sums alone.
-    before(workload, config), after(workload, config): the launches before its own and after it, where there
-    are any.
-    then: what does the launches that are left after its own, where that is not this rung again.
+    around: the launches besides its own, where there are any.
     prim_func(workload, config, name): the algorithm, in place of the workload's own. Where primitives cannot
     reach a form, it already says what each thread does.
     flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when
     asked for by name.
     twinned: whether there is a twin that takes the configuration in use.
     file: where a rung from outside this package was loaded from.
-    stands_for(workload, arch): of a name for several rungs, such as "sgemm/fastest": the one that is meant.
-    why: of a rung that such a name stands for: which name, and why this one; empty for others.
+    why: of a rung that a `StandIn` stands for: which name, and why this one; empty for others.
     """
 
     family: str
@@ -104,15 +114,12 @@ class Rung(Generic[W, C]):
     dtypes: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     prim_func: Callable[[W, C, str], PrimFunc] | None = field(default=None, repr=False)
-    before: Callable[[W, C], Sequence[Preparation]] | None = field(default=None, repr=False)
-    after: Callable[[W, C], Sequence[Preparation]] | None = field(default=None, repr=False)
-    then: Rung[Any, Any] | None = field(default=None, repr=False)
+    around: Around[W, C] | None = field(default=None, repr=False)
     flawed: dict[str, str] = field(default_factory=dict, repr=False)
     twinned: bool = True
     refuses: Callable[[W, C], str] | None = field(default=None, repr=False)
     values: dict[str, tuple[int | str, ...]] = field(default_factory=dict, repr=False)
     file: str = ""
-    stands_for: Callable[[W, str], Rung[Any, Any]] | None = field(default=None, repr=False)
     why: str = field(default="", repr=False, compare=False)
 
     def followed_by(
@@ -158,20 +165,15 @@ class Rung(Generic[W, C]):
     def fitted(self, workload: Any) -> "Rung[Any, Any]":
         """The rung in the configuration it takes for a workload: the one in use, unless none is named and the
         shape chooses."""
-        if self.stands_for:
-            raise BadInput(f"{self.id} stands for another rung: Rung.settled(workload, arch) says which")
         if self.variant or self.choose is None:
             return self
         name = self.choose(workload)
         return replace(self, config=self.configs[name], variant=name)
 
     def settled(self, workload: Any, arch: str) -> "Rung[Any, Any]":
-        """The rung that its name stands for at a workload on an architecture: itself, but for those with
-        `stands_for`. BadInput where there is none."""
-        if not self.stands_for:
-            return self
-        found = self.stands_for(workload, arch)
-        return replace(found, twinned=found.twinned and self.twinned)
+        """The rung that its name stands for at a workload on an architecture: itself, but for a `StandIn`.
+        BadInput where there is none."""
+        return self
 
     def declared(self, workload: Any) -> Launch:
         """The launch of a rung that declares one, as those of this package do."""
@@ -181,8 +183,14 @@ class Rung(Generic[W, C]):
     def others(self, workload: Any) -> tuple[Sequence[Preparation], Sequence[Preparation]]:
         """The launches before its own and after it."""
         rung = self.fitted(workload)
-        before, after = (each(workload, rung.config) if each else () for each in (rung.before, rung.after))
-        return before, after
+        if rung.around is None:
+            return (), ()
+        return rung.around.before(workload, rung.config), rung.around.after(workload, rung.config)
+
+    @property
+    def then(self) -> Rung[Any, Any]:
+        """What does the launches that are left after its own."""
+        return self.around.then or self if self.around else self
 
     def given(self, workload: Any, parameters: Sequence[str]) -> tuple[str, ...]:
         """The arguments for its own kernel's parameters: of an array that a launch before copies, the
@@ -207,6 +215,22 @@ class Rung(Generic[W, C]):
         """What its kernels are compiled for where others are for `arch`. BadInput as `check_arch`."""
         self.check_arch(arch)
         return self.arch or str(arch)
+
+
+@dataclass(frozen=True)
+class StandIn(Rung[W, C]):
+    """A name for several rungs, such as "sgemm/fastest". meant(workload, arch): the one that it stands
+    for."""
+
+    meant: Callable[[W, str], Rung[Any, Any]] | None = field(default=None, repr=False)
+
+    def fitted(self, workload: Any) -> Rung[Any, Any]:
+        raise BadInput(f"{self.id} stands for another rung: Rung.settled(workload, arch) says which")
+
+    def settled(self, workload: Any, arch: str) -> Rung[Any, Any]:
+        assert self.meant
+        found = self.meant(workload, arch)
+        return replace(found, twinned=found.twinned and self.twinned)
 
 
 class Unasked(str):

@@ -14,7 +14,7 @@ from tir_schedules.console import print_error, progress
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.problems import Job
 from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Rung, StandIn
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches
 from tir_schedules.subjects.subject import Row, Subject, vendors_of
@@ -52,7 +52,7 @@ def settle_jobs(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | N
     """
     found: dict[tuple[str, Workload], Job] = {}
     for rung, workload in jobs:
-        if rung.stands_for:
+        if isinstance(rung, StandIn):
             check_arch(arch)
         try:
             meant = rung.settled(workload, arch)

@@ -200,7 +200,7 @@ def kernel_of(module: "IRModule", rung: Rung, workload: Workload, arch: str) -> 
 
 def rest_of(rung: Rung, workload: Workload, arch: str, results: Dim3) -> list[Kernel]:
     """The finished rung's launches after the first, of such `results`, where the workload takes several."""
-    return launches_left(lower, rung.then or rung, workload.rest(results), arch)
+    return launches_left(lower, rung.then, workload.rest(results), arch)
 
 
 def buffers_outside(module: "IRModule", kernel: Kernel) -> dict[str, np.ndarray]:

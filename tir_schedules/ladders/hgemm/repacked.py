@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 from tir_schedules.ladders.hgemm import cluster, hopper, repack, specialization, tile_choice, tma_store
 from tir_schedules.ladders.hgemm.unpack import unpacking_of
 from tir_schedules.model.launch import Launch, ceil_div
-from tir_schedules.model.rung import Preparation, run_as_script
+from tir_schedules.model.rung import Around, Preparation, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import MOST_ELEMENTS, in_lines
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -151,8 +151,7 @@ RUNG = cluster.RUNG.followed_by(
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
-    before=before,
-    after=after,
+    around=Around(before, after),
 )
 
 if __name__ == "__main__":

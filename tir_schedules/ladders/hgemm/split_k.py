@@ -48,7 +48,7 @@ from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.hgemm import hopper, repack, repacked, specialization, tile_choice
 from tir_schedules.ladders.hgemm.repack_both import repackings_of
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
-from tir_schedules.model.rung import Preparation, run_as_script
+from tir_schedules.model.rung import Around, Preparation, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -221,9 +221,7 @@ RUNG = repacked.RUNG.followed_by(
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
-    before=before,
-    after=after,
-    then=split_k_sum.rung("hgemm"),
+    around=Around(before, after, split_k_sum.rung("hgemm")),
 )
 
 if __name__ == "__main__":

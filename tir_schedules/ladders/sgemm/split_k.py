@@ -45,7 +45,7 @@ from dataclasses import dataclass, replace
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes, warp_tiles
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
-from tir_schedules.model.rung import run_as_script
+from tir_schedules.model.rung import Around, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.gemm import Gemm
 
@@ -182,7 +182,7 @@ RUNG = multistage.RUNG.followed_by(
     choose=choose,
     launch=launch,
     prim_func=prim_func,
-    then=split_k_sum.rung("sgemm"),
+    around=Around(then=split_k_sum.rung("sgemm")),
 )
 
 if __name__ == "__main__":
