@@ -66,10 +66,7 @@ def check_threads(module: "IRModule") -> None:
                 raise ScheduleMistake(text, ("bind",), name)
         for block in blocks_in(function.body):
             first: dict[str, str] = {}
-            used = [
-                loop for loop in bound if any(mentions(each, loop.loop_var) for each in block.iter_values)
-            ]
-            for loop in used:
+            for loop in mentioned(bound, block.iter_values):
                 name, thread = loop.loop_var.name, loop.thread_binding.thread_tag
                 if first.setdefault(thread, name) != name:
                     both = f"loops {first[thread]} and {name} are both bound to {thread}"
@@ -141,17 +138,17 @@ def bound_reductions(module: "IRModule") -> list[tuple[str, str, str]]:
                 if variable.iter_type == reduction:
                     found += [
                         (realize.block.name_hint, loop.loop_var.name, loop.thread_binding.thread_tag)
-                        for loop in bound
-                        if mentions(value, loop.loop_var)
+                        for loop in mentioned(bound, [value])
                     ]
     return found
 
 
-def mentions(value: Any, variable: Any) -> bool:
-    """Whether an expression contains a variable."""
+def mentioned(loops: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Those of the loops whose variables are in some of the expressions."""
     tvm = import_tvm()
     import tvm_ffi
 
     seen: list[Any] = []
-    tvm_ffi.structural_walk(value, (tvm.tirx.Var, lambda each: seen.append(each)))
-    return any(each.same_as(variable) for each in seen)
+    for value in values:
+        tvm_ffi.structural_walk(value, (tvm.tirx.Var, lambda each: seen.append(each)))
+    return [loop for loop in loops if any(each.same_as(loop.loop_var) for each in seen)]
