@@ -49,6 +49,11 @@ class Preparation:
         return {self.names[x]: self.names[y] for x, y in (("X", "Y"), ("X_2", "Y_2")) if x in self.names}
 
 
+def no_launches(workload: Any, config: Any) -> Sequence[Preparation]:
+    """Neither before nor after."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Around(Generic[W, C]):
     """Launches besides a rung's own.
@@ -57,8 +62,8 @@ class Around(Generic[W, C]):
     the launches that are left, where that is not the rung itself.
     """
 
-    before: Callable[[W, C], Sequence[Preparation]] = lambda workload, config: ()
-    after: Callable[[W, C], Sequence[Preparation]] = lambda workload, config: ()
+    before: Callable[[W, C], Sequence[Preparation]] = no_launches
+    after: Callable[[W, C], Sequence[Preparation]] = no_launches
     then: Rung[Any, Any] | None = None
 
 
