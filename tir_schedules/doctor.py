@@ -96,7 +96,6 @@ def libraries() -> Iterator[Item]:
             else Item(package, "missing", "not installed", f"pip install {package}")
         )
     yield optional_package("xgboost", XGBOOST, "for `tir-schedules tune`", "pip install xgboost-cpu")
-    yield optional_package("tornado", ("tornado",), "for `tir-schedules serve`", "pip install tornado")
     yield optional_package("cupy", CUPY, "for running on a GPU", "pip install cupy-cuda13x")
     yield optional_package(
         "pynvml", ("nvidia-ml-py",), "for clocks and power in benchmarks", "pip install nvidia-ml-py"

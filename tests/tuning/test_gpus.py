@@ -14,7 +14,7 @@ from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines import gpu
 from tir_schedules.tuning.building.candidate import Unbuilt
-from tir_schedules.tuning.building.pool import Ended, Late, Useless
+from tir_schedules.tuning.building.pool import Ended, Late, Lost, Place, Useless
 from tir_schedules.tuning.measure import evaluator as evaluators
 from tir_schedules.tuning.measure import gpu_timing, gpus
 from tir_schedules.tuning.records.timesheet import Timesheet
@@ -41,13 +41,13 @@ def test_all_gpus_like_the_first_measure(monkeypatch):
     assert machine_of(NAMES, monkeypatch).alike() == ["0", "2"]
     assert machine_of(NAMES, monkeypatch, "4,5,GPU-7").alike() == ["4", "GPU-7"]
     evaluator = evaluators.evaluator_for(machine_of(NAMES, monkeypatch))
-    assert isinstance(evaluator, evaluators.SeveralGpus) and (evaluator.places, evaluator.place) == (2, "GPU")
-    assert [place.environment for place in evaluator.gpus.pool.all] == [
+    assert isinstance(evaluator, evaluators.SeveralGpus) and evaluator.places == 2
+    assert [place.environment for place in evaluator.gpus.all] == [
         {"CUDA_VISIBLE_DEVICES": "0"},
         {"CUDA_VISIBLE_DEVICES": "2"},
     ]
     evaluator.close()
-    assert isinstance(evaluators.evaluator_for(machine_of(NAMES[:2], monkeypatch)), evaluators.LocalMeasurer)
+    assert isinstance(evaluators.evaluator_for(machine_of(NAMES[:2], monkeypatch)), evaluators.OneGpu)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,10 @@ def test_all_gpus_like_the_first_measure(monkeypatch):
         ([[(1e-6,)]], [(1e-6,)]),
         ([Ended("exit code 1"), [(1e-6,)]], [(1e-6,)]),
         ([Ended("exit code 1")] * 2, "^the GPU's process ended \\(exit code 1\\), 2 times$"),
-        ([Ended("exit code 1"), Useless("GPU 0 cannot be used")], "^GPU 0 .*, and no other GPU can be used"),
+        (
+            [Ended("exit code 1"), Lost("GPU 0 cannot be used, and there is no other")],
+            "^GPU 0 .*there is no other",
+        ),
         ([Late("not done after 120 s")], "^not done after 120 s$"),
         ([Unbuilt("no room")], "^no room$"),
     ],
@@ -64,14 +67,14 @@ def test_all_gpus_like_the_first_measure(monkeypatch):
 def test_a_process_that_ends_is_tried_once_more(answers, expected):
     def ask(request):
         found = answers.pop(0)
-        if isinstance(found, (Ended, Useless)):
+        if isinstance(found, (Ended, Lost)):
             raise found
         return found
 
-    several = gpus.Gpus(["0"], Timesheet())
-    several.pool = SimpleNamespace(ask=ask)
+    several = gpus.Gpus([Place({})], Timesheet())
+    several.ask = ask
     if isinstance(expected, str):
-        with pytest.raises((CheckFailed, gpus.GpuLost), match=expected):
+        with pytest.raises((CheckFailed, Lost), match=expected):
             several.timed([], together=False)
     else:
         assert several.timed([], together=False) == expected

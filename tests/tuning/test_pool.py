@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from killing import wait_for
 
-from tir_schedules.tuning.building.pool import Ended, Late, Pool, Useless, answering
+from tir_schedules.tuning.building.pool import Ended, Late, Lost, Place, Pool, Useless, answering
 from tir_schedules.tuning.records.timesheet import Timesheet
 
 
@@ -58,8 +58,8 @@ def pool_of(monkeypatch):
     made = []
 
     def make(places, **more):
-        environments = [{"PLACE": str(number)} for number in range(places)]
-        made.append(Pool("test_pool", environments, Noted(), "waiting", "working", **more))
+        every = [Place({"PLACE": str(number)}) for number in range(places)]
+        made.append(Pool("test_pool", every, Noted(), "waiting", "working", **more))
         return made[-1]
 
     yield make
@@ -125,7 +125,7 @@ def test_a_place_of_no_use_is_given_up_and_its_request_goes_to_another(pool_of, 
     assert re.fullmatch(r".*\d cannot; the others go on without it\n", capsys.readouterr().err)
     assert [place.environment["PLACE"] for place in pool.all] == ["1"]
     for _ in range(2):
-        with pytest.raises(Useless, match="cannot"):
+        with pytest.raises(Lost, match="cannot, and there is no other: --resume goes on"):
             pool.ask("1")
 
 

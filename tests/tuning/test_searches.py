@@ -7,9 +7,9 @@ from tir_schedules.bench.plots import pyplot
 from tir_schedules.tuning.records import searches
 
 
-def test_the_pace_of_a_run_names_its_servers():
-    assert searches.Run(96, 48, 2, None).pace == "96 trials in 48 s, by 2 servers: 120 per minute"
-    assert searches.Run(1, 60, 1, None).pace == "1 trial in 60 s, by 1 server: 1 per minute"
+def test_a_run_has_a_pace():
+    assert searches.Run(96, 48, None).pace == "96 trials in 48 s: 120 per minute"
+    assert searches.Run(1, 60, None).pace == "1 trial in 60 s: 1 per minute"
 
 
 def test_a_picture_has_the_best_so_far_and_marks_what_is_refused():

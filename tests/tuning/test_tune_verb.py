@@ -12,7 +12,7 @@ from tir_schedules.cli import main as cli
 from tir_schedules.cli import tune as verb
 from tir_schedules.tuning.records import database, searches
 from tir_schedules.tuning.records.database import Database
-from tir_schedules.tuning.records.timesheet import BUILDING, SERVED, Spent
+from tir_schedules.tuning.records.timesheet import BUILDING, TIMED, Spent
 from tir_schedules.tuning.search import metaschedule, tuner
 from tir_schedules.workloads.reduction import Reduction
 
@@ -47,7 +47,7 @@ def made_up(monkeypatch):
             found = predicted(trial, workload, space.rung.id)
             kept.append(found)
             on_trial(found)
-        spent = Spent(40, 30, 0, 20, {BUILDING: 50, SERVED: 24}, 2, 1, "GPU")
+        spent = Spent(40, 30, 0, 20, {BUILDING: 50, TIMED: 24}, 2, 1)
         return SimpleNamespace(model_rank_correlation=0.75, spent=spent)
 
     monkeypatch.setattr(tuner, "tune", tune)
@@ -142,7 +142,7 @@ def test_a_search_goes_on_only_when_asked_to(tool, made_up):
     code, out, _ = tool("sgemm/multistage", *CPU, "--trials", 4, "--resume", "--json")
     (found,) = json.loads(out)
     assert code == 0 and found["trials"] == 4 and found["run"]["trials"] == 2
-    assert found["run"]["spent"]["on"] == {"building": 50, "served": 24}
+    assert found["run"]["spent"]["on"] == {"building": 50, "timed": 24}
     code, out, err = tool("sgemm/multistage", *CPU, "--trials", 4, "--resume")
     assert code == 2 and "has 4 trials of each search already: name more --trials" in err
 
@@ -169,7 +169,7 @@ def test_a_search_that_finds_nothing_right_is_a_failed_check(tool, monkeypatch, 
 
 
 def test_a_search_of_which_nothing_could_be_built_is_no_success(tool, monkeypatch, made_up):
-    monkeypatch.setattr(verb, "search_one", lambda *_: searches.Run(0, 1.0, 0, None))
+    monkeypatch.setattr(verb, "search_one", lambda *_: searches.Run(0, 1.0, None))
     code, out, _ = tool("sgemm/multistage", *CPU, "--trials", 3)
     assert code == 1 and "per minute" not in out
 
@@ -302,9 +302,9 @@ def test_the_best_of_each_search_can_be_exported(tool, tmp_path):
         (["reduce", "--mnk", "1,2,3"], "--mnk is for sgemm"),
         (["reduce", "--n", "0"], "N is 0"),
         (["reduce", "--dtype", "f16"], "dtype is 'f16'"),
-        (["sgemm", "--key", "k"], "--key goes with --tracker"),
-        (["sgemm", "--tracker", "here"], "--tracker takes HOST:PORT"),
-        (["sgemm", "--tracker", "a:1", "--machine", "cpu"], "--machine does not go with --tracker"),
+        (["sgemm", "--on", "here:"], "--on takes HOST or HOST:PYTHON"),
+        (["sgemm", "--on", "gpu1", "--machine", "cpu"], "--machine does not go with --on"),
+        (["--show", "--on", "gpu1"], "--on does not go with --show"),
         (["sgemm", "--export", "x.jsonl"], "--export goes with --show"),
         (["--show", "--resume"], "--resume does not go with --show"),
         (["sgemm", "--plot", "x.txt"], "--plot takes a file that ends in .png"),

@@ -17,7 +17,7 @@ from test_tuner import GEMM, SPACE, MadeUp
 from tir_schedules.errors import CheckFailed
 from tir_schedules.tuning.records import timesheet
 from tir_schedules.tuning.records.database import Database
-from tir_schedules.tuning.records.timesheet import BUILDING, SERVED, VERIFYING, Spent, Timesheet
+from tir_schedules.tuning.records.timesheet import BUILDING, TIMED, VERIFYING, Spent, Timesheet
 from tir_schedules.tuning.search.tuner import AHEAD, BATCH, LESSONS, together, tune
 from tir_schedules.tuning.space.points import key
 
@@ -78,7 +78,7 @@ def test_candidates_of_later_batches_are_evaluated_while_the_first_batch_is_awai
     assert not evaluator.late and 2 * BATCH < len(tuned.records) == evaluator.begun == size
 
 
-def test_short_searches_learn_and_long_ones_keep_servers_busy():
+def test_short_searches_learn_and_long_ones_keep_gpus_busy():
     assert together(20, 1) == (BATCH // 2, BATCH)
     assert together(64, 1) == (BATCH, 2 * BATCH) and 2 * BATCH == 64 // LESSONS
     assert together(1000, 1) == together(1000, 0) == (BATCH, AHEAD * BATCH)
@@ -88,20 +88,20 @@ def test_short_searches_learn_and_long_ones_keep_servers_busy():
 def test_a_search_says_where_its_time_went(tmp_path):
     class Counting(MadeUp):
         def evaluate(self, rung, workload, arch):
-            with self.spent.during(SERVED):
+            with self.spent.during(TIMED):
                 time.sleep(0.2)
             return super().evaluate(rung, workload, arch)
 
     database = Database(tmp_path / "records.jsonl")
     spent = tune(SPACE, GEMM, "sm_90", 8, database, evaluator=Counting()).spent
-    assert spent.candidates == 8 and spent.on.keys() == {SERVED} and spent.places == 1
+    assert spent.candidates == 8 and spent.on.keys() == {TIMED} and spent.places == 1
     assert spent.awaited > 0 and spent.own > 0 and spent.compared >= 0
     assert spent.own + spent.awaited + spent.compared == pytest.approx(spent.seconds)
     assert tune(SPACE, GEMM, "sm_90", 8, database, evaluator=Counting()).spent is None
 
 
 def test_the_lines_about_it_are_short():
-    spent = Spent(40, 20, 5, 50, {BUILDING: 100, VERIFYING: 12, SERVED: 28}, 16, 2, "GPU")
+    spent = Spent(40, 20, 5, 50, {BUILDING: 100, VERIFYING: 12, TIMED: 28}, 16, 2)
     assert [*spent.lines] == [
         "of 40 s: 20 s waiting for candidates, 15 s choosing them, 5 s comparing the fastest",
         "a candidate, in the mean: 2 s building, 0.24 s verifying, 0.56 s at a GPU;"

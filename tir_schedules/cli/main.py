@@ -23,7 +23,6 @@ from tir_schedules.cli import (
     profile,
     report,
     run,
-    serve,
     trace,
     tune,
 )
@@ -43,7 +42,6 @@ VERBS = (
     trace,
     report,
     tune,
-    serve,
     new,
     doctor,
 )

@@ -17,16 +17,15 @@ from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
 from tir_schedules.numerals import integer_for
-from tir_schedules.tuning.remote import KEY
 
 if TYPE_CHECKING:
     from tir_schedules.model.machine import Machine
     from tir_schedules.model.rung import Rung
     from tir_schedules.model.workload import Workload
+    from tir_schedules.tuning.building.hosts import Hosts
     from tir_schedules.tuning.records.database import Database
     from tir_schedules.tuning.records.record import Record
     from tir_schedules.tuning.records.searches import Run, Search
-    from tir_schedules.tuning.remote.client import Servers
     from tir_schedules.tuning.space.points import Space
 
     Job = tuple[Space, Workload, str]
@@ -82,11 +81,12 @@ def add_verb(verbs: Verbs) -> None:
     )
     verb.add_argument("--plot", metavar="FILE", type=Path, help="draw each search: .png, .svg or .pdf")
     verb.add_argument(
-        "--tracker",
-        metavar="HOST:PORT",
-        help="measure on all servers that `tir-schedules serve` started there",
+        "--on",
+        metavar="HOST",
+        action="append",
+        help="measure on a computer that ssh reaches, its Python after a colon if it is not python3; several"
+        " --on share a search",
     )
-    verb.add_argument("--key", help=f"with --tracker: that of the servers (default {KEY})")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=tune)
 
@@ -113,17 +113,13 @@ def check_together(options: Options) -> None:
         names = f"{', '.join(FAMILIES)} or a rung, such as `tir-schedules tune sgemm/multistage`"
         raise BadInput(f"tune takes {names}; --show shows what is recorded")
     check_numbers(options.trials, options.seed)
-    if options.show and (options.resume or options.tracker):
+    if options.show and (options.resume or options.on):
         raise BadInput(
-            f"--{'resume' if options.resume else 'tracker'} does not go with --show, which searches nothing:"
+            f"--{'resume' if options.resume else 'on'} does not go with --show, which searches nothing:"
             " leave one out"
         )
-    if options.key and not options.tracker:
-        raise BadInput("--key goes with --tracker: name the tracker's HOST:PORT")
-    if options.tracker and options.machine != "auto":
-        raise BadInput(
-            "--machine does not go with --tracker: its servers have a GPU or the CPU machine, leave one out"
-        )
+    if options.on and options.machine != "auto":
+        raise BadInput("--machine does not go with --on: its hosts have a GPU or not, leave one out")
     if options.export and not options.show:
         raise BadInput("--export goes with --show: it copies what FILE has")
     if options.export and options.export.exists():
@@ -249,13 +245,13 @@ def runs_on(rung: Rung, arch: str) -> bool:
     return True
 
 
-def machine_of(options: Options) -> Machine | Servers:
-    """What measures: this computer's GPU or CPU machine, or the servers of --tracker."""
-    if not options.tracker:
+def machine_of(options: Options) -> Machine | Hosts:
+    """What measures: this computer's GPU or CPU machine, or the hosts of --on."""
+    if not options.on:
         return choose(options.machine)
-    from tir_schedules.tuning.remote.client import Servers
+    from tir_schedules.tuning.building.hosts import Hosts
 
-    return Servers(options.tracker, options.key or KEY)
+    return Hosts(options.on)
 
 
 def check_earlier(options: Options, jobs: Sequence[Job], earlier: list[Search]) -> None:
@@ -281,14 +277,12 @@ def search_one(
     arch: str,
     options: Options,
     database: Database,
-    machine: Machine | Servers,
+    machine: Machine | Hosts,
     earlier: Search,
 ) -> Run:
     """Run one search, with a bar that shows the best so far."""
     from tir_schedules.console import progress
     from tir_schedules.tuning.records.searches import Run
-    from tir_schedules.tuning.remote.client import Servers
-    from tir_schedules.tuning.remote.evaluators import evaluator_on
     from tir_schedules.tuning.search.tuner import tune as run_search
 
     first, start = earlier.best.median if earlier.best else math.inf, time.monotonic()
@@ -299,14 +293,8 @@ def search_one(
             medians.append(record.median)
             step(f"best {min(first, *medians) * 1e6:.4g} us")
 
-        there = isinstance(machine, Servers)
-        evaluator, here = (evaluator_on(machine), None) if there else (None, machine)
-        tuned = run_search(
-            space, workload, arch, options.trials, database, here, options.seed, on_trial, evaluator
-        )
-    servers = machine.count if isinstance(machine, Servers) else 0
-    seconds = time.monotonic() - start
-    return Run(len(medians), seconds, servers, tuned.model_rank_correlation, tuned.spent)
+        tuned = run_search(space, workload, arch, options.trials, database, machine, options.seed, on_trial)
+    return Run(len(medians), time.monotonic() - start, tuned.model_rank_correlation, tuned.spent)
 
 
 def report(

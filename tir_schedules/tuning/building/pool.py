@@ -1,9 +1,11 @@
-"""Processes that answer pickled requests, each one at a time: whoever asks gets one that is free."""
+"""Processes that answer pickled requests, each one at a time: whoever asks gets one that is free. They are on
+this computer, or on others that ssh reaches."""
 
 from __future__ import annotations
 
 import os
 import pickle
+import select
 import subprocess
 import sys
 import threading
@@ -16,6 +18,7 @@ from tir_schedules import interrupts, processes
 from tir_schedules.compiler.cache import default_root
 from tir_schedules.console import print_error
 from tir_schedules.errors import TirSchedulesError
+from tir_schedules.tuning.building.hosts import UNREACHED, Host
 from tir_schedules.tuning.records.timesheet import Timesheet
 
 NO_ANSWER = (EOFError, BrokenPipeError, ValueError, pickle.UnpicklingError)
@@ -37,16 +40,21 @@ class Useless(Exception):
     """The answer of a process that can do nothing, and so none in its place."""
 
 
+class Lost(TirSchedulesError):
+    """Nothing that could answer is left, so that nothing can be said of any candidate."""
+
+
 @dataclass(eq=False)
 class Place:
-    """Where one process runs. environment: variables of its own."""
+    """Where one process runs. environment: variables of its own. host: another computer."""
 
     environment: dict[str, str]
+    host: Host | None = None
     process: subprocess.Popen[bytes] | None = None
 
 
 class Pool:
-    """At most one process for each environment, begun when it is needed: the one that was free last is asked
+    """At most one process for each place, begun when it is needed: the one that was free last is asked
     first. They end with `close`, or when this process ends.
 
     module: what they run; its main is `answering`. waiting, working: what the time until one is free is
@@ -56,7 +64,7 @@ class Pool:
     def __init__(
         self,
         module: str,
-        environments: Sequence[dict[str, str]],
+        places: Sequence[Place],
         spent: Timesheet,
         waiting: str,
         working: str | None = None,
@@ -64,14 +72,14 @@ class Pool:
     ) -> None:
         self.module, self.spent, self.seconds = module, spent, seconds
         self.waiting, self.working, self.lock = waiting, working, threading.Lock()
-        self.all = [Place(environment) for environment in environments]
+        self.all = list(places)
         self.free: LifoQueue[Place] = LifoQueue()
         for place in reversed(self.all):
             self.free.put(place)
 
     def ask(self, request: object) -> Any:
         """The answer of a process that is free. Ended, with its exit code, when that ends meanwhile; Late
-        when it was killed. Useless when no place is left where one is of use."""
+        when it was killed. Lost when no place is left where one is of use."""
         while True:
             with self.spent.during(self.waiting):
                 place = self.free.get()
@@ -86,7 +94,7 @@ class Pool:
             if not isinstance(found, Useless):
                 return found
             if not given_up:
-                raise found
+                raise Lost(f"{found}, and there is no other: --resume goes on")
             print_error(f"{found}; the others go on without it")
 
     def goes_on_without(self, place: Place) -> bool:
@@ -115,9 +123,13 @@ class Pool:
             self.end(place)
             if late.is_set():
                 raise Late(f"not done after {self.seconds:g} s") from None
+            if place.host and process.returncode == UNREACHED:
+                return Useless(f"{place.host.name} cannot be reached any more")
             raise Ended(f"exit code {process.returncode}") from None
         if enough:
             self.end(place)
+        if place.host and isinstance(found, Useless):
+            return Useless(f"{place.host.name}: {found}")
         return found
 
     @contextmanager
@@ -140,9 +152,11 @@ class Pool:
             timer.cancel()
 
     def start(self, place: Place) -> subprocess.Popen[bytes]:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        if place.host:
+            return processes.begin(place.host.command(self.module, place.environment), **pipes)
         environment = {**os.environ, **place.environment, "TIR_SCHEDULES_CACHE": str(default_root())}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         return processes.begin([sys.executable, "-m", self.module], env=environment, **pipes)
 
     def close(self) -> None:
@@ -169,6 +183,7 @@ def answering(
     """
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what others print is no answer
+    threading.Thread(target=end_unasked, daemon=True).start()
     while True:
         try:
             request = pickle.load(requests)  # which loads the file of a rung from elsewhere
@@ -181,3 +196,11 @@ def answering(
         with suppress(BrokenPipeError):
             pickle.dump((found, enough()), answers)
             answers.flush()
+
+
+def end_unasked() -> None:
+    """End this process once nobody is there any more to be answered: who loses a host cannot end it there."""
+    waiting = select.poll()
+    waiting.register(0, select.POLLRDHUP)
+    waiting.poll()
+    os._exit(0)

@@ -10,12 +10,14 @@ that it raises, and what that took.
 from __future__ import annotations
 
 import os
+from typing import Sequence
 
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.tuning.building.candidate import Candidate, Unbuilt, build
-from tir_schedules.tuning.building.pool import Ended, Pool, answering
+from tir_schedules.tuning.building.hosts import Host
+from tir_schedules.tuning.building.pool import Ended, Place, Pool, answering
 from tir_schedules.tuning.records.timesheet import AWAITING_BUILDER, Timesheet
 
 MOST = 16
@@ -35,10 +37,12 @@ def builders_for(gpus: int = 1) -> int:
 
 
 class Workers(Pool):
-    """So many processes that build. What their time is spent on is added to `spent`."""
+    """So many processes that build, here or one on each of `hosts`. What their time is spent on is added to
+    `spent`."""
 
-    def __init__(self, count: int, spent: Timesheet) -> None:
-        super().__init__(__name__, [ONE_THREAD] * count, spent, AWAITING_BUILDER)
+    def __init__(self, count: int, spent: Timesheet, hosts: Sequence[Host] = ()) -> None:
+        places = [Place(ONE_THREAD, host) for host in hosts] or [Place(ONE_THREAD) for _ in range(count)]
+        super().__init__(__name__, places, spent, AWAITING_BUILDER)
 
     def build(self, rung: Rung, workload: Workload, arch: str) -> Candidate:
         """As candidate.build. Unbuilt when the process ends without an answer or meets a bug."""

@@ -1,29 +1,36 @@
-"""What a candidate costs: its evaluator measures seconds on a GPU, or predicts them without one; and the
-evaluators that use this computer."""
+"""What a candidate costs: its evaluator measures seconds on GPUs, or predicts them without one, on this
+computer or on others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol, Sequence, cast
+from typing import TYPE_CHECKING, Iterator, Protocol, Sequence, cast
 
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
 from tir_schedules.subjects.subject import Subject
+from tir_schedules.tuning.building.hosts import Host, Hosts
+from tir_schedules.tuning.building.pool import Lost, Place
 from tir_schedules.tuning.building.workers import Workers, builders_for
 from tir_schedules.tuning.cost.predictor import predicted_seconds, stand_in
 from tir_schedules.tuning.measure.gpu_timing import (
     Timed,
     compile_subject,
+    policy_for,
     seconds_of,
     subject_of,
-    time_subject,
     time_together,
 )
-from tir_schedules.tuning.measure.gpus import GpuLost, Gpus
+from tir_schedules.tuning.measure.gpus import Gpus
 from tir_schedules.tuning.records.record import MEASURED, PREDICTED, device_of
-from tir_schedules.tuning.records.timesheet import AWAITING_SERVER, SERVED, Timesheet
+from tir_schedules.tuning.records.timesheet import AWAITING_GPU, TIMED, Timesheet
+
+if TYPE_CHECKING:
+    from tir_schedules.machines.gpu import GpuMachine
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,8 @@ class Evaluation:
 class Evaluator(Protocol):
     """kind, device: as records have them. spent: where the time of candidates went.
 
-    builders: processes that build here. places: GPUs, or servers, that take one candidate each at a time, 0
-    where builders do all; `place` is what they are called.
+    builders: processes that build. places: GPUs that take one candidate each at a time, 0 where builders do
+    all.
     """
 
     @property
@@ -55,9 +62,6 @@ class Evaluator(Protocol):
 
     @property
     def places(self) -> int: ...
-
-    @property
-    def place(self) -> str: ...
 
     def check(self, arch: str) -> None:
         """BadInput for an architecture that it cannot evaluate."""
@@ -80,38 +84,16 @@ class Evaluator(Protocol):
 
 
 class Predictor:
-    """What evaluators that predict have in common, here and on servers."""
+    """Without a GPU: here, or where candidates are built on other computers."""
 
-    kind, device = PREDICTED, device_of()
+    kind, device, places = PREDICTED, device_of(), 0
+
+    def __init__(self, hosts: Sequence[Host] = ()) -> None:
+        self.spent, self.builders = Timesheet(), len(hosts) or builders_for()
+        self.workers = Workers(self.builders, self.spent, hosts)
 
     def check(self, arch: str) -> None:
         stand_in(arch)
-
-    def compare(self, rungs: Sequence[Rung], workload: Workload, arch: str) -> None:
-        """Predictions would be the same again."""
-
-
-class Measurer:
-    """What evaluators that measure have in common, here and on servers."""
-
-    kind = MEASURED
-
-    def check(self, arch: str) -> None:
-        """All that the compiler takes."""
-
-
-if TYPE_CHECKING:
-    from tir_schedules.machines.gpu import GpuMachine
-
-
-class LocalPredictor(Predictor):
-    """Without a GPU."""
-
-    places, place = 0, ""
-
-    def __init__(self) -> None:
-        self.spent, self.builders = Timesheet(), builders_for()
-        self.workers = Workers(self.builders, self.spent)
 
     def close(self) -> None:
         self.workers.close()
@@ -120,16 +102,22 @@ class LocalPredictor(Predictor):
         candidate = self.workers.build(rung, workload, arch)
         return Evaluation((predicted_seconds(candidate),), candidate.source)
 
+    def compare(self, rungs: Sequence[Rung], workload: Workload, arch: str) -> None:
+        """Predictions would be the same again."""
 
-class LocalMeasurer(Measurer):
-    """On a GPU, one candidate at a time, while others are built."""
 
-    places, place = 1, "GPU"
+class Measurer:
+    """Candidates are built here, several at a time, and timed on GPUs. device: their name."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine, self.device, self.alone = machine, device_of(machine), Lock()
-        self.spent, self.builders = Timesheet(), builders_for(self.places)
+    kind = MEASURED
+
+    def __init__(self, device: str, places: int) -> None:
+        self.device, self.places = device, places
+        self.spent, self.builders = Timesheet(), builders_for(places)
         self.workers = Workers(self.builders, self.spent)
+
+    def check(self, arch: str) -> None:
+        """All that the compiler takes."""
 
     def close(self) -> None:
         self.workers.close()
@@ -137,56 +125,70 @@ class LocalMeasurer(Measurer):
     def evaluate(self, rung: Rung, workload: Workload, arch: str) -> Evaluation:
         """Of the whole workload, on which it is verified again."""
         candidate = self.workers.build(rung, workload, arch)
-        subject = subject_of(rung, workload, candidate.binaries)
-        with self.spent.during(AWAITING_SERVER):
-            self.alone.acquire()
-        try:
-            with self.spent.during(SERVED):
-                return Evaluation(self.timed(subject), candidate.source)
-        finally:
-            self.alone.release()
-
-    def timed(self, subject: Subject) -> tuple[float, ...]:
-        broken = cast("GpuMachine", self.machine).broken
-        if broken:
-            raise GpuLost(
-                f"this process can use the GPU no more after {broken}: --resume goes on without that"
-                " candidate"
-            )
-        return time_subject(subject, self.machine)
-
-    def compare(self, rungs: Sequence[Rung], workload: Workload, arch: str) -> list[Timed]:
-        return time_together([compile_subject(rung, workload, arch) for rung in rungs], self.machine)
-
-
-class SeveralGpus(Measurer):
-    """On all GPUs of this computer that are like the first. Each has a process of its own, so that a kernel
-    that hangs or breaks the GPU's context takes that process with it and nothing else."""
-
-    place = "GPU"
-
-    def __init__(self, machine: Machine, names: Sequence[str]) -> None:
-        self.device, self.places = device_of(machine), len(names)
-        self.spent, self.builders = Timesheet(), builders_for(self.places)
-        self.workers, self.gpus = Workers(self.builders, self.spent), Gpus(names, self.spent)
-
-    def close(self) -> None:
-        self.workers.close()
-        self.gpus.close()
-
-    def evaluate(self, rung: Rung, workload: Workload, arch: str) -> Evaluation:
-        candidate = self.workers.build(rung, workload, arch)
-        (found,) = self.gpus.timed([subject_of(rung, workload, candidate.binaries)], together=False)
+        (found,) = self.timed([subject_of(rung, workload, candidate.binaries)], together=False)
         return Evaluation(seconds_of(found), candidate.source)
 
     def compare(self, rungs: Sequence[Rung], workload: Workload, arch: str) -> list[Timed]:
         """By one of the GPUs."""
-        return self.gpus.timed([compile_subject(rung, workload, arch) for rung in rungs], together=True)
+        return self.timed([compile_subject(rung, workload, arch) for rung in rungs], together=True)
+
+    def timed(self, subjects: Sequence[Subject], together: bool) -> list[Timed]:
+        """Samples of each. together: whether they are to be compared."""
+        raise NotImplementedError
 
 
-def evaluator_for(machine: Machine | None) -> Evaluator:
+class OneGpu(Measurer):
+    """On this process's GPU, one candidate at a time."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(device_of(machine), 1)
+        self.machine, self.alone = machine, Lock()
+
+    def timed(self, subjects: Sequence[Subject], together: bool) -> list[Timed]:
+        with self.spent.during(AWAITING_GPU):
+            self.alone.acquire()
+        try:
+            broken = cast("GpuMachine", self.machine).broken
+            if broken:
+                without = "--resume goes on without that candidate"
+                raise Lost(f"this process can use the GPU no more after {broken}: {without}")
+            with self.spent.during(TIMED):
+                return time_together(subjects, self.machine, policy_for(together))
+        finally:
+            self.alone.release()
+
+
+class SeveralGpus(Measurer):
+    """Each has a process of its own, so that a kernel that hangs or breaks the GPU's context takes that
+    process with it and nothing else."""
+
+    def __init__(self, device: str, places: Sequence[Place]) -> None:
+        super().__init__(device, len(places))
+        self.gpus = Gpus(places, self.spent)
+
+    def close(self) -> None:
+        super().close()
+        self.gpus.close()
+
+    def timed(self, subjects: Sequence[Subject], together: bool) -> list[Timed]:
+        return self.gpus.timed(subjects, together)
+
+
+def evaluator_for(machine: Machine | Hosts | None) -> Evaluator:
     """GPUs measure; without one, the cost model predicts."""
+    if isinstance(machine, Hosts):
+        if machine.name == "gpu":
+            return SeveralGpus(machine.device_name, [*gpu_places(machine)])
+        return Predictor([host for host, about in machine.found.items() for _ in range(about.cores)])
     if machine is None or machine.name != "gpu":
-        return LocalPredictor()
+        return Predictor()
     names = cast("GpuMachine", machine).alike()
-    return SeveralGpus(machine, names) if len(names) > 1 else LocalMeasurer(machine)
+    if len(names) == 1:
+        return OneGpu(machine)
+    return SeveralGpus(device_of(machine), [Place({VISIBLE: name}) for name in names])
+
+
+def gpu_places(hosts: Hosts) -> Iterator[Place]:
+    """One for each GPU."""
+    for host, about in hosts.found.items():
+        yield from (Place({VISIBLE: name}, host) for name in about.gpus)

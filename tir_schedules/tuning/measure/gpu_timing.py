@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Sequence, cast
+from typing import TYPE_CHECKING, Iterator, Sequence, cast
 
 from tir_schedules.bench.sampling import Policy
+from tir_schedules.compiler.cache import default_root
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed
@@ -56,14 +59,25 @@ def time_together(subjects: Sequence[Subject], machine: Machine, policy: Policy 
     from tir_schedules.bench.vendor import Vendors
 
     gpu = cast("GpuMachine", machine)
-    monitor = open_monitor(gpu.bus_id)
-    bench = Bench(gpu, policy, lambda what: None, Vendors(gpu, None), monitor, Cycles(gpu))
     names = [str(number) for number in range(len(subjects))]
     numbered = [replace(subject, name=name) for name, subject in zip(names, subjects)]
-    rows, refused = bench.measure_workload(numbered)
+    with turn_on(gpu.bus_id):
+        monitor = open_monitor(gpu.bus_id)
+        bench = Bench(gpu, policy, lambda what: None, Vendors(gpu, None), monitor, Cycles(gpu))
+        rows, refused = bench.measure_workload(numbered)
     found: dict[str, Timed] = {row["name"]: CheckFailed(row["reason"]) for row in refused}
     found |= {row["name"]: tuple(sample / 1e6 for sample in row["samples_us"]) for row in rows}
     return [found[name] for name in names]
+
+
+@contextmanager
+def turn_on(gpu: str) -> Iterator[None]:
+    """Meanwhile this user's other searches wait for a GPU, by its bus id. A lock ends with its process."""
+    folder = default_root()
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"{gpu.replace(':', '-')}.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def seconds_of(found: Timed) -> tuple[float, ...]:

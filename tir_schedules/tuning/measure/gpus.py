@@ -1,4 +1,4 @@
-"""Several GPUs of this computer, a process for each.
+"""Several GPUs, of this computer or of others, a process for each.
 
     python -m tir_schedules.tuning.measure.gpus
 
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Sequence, cast
 from tir_schedules.errors import CheckFailed, TirSchedulesError, one_line
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.tuning.building.candidate import Unbuilt
-from tir_schedules.tuning.building.pool import Ended, Late, Pool, Useless, answering
+from tir_schedules.tuning.building.pool import Ended, Late, Place, Pool, Useless, answering
 from tir_schedules.tuning.measure.gpu_timing import Timed, policy_for, time_together
-from tir_schedules.tuning.records.timesheet import AWAITING_SERVER, SERVED, Timesheet
+from tir_schedules.tuning.records.timesheet import AWAITING_GPU, TIMED, Timesheet
 
 if TYPE_CHECKING:
     from tir_schedules.machines.gpu import GpuMachine
@@ -30,31 +30,21 @@ SECONDS = 120
 Request = tuple[Sequence[Subject], bool]
 
 
-class GpuLost(TirSchedulesError):
-    """No GPU can be used any more, so that nothing can be said of any candidate."""
+class Gpus(Pool):
+    """So many processes that time. What their time is spent on is added to `spent`."""
 
-
-class Gpus:
-    """GPUs by their names in CUDA_VISIBLE_DEVICES. What their time is spent on is added to `spent`."""
-
-    def __init__(self, names: Sequence[str], spent: Timesheet) -> None:
-        places = [{"CUDA_VISIBLE_DEVICES": name} for name in names]
-        self.pool = Pool(__name__, places, spent, AWAITING_SERVER, SERVED, SECONDS)
-
-    def close(self) -> None:
-        self.pool.close()
+    def __init__(self, places: Sequence[Place], spent: Timesheet) -> None:
+        super().__init__(__name__, places, spent, AWAITING_GPU, TIMED, SECONDS)
 
     def timed(self, subjects: Sequence[Subject], together: bool) -> list[Timed]:
         """Samples of each, from the next GPU that is free. CheckFailed when they end its process, Unbuilt
-        when the fault may be the computer's, GpuLost when none of the GPUs can be used."""
+        when the fault may be the computer's, Lost when none of the GPUs can be used."""
         reason = ""
         for _ in range(ATTEMPTS):
             try:
-                found = self.pool.ask((subjects, together))
+                found = self.ask((subjects, together))
             except Late as error:
                 raise CheckFailed(str(error)) from None
-            except Useless as error:
-                raise GpuLost(f"{error}, and no other GPU can be used: --resume goes on") from None
             except Ended as error:
                 reason = f"the GPU's process ended ({error})"
                 continue

@@ -60,26 +60,22 @@ class Search:
 
 @dataclass(frozen=True)
 class Run:
-    """What a command did for one search. trials: new ones. seconds: that they took.
-
-    servers: how many measured, 0 where this computer did. correlation, spent: see tuner.Tuned.
-    """
+    """What a command did for one search. trials: new ones. seconds: that they took. correlation, spent: see
+    tuner.Tuned."""
 
     trials: int
     seconds: float
-    servers: int
     correlation: float | None
     spent: Spent | None = None
 
     @property
     def pace(self) -> str:
-        by = f", by {self.servers} server{'s' if self.servers > 1 else ''}" if self.servers else ""
         what = f"{self.trials} trial{'s' if self.trials > 1 else ''}"
-        return f"{what} in {self.seconds:.0f} s{by}: {60 * self.trials / self.seconds:.3g} per minute"
+        return f"{what} in {self.seconds:.0f} s: {60 * self.trials / self.seconds:.3g} per minute"
 
     def as_json(self) -> Entry:
         spent = asdict(self.spent) if self.spent else None
-        return {"trials": self.trials, "seconds": self.seconds, "servers": self.servers, "spent": spent}
+        return {"trials": self.trials, "seconds": self.seconds, "spent": spent}
 
 
 def searches_of(records: Iterable[Record], shipped: bool = False) -> list[Search]:

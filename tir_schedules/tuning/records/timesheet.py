@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import Iterator
 
 AWAITING_BUILDER, BUILDING, VERIFYING = "awaiting_builder", "building", "verifying"
-AWAITING_SERVER, SERVED = "awaiting_server", "served"
-"""What a candidate's time is spent on, in this order. BUILDING: TVM and nvcc. VERIFYING: on the CPU machine.
-SERVED: by a GPU, or by a server of whatever kind."""
+AWAITING_GPU, TIMED = "awaiting_gpu", "timed"
+"""What a candidate's time is spent on, in this order. BUILDING: TVM and nvcc. VERIFYING: on the CPU
+machine."""
 
 SAID = {
     AWAITING_BUILDER: "waiting for a builder",
     BUILDING: "building",
     VERIFYING: "verifying",
-    AWAITING_SERVER: "waiting for {place}",
-    SERVED: "at {place}",
+    AWAITING_GPU: "waiting for a GPU",
+    TIMED: "at a GPU",
 }
 
 SHOWN = 0.01
@@ -52,8 +52,7 @@ class Spent:
 
     seconds: of all, `awaited` of which the search waited for results and `compared` it timed the fastest side
     by side; the rest was its own work. candidates: how many were evaluated; on: what their time was spent on,
-    in sum, by the names above. builders, places: processes that build, and GPUs or servers; place: "GPU" or
-    "server".
+    in sum, by the names above. builders, places: processes that build, and GPUs.
     """
 
     seconds: float
@@ -63,7 +62,6 @@ class Spent:
     on: dict[str, float] = field(default_factory=dict)
     builders: int = 0
     places: int = 0
-    place: str = "server"
 
     @property
     def own(self) -> float:
@@ -81,7 +79,7 @@ class Spent:
             f" them{compared}"
         )
         spent = [
-            f"{self.on[what] / self.candidates:.2g} s {said.format(place=f'a {self.place}')}"
+            f"{self.on[what] / self.candidates:.2g} s {said}"
             for what, said in SAID.items()
             if self.on.get(what, 0.0) / self.candidates >= SHOWN
         ]
@@ -89,12 +87,12 @@ class Spent:
 
     @property
     def busy(self) -> Iterator[str]:
-        """What share of the time before the comparison builders worked, and GPUs or servers."""
+        """What share of the time before the comparison builders worked, and GPUs."""
         searching = max(self.seconds - self.compared, 1e-9)
         built = self.on.get(BUILDING, 0.0) + self.on.get(VERIFYING, 0.0)
         for count, worked, name in (
             (self.builders, built, "builder"),
-            (self.places, self.on.get(SERVED, 0.0), self.place),
+            (self.places, self.on.get(TIMED, 0.0), "GPU"),
         ):
             if count:
                 named = f"{count} {name}{'s' if count > 1 else ''}"

@@ -15,6 +15,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.workload import Workload
 from tir_schedules.processes import temporary_folder
+from tir_schedules.tuning.building.hosts import Hosts
 from tir_schedules.tuning.measure.evaluator import Evaluator
 from tir_schedules.tuning.records.database import Database, best
 from tir_schedules.tuning.records.record import Record
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tir_schedules.tuning.search.trials import Trials
 
 BATCH = 8
-"""Candidates that are chosen together, for each GPU or server, or half as many in a short search; after each
+"""Candidates that are chosen together, for each GPU, or half as many in a short search; after each
 batch the model learns."""
 
 AHEAD = 6
@@ -38,7 +39,7 @@ LESSONS = 4
 """One in so many candidates of a search may be under way: they were chosen without each other's results."""
 
 BUILT = 2
-"""Candidates for each GPU or server that may be built and wait, so that it never does."""
+"""Candidates for each GPU that may be built and wait, so that it never does."""
 
 FINALISTS, ROUNDS = 5, 3
 """How many of the fastest are timed again, side by side; and how often at most, until the fastest was."""
@@ -69,7 +70,7 @@ def tune(
     arch: str,
     trials: int,
     database: Database,
-    machine: Machine | None = None,
+    machine: Machine | Hosts | None = None,
     seed: int = 0,
     on_trial: Callable[[Record], None] = lambda record: None,
     evaluator: Evaluator | None = None,
@@ -77,10 +78,10 @@ def tune(
     """Search until the database has `trials` records of the task; those it has already teach the model, and
     are not tried again.
 
-    machine: a GPU machine that measures; without one, the cost model predicts. evaluator: in place of the
-    machine's. on_trial: called with each new record, which is in the database by then. Ctrl-C leaves all of
-    them there, and is raised. BadInput for a space without a point for the workload, or an architecture nvcc
-    or the rung does not take; MissingTool without xgboost or nvcc.
+    machine: what measures, GPUs of this computer or of others; without one, the cost model predicts.
+    evaluator: in place of the machine's. on_trial: called with each new record, which is in the database by
+    then. Ctrl-C leaves all of them there, and is raised. BadInput for a space without a point for the
+    workload, or an architecture nvcc or the rung does not take; MissingTool without xgboost or nvcc.
     """
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.tuning.search.metaschedule import import_metaschedule
@@ -106,8 +107,8 @@ def tune(
             searched, on = time.monotonic(), dict(evaluator.spent.seconds)
             decide(tried)
             end, candidates = time.monotonic(), len(tried.records) - tried.earlier
-            places = evaluator.builders, evaluator.places, evaluator.place
-            spent = Spent(end - start, awaited, end - searched, candidates, on, *places)
+            both = evaluator.builders, evaluator.places
+            spent = Spent(end - start, awaited, end - searched, candidates, on, *both)
         finally:
             evaluator.close()
     if tried.passed_over:
@@ -166,7 +167,7 @@ def search(tried: Trials, seed: int) -> tuple[dict[str, float], float]:
 def together(trials: int, places: int) -> tuple[int, int]:
     """How many candidates are chosen together, and how many are under way at most, in a search of so many.
 
-    It depends on the GPUs or servers, and not on how many processes build for them: what a search tries is
+    It depends on the GPUs, and not on how many processes build for them: what a search tries is
     the same however many there are.
     """
     most = BATCH * max(1, places)
