@@ -159,11 +159,9 @@ def faults_of(verb: str, how: int | None, moment: float, folder: Path) -> tuple[
     for page in ("trace.html", "report.html"):
         if (folder / page).exists() and "</html>" not in (folder / page).read_text():
             faults.append(f"{page} is half written")
-    if (
-        (folder / "records.jsonl").exists()
-        and Database(folder / "records.jsonl").torn
-        and how != signal.SIGKILL
-    ):
+    records = folder / "records.jsonl"
+    Database(records)
+    if how != signal.SIGKILL and records.exists() and records.read_bytes()[-1:] not in (b"", b"\n"):
         faults.append("a record is half written")
     return faults, ended
 

@@ -32,7 +32,6 @@ def test_records_come_back_as_they_were(path):
     for one in made:
         kept.append(one)
     assert kept.records() == made == Database(path).records()
-    assert kept.torn == ""
     entry = json.loads(path.read_text().splitlines()[2])
     assert entry.pop("checksum") == journal.checksum(entry)
 
@@ -59,7 +58,6 @@ def test_processes_that_append_at_the_same_time_lose_nothing(path):
 
 
 @pytest.mark.parametrize("fields, reason", [
-    ({"kind": "guessed"}, "kind is 'guessed'"),
     ({"seconds": (0.0,)}, "not positive"),
     ({"seconds": (float("nan"),)}, "not positive"),
     ({"seconds": ()}, "either seconds or an error"),
@@ -67,7 +65,6 @@ def test_processes_that_append_at_the_same_time_lose_nothing(path):
     ({"family": "hgemm"}, "rung is 'sgemm/pipelined' and its family 'hgemm'"),
     ({"workload": {"m": 1, "n": 1}}, "workload"),
     ({"workload": {"m": 0, "n": 1, "k": 1}}, "M is 0"),
-    ({"point": "bm"}, "point is 'bm'"),
 ])  # fmt: skip
 def test_a_record_that_cannot_be_is_not_made(fields, reason):
     with pytest.raises(ValueError, match=reason):
@@ -92,12 +89,15 @@ def test_a_line_that_was_changed_is_refused(path, old, new, reason):
 
 
 @pytest.mark.parametrize("change, reason", [
-    ({"seconds": ["fast"]}, "its seconds are"),
-    ({"more": 1}, "it is no record: more is missing or too much"),
-    ({"workload": {}}, "its workload is"),
+    ({"seconds": ["fast"]}, r"seconds\[0\]: 'fast' is no number"),
+    ({"seconds": [0.0]}, r"seconds\[0\]: 0.0"),
+    ({"more": 1}, "the file: 'more' is too much"),
+    ({"kind": "guessed"}, "kind: 'guessed'"),
+    ({"point": "bm"}, "point: 'bm' is no object"),
+    ({"workload": {}}, "workload: {} is no workload of sgemm"),
     ({"workload": {"m": 256.5, "n": 256, "k": 64}}, "workload.m: 256.5 is not an integer"),
     ({"workload": {"m": True, "n": 256, "k": 64}}, "workload.m: true is not an integer"),
-    ({"mo\x1bre" + "x" * 9999: 1}, r"it is no record: mo\\x1brexxx"),
+    ({"mo\x1bre" + "x" * 9999: 1}, r"the file: 'mo\\x1brexxx"),
     ({"trial": True}, "trial: true is not an integer"),
     ({"trial": -1}, "trial: -1"),
     ({"seconds": [True]}, r"seconds\[0\]: true is no number"),
@@ -108,7 +108,7 @@ def test_a_line_that_was_changed_is_refused(path, old, new, reason):
 def test_a_line_with_a_good_checksum_that_is_no_record_is_refused(path, change, reason):
     filled(path)
     journal.append(path, {**asdict(record()), **change})
-    with pytest.raises(CheckFailed, match=f"line 4: {reason}") as error:
+    with pytest.raises(CheckFailed, match=f"line 4: it is no record: {reason}") as error:
         Database(path)
     assert error.value.exit_code == 2 and len(str(error.value)) < 1000
 

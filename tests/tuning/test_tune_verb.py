@@ -207,8 +207,8 @@ JOINED = "line 1: it has several records: the line ends (LF) between them are lo
 @pytest.mark.parametrize("change, code, said", [
     (lambda content: content.replace(b"\n", b""), 2, JOINED),
     (lambda content: content.replace(b"\n", b"\r"), 2, "line 1: it has several records"),
-    (lambda content: content[:-9], 0, "bytes that a killed writer left of a last line are left out"),
-    (lambda content: content[:-1], 0, "lacks its end"),
+    (lambda content: content[:-9], 0, ""),
+    (lambda content: content[:-1], 0, ""),
     (lambda content: b"# README\n" + content, 2, "no file of tuning records"),
     (lambda content: content.replace(b":[0.5", b":[0.4"), 2, "line 1: it does not fit its checksum"),
 ])  # fmt: skip
@@ -218,7 +218,7 @@ def test_show_never_writes(tool, tmp_path, change, code, said):
     (tmp_path / "records.jsonl").write_bytes(change((tmp_path / "records.jsonl").read_bytes()))
     before = files_in(tmp_path)
     found, _, err = tool("--show")
-    assert found == code and said in err and err.count("\n") == 1
+    assert found == code and said in err and err.count("\n") == bool(code)
     assert files_in(tmp_path) == before
 
 
@@ -234,17 +234,12 @@ def test_a_search_does_not_mend_away_a_file_that_is_something_else(tool, made_up
     )
 
 
-def test_a_search_says_what_it_moves_out_of_the_way(tool, made_up, tmp_path):
+def test_a_search_goes_on_after_a_line_that_a_killed_one_left_unfinished(tool, made_up, tmp_path):
     path = tmp_path / "records.jsonl"
     Database(path).append(record(0))
     path.write_bytes(path.read_bytes() + b'{"checksum":"f')
     code, _, err = tool("sgemm/multistage", *CPU, "--trials", 2)
-    assert (
-        code == 0
-        and f"are now in {path}.cut" in err
-        and (tmp_path / "records.jsonl.cut").read_bytes() == b'{"checksum":"f\n'
-    )
-    assert len(Database(path).records()) == 3
+    assert (code, err) == (0, "") and len(Database(path).records()) == 3
 
 
 @pytest.fixture

@@ -150,7 +150,6 @@ def spaces_of(options: Options) -> list[Space]:
 def show(options: Options, spaces: list[Space]) -> int:
     """Show the searches of a file, or of your own and those shipped; those of NAME and of the shape that is
     asked for."""
-    from tir_schedules.console import print_error
     from tir_schedules.tuning.records.database import SHIPPED, Database, own_records
     from tir_schedules.tuning.records.searches import searches_of
 
@@ -159,19 +158,15 @@ def show(options: Options, spaces: list[Space]) -> int:
         raise BadInput(f"there are no records in {options.records} yet: {advice}")
     shipped = [] if options.records else sorted(SHIPPED.glob("*.jsonl"))
     paths = [path for path in (options.records or own_records(), *shipped) if path.exists()]
-    wanted, found, torn = {space.rung.id for space in spaces}, [], []
+    wanted, found = {space.rung.id for space in spaces}, []
     for path in paths:
-        database = Database(path)
-        torn += filter(None, [database.torn])
-        searches = searches_of(database.records(), path in shipped)
+        searches = searches_of(Database(path).records(), path in shipped)
         found += [search for search in searches if search.rung in wanted and is_asked_for(search, options)]
     if not found:
         files = " and ".join(map(str, paths)) or f"{own_records()}, which is not there,"
         raise BadInput(
             f"{files} has no records of {options.name or 'any rung that can be tuned'} that fit the options"
         )
-    for line in torn:
-        print_error(line)
     if options.export:
         best = Database(options.export)
         for search in found:
@@ -213,8 +208,6 @@ def search(options: Options, spaces: list[Space]) -> int:
     ]
     options.records.parent.mkdir(parents=True, exist_ok=True)
     database = Database(options.records)
-    if database.torn:
-        print_error(database.torn)
     earlier = [
         search_of(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs
     ]

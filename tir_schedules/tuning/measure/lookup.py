@@ -122,10 +122,7 @@ def open_tuned(file: str, machine: Machine, arch: str, say: Callable[[str], None
     sources = []
     for path in filter(Path.exists, paths):
         parts: dict[bool, list[Record]] = {True: [], False: []}
-        database = Database(path)
-        if database.torn:
-            say(database.torn)
-        for record in latest(database.records()):
+        for record in latest(Database(path).records()):
             here = record.device == device_of(machine) if gpu else record.arch == arch_of(record, arch)
             parts[here].append(record)
         sources.append(RecordsFile(path, parts[True], parts[False]))

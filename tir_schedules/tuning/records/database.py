@@ -6,11 +6,10 @@ A file is trusted to be what some search wrote, never to be true of this compute
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Callable, Iterable
+from typing import Iterable
 
-from tir_schedules.console import print_error
 from tir_schedules.files import fault_of
 from tir_schedules.ladders.registry import current
 from tir_schedules.tuning.records import journal
@@ -24,38 +23,30 @@ class Database:
     """The records in a file, one JSON object per line (see journal.py). Several processes may append to it.
 
     Opening reads all of it and changes nothing. A file that does not exist is empty; the first record makes
-    it. torn: a line of text about a last line that a killed writer left unfinished; empty when none is. say:
-    told what `append` moved out of the way. BadInput for a path that cannot be one, or a file of another
-    kind; Damaged, naming the line and why, for a line that is no record, or was changed.
+    it. BadInput for a path that cannot be one, or a file of another kind; Damaged, naming the line and why,
+    for a line that is no record, or was changed.
     """
 
-    def __init__(self, path: Path, say: Callable[[str], None] = print_error) -> None:
-        self.path, self.say, self.torn = Path(path), say, ""
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
         self.records()
 
     def append(self, record: Record) -> None:
         """Add a record; it is on the disk when this returns."""
-        done = journal.append(self.path, asdict(record))
-        if done:
-            self.say(done)
+        journal.append(self.path, asdict(record))
 
     def records(self) -> list[Record]:
         """All records that are in the file now, in the order they were added."""
-        found, self.torn = journal.load(self.path)
-        return [self._record(number, entry) for number, entry in enumerate(found, 1)]
+        return [self._record(number, entry) for number, entry in enumerate(journal.load(self.path), 1)]
 
     def _record(self, number: int, entry: journal.Entry) -> Record:
         from tir_schedules.subjects.schemas import Record as Schema  # pydantic takes long to import
 
         try:
-            names = {field.name for field in fields(Record)}
-            if entry.keys() != names:
-                odd = ", ".join(sorted(entry.keys() ^ names))
-                raise ValueError(f"it is no record: {odd} is missing or too much")
-            record = Record(**entry)
             fault = fault_of(entry, Schema)
             if fault:
-                raise ValueError(fault)
+                raise ValueError(f"it is no record: {fault}")
+            record = Record(**entry)
             return replace(record, rung=current(record.rung), point=current(record.point))
         except ValueError as error:
             raise journal.bad_line(self.path, number, error) from None

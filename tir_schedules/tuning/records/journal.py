@@ -1,8 +1,8 @@
 """A file of JSON objects, one per line, that only grows: no whole line is lost when a writer is killed.
 
-Reading changes nothing. What a killed writer left of a last line is left out, and the next writer moves it
-into a file beside this one. Each line begins with the SHA-256 of the rest of its object. That shows accidents
-and careless edits; it is no signature, for anyone can compute it.
+Reading changes nothing. What a killed writer left of a last line, which it had not acknowledged, is left out,
+and the next line takes its place. Each line begins with the SHA-256 of the rest of its object. That shows
+accidents and careless edits; it is no signature, for anyone can compute it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import fcntl
 import hashlib
 import json
 import os
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 from tir_schedules.errors import BadInput, CheckFailed, one_line, printable
-from tir_schedules.files import check_folder, plain_json
+from tir_schedules.files import check_folder, plain_json, read_bytes
 
 LARGEST = 256 << 20
 """Most bytes of a file; a record has one or two thousand."""
@@ -67,6 +66,42 @@ def entry_of(line: bytes) -> Entry:
     return entry
 
 
+def append(path: Path, entry: Entry) -> None:
+    """Add a line, which is on the disk when this returns. Other processes may append and read at the same
+    time. BadInput, with nothing added, when a file cannot be written or is of another kind."""
+    line = line_of(entry)
+    check_path(path)
+    try:
+        with open(path, "a+b", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size = file.seek(0, os.SEEK_END)
+            end = mended(path, os.pread(file.fileno(), size, 0))
+            file.truncate(min(end, size))
+            line = b"\n" * (end > size) + line
+            if file.write(line) != len(line):
+                file.truncate(size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file.fileno())
+            if not size:
+                sync_folder(path.parent)
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def load(path: Path) -> list[Entry]:
+    """All objects of a file, which stays as it is. No file holds none.
+
+    BadInput for a path that cannot be read or a file of another kind; Damaged, with the line's number and
+    what is wrong with it, for a line that `append` did not write.
+    """
+    check_path(path)
+    if not os.path.lexists(path):
+        return []
+    content = read_bytes(path, REMEDY, LARGEST)
+    lines = content[: mended(path, content)].split(b"\n")
+    return [entry_at(path, number, line) for number, line in enumerate(lines, 1) if line]
+
+
 def check_path(path: Path) -> None:
     """BadInput where there can be no journal: a folder, a device, no folder to hold the file."""
     check_folder(path)
@@ -74,64 +109,32 @@ def check_path(path: Path) -> None:
         raise BadInput(f"{path} is no regular file; {REMEDY}")
 
 
-def append(path: Path, entry: Entry) -> str:
-    """Add a line, which is on the disk when this returns. Other processes may append and read at the same
-    time.
+def mended(path: Path, content: bytes) -> int:
+    """How many bytes of a file are whole lines: one more than there are where the last lacks its newline.
 
-    A last line that a killed writer left unfinished goes into the file at `rejects_path` first; returns a
-    line of text that says so, else nothing. BadInput, with nothing added, when a file cannot be written or is
-    of another kind.
+    BadInput for a file of another kind; Damaged for a last line that is neither whole nor the beginning of
+    one: an object that was changed, or records whose line ends are lost.
     """
-    line = line_of(entry)
-    check_path(path)
-    with open_locked(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:
-        check_kind(path, os.pread(file, len(PREFIX), 0))
-        done = mend(path, file)
-        size = os.fstat(file).st_size
-        if os.write(file, line) != len(line):
-            os.ftruncate(file, size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fsync(file)
-        if not size:
-            sync_folder(path.parent)
-    return done
-
-
-def load(path: Path) -> tuple[list[Entry], str]:
-    """All objects of a file, which stays as it is, and what its last line lacks: a line of text, empty when
-    nothing. No file holds none.
-
-    BadInput for a path that cannot be read or a file of another kind; Damaged, with the line's number and
-    what is wrong with it, for a line that `append` did not write.
-    """
-    check_path(path)
-    if not os.path.lexists(path):
-        return [], ""
-    with open_locked(path, os.O_RDONLY | os.O_NONBLOCK, fcntl.LOCK_SH) as file:
-        content = whole(path, file)
-    check_kind(path, content)
-    right = mend_content(path, content)
-    found = [entry_at(path, number, line) for number, line in enumerate(right.split(b"\n")[:-1], 1)]
-    if len(right) < len(content):
-        excess = f"{len(content) - len(right)} bytes that a killed writer left of a last line"
-        return (
-            found,
-            f"{path}: {excess} are left out; the next record moves them to {rejects_path(path).name}",
-        )
-    if len(right) > len(content):
-        return found, f"{path}: the last line lacks its end, which the next record adds"
-    return found, ""
-
-
-def rejects_path(path: Path) -> Path:
-    """The file for what is cut off another."""
-    return path.with_name(f"{path.name}.cut")
-
-
-def check_kind(path: Path, content: bytes) -> None:
-    """BadInput unless content begins as a journal does, or is empty."""
     if content and not begins_one(content):
         raise BadInput(f"{path} is no file of tuning records; {REMEDY}")
+    start = content.rfind(b"\n") + 1
+    last = content[start:]
+    if not last:
+        return start
+    if begins_one(last) and PREFIX not in last[1:]:
+        try:
+            plain_json(last)
+        except ValueError:
+            return start
+    entry_at(path, content.count(b"\n") + 1, last)
+    return len(content) + 1
+
+
+def begins_one(content: bytes) -> bool:
+    """Whether content begins as a line does, as far as it goes; a crash of the computer can leave zeros where
+    more was to come."""
+    head = content[: len(PREFIX)].rstrip(b"\0")
+    return PREFIX.startswith(head) and bool(head)
 
 
 def entry_at(path: Path, number: int, line: bytes) -> Entry:
@@ -149,87 +152,6 @@ def bad_line(path: Path, number: int, reason: object) -> Damaged:
         remedy = f"put one before each {PREFIX.decode()}"
     short = printable(text[:MESSAGE]) + "..." * (len(text) > MESSAGE)
     return Damaged(f"{path}, line {number}: {short}; {remedy}")
-
-
-def mend_content(path: Path, content: bytes) -> bytes:
-    """Content as it should be: a last line that lacks only its newline has it, the beginning of a line is
-    gone.
-
-    Damaged for a last line that is neither: a whole object that was changed, or records whose line ends are
-    lost.
-    """
-    start = content.rfind(b"\n") + 1
-    last = content[start:]
-    if not last:
-        return content
-    if begins_one(last) and PREFIX not in last[1:]:
-        try:
-            plain_json(last)
-        except ValueError:
-            return content[:start]
-    entry_at(path, content.count(b"\n") + 1, last)
-    return content + b"\n"
-
-
-def mend(path: Path, file: int) -> str:
-    """Make the end of a file, locked for writing, what `mend_content` says; returns a line of text if
-    anything is cut off and kept beside it."""
-    size = os.fstat(file).st_size
-    if not size or os.pread(file, 1, size - 1) == b"\n":
-        return ""
-    content = whole(path, file)
-    right = mend_content(path, content)
-    if len(right) > size:
-        os.write(file, right[size:])
-        os.fsync(file)
-        return ""
-    keep(rejects_path(path), content[len(right) :] + b"\n")
-    os.ftruncate(file, len(right))
-    os.fsync(file)
-    cut = f"{size - len(right)} bytes that a killed writer left of a last line"
-    return f"{path}: {cut} are now in {rejects_path(path)}"
-
-
-def keep(path: Path, content: bytes) -> None:
-    """Add content to a file; it is on the disk when this returns. BadInput when it cannot be."""
-    check_path(path)
-    with open_locked(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:
-        if os.write(file, content) != len(content):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fsync(file)
-        sync_folder(path.parent)
-
-
-def begins_one(content: bytes) -> bool:
-    """Whether content begins as a line does, as far as it goes; a crash of the computer can leave zeros where
-    more was to come."""
-    head = content[: len(PREFIX)].rstrip(b"\0")
-    return PREFIX.startswith(head) and bool(head)
-
-
-def whole(path: Path, file: int) -> bytes:
-    """All of an open file. BadInput when that is more than LARGEST."""
-    size = os.fstat(file).st_size
-    if size > LARGEST:
-        raise BadInput(f"{path} is too large: more than {LARGEST >> 20} MiB; {REMEDY}")
-    return os.pread(file, size, 0)
-
-
-@contextmanager
-def open_locked(path: Path, flags: int, lock: int) -> Iterator[int]:
-    """The file, open and locked; whoever else wants it waits. BadInput for what the system refuses
-    meanwhile."""
-    file = None
-    try:
-        file = os.open(path, flags, 0o666)
-        fcntl.flock(file, lock)
-        yield file
-    except OSError as error:
-        verb = "write" if flags & os.O_RDWR else "read"
-        raise BadInput(f"cannot {verb} {path}: {error.strerror or error}") from None
-    finally:
-        if file is not None:
-            os.close(file)
 
 
 def sync_folder(folder: Path) -> None:
