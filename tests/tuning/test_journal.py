@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import fcntl
 import os
 import resource
 import signal
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict
 
 import pytest
@@ -79,6 +81,17 @@ def test_a_file_whose_line_ends_are_lost_is_refused_and_nothing_of_it_is_lost(pa
         with pytest.raises(BadInput, match="line 1"):
             journal.append(path, asdict(record(9)))
         assert path.read_bytes() == changed and list(path.parent.iterdir()) == [path]
+
+
+def test_a_writer_waits_for_one_that_may_be_mending_the_end(path):
+    made = filled(path)
+    with ThreadPoolExecutor(1) as threads, open(path, "rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        appended = threads.submit(journal.append, path, asdict(record(9)))
+        assert not wait([appended], timeout=0.5).done and Database(path).records() == made
+        fcntl.flock(other, fcntl.LOCK_UN)
+        appended.result()
+    assert Database(path).records() == [*made, record(9)]
 
 
 def test_line_ends_of_windows_are_read(path):
