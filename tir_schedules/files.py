@@ -11,7 +11,7 @@ import math
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Mapping
 
 from tir_schedules.errors import BadInput, one_line, shown
 from tir_schedules.processes import unfinished
@@ -30,6 +30,9 @@ PART = 1 << 20
 
 DEPTH, KEYS = 64, 10_000
 """Most lists and objects inside each other, and most keys of an object."""
+
+PLACED = 8
+"""Most steps into a file that a message names."""
 
 DIGITS = 20
 """Most digits of an integer: those of 64 bits."""
@@ -83,10 +86,7 @@ def plain_json(content: bytes) -> Any:
         )
     except RecursionError:
         raise ValueError(f"it is nested deeper than {DEPTH}") from None
-    where = faulty(value)
-    if where:
-        *steps, fault = where
-        raise ValueError(f"{place(tuple(steps))}: {fault}" if steps else fault)
+    refuse_odd(value)
     return value
 
 
@@ -112,36 +112,15 @@ def bounded_integer(digits: str) -> float:
     return int(digits) if len(digits.lstrip("-")) <= DIGITS else math.inf
 
 
-def faulty(value: Any) -> list[Any]:
-    """The place of what no schema is asked about (a number that is none, broken text, too deep a nest), and
-    last what it is; or nothing."""
-    fault = fault_at(value)
+def refuse_odd(value: Any, where: tuple[str | int, ...] = ()) -> None:
+    """ValueError with the first place of what no schema is asked about: a number that is none, broken text,
+    too deep a nest."""
+    fault = fault_at(value) if len(where) <= DEPTH else f"it is nested deeper than {DEPTH}"
     if fault:
-        return [fault]
-    steps: list[Any] = []
-    waiting = [steps_into(value)]
-    while waiting:
-        for step, each in waiting[-1]:
-            fault = fault_at(each) if len(waiting) <= DEPTH else f"it is nested deeper than {DEPTH}"
-            if fault:
-                return (
-                    [*steps[: len(waiting) - 1], step, fault]
-                    if len(waiting) <= DEPTH
-                    else [*steps[:3], fault]
-                )
-            if isinstance(each, (dict, list)):
-                steps[len(waiting) - 1 :] = [step]
-                waiting.append(steps_into(each))
-                break
-        else:
-            waiting.pop()
-    return []
-
-
-def steps_into(value: Any) -> Iterator[tuple[str | int, Any]]:
-    return iter(
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
+        raise ValueError(f"{place(where[:PLACED])}: {fault}" if where else fault)
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, each in steps:
+        refuse_odd(each, (*where, step))
 
 
 def fault_at(value: Any) -> str:
