@@ -10,11 +10,12 @@ import pytest
 from clocks import Clock
 
 from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.run import launches
 from tir_schedules.tuning.building import candidate, workers
-from tir_schedules.tuning.building.candidate import build, verify_kernels
+from tir_schedules.tuning.building.candidate import build, verify
 from tir_schedules.tuning.measure.gpu_timing import compile_subject
 from tir_schedules.tuning.records import timesheet
 from tir_schedules.tuning.records.record import source_hash
@@ -78,13 +79,17 @@ def test_a_kernel_of_this_package_is_compiled_the_quick_way_and_is_in_the_cache_
     assert [binary.kernel for binary in again.binaries] == list(built.kernels)
 
 
+def compiled_with(kernel, old, new):
+    return compile_kernel(replace(kernel, source=kernel.source.replace(old, new)))
+
+
 def test_faults_and_wrong_results_are_refused():
     kernel = lower(find_one("sgemm/lane_quads", "run"), SHAPE, ARCH)
-    assert [metrics.findings for metrics in verify_kernels([kernel], SHAPE)] == [()]
+    assert [metrics.findings for metrics in verify([compile_kernel(kernel)], SHAPE)] == [()]
     with pytest.raises(CheckFailed, match="__syncthreads|nothing has written"):
-        verify_kernels([replace(kernel, source=kernel.source.replace("__syncthreads();", ""))], SHAPE)
+        verify([compiled_with(kernel, "__syncthreads();", "")], SHAPE)
     with pytest.raises(CheckFailed, match="wrong on 64x64x64"):
-        verify_kernels([replace(kernel, source=kernel.source.replace("0x0p+0f", "0x1p+0f"))], SHAPE)
+        verify([compiled_with(kernel, "0x0p+0f", "0x1p+0f")], SHAPE)
 
 
 def test_the_time_of_a_candidate_that_is_found_wrong_is_counted_once(rung, monkeypatch):
@@ -95,7 +100,7 @@ def test_the_time_of_a_candidate_that_is_found_wrong_is_counted_once(rung, monke
         raise CheckFailed("wrong")
 
     monkeypatch.setattr(timesheet, "time", clock)
-    monkeypatch.setattr(candidate, "verify_binaries", wrong)
+    monkeypatch.setattr(candidate, "verify", wrong)
     with pytest.raises(CheckFailed):
         build(rung, SHAPE, ARCH, spent)
     assert spent.seconds == {BUILDING: 0, VERIFYING: 5}
@@ -117,10 +122,10 @@ def test_a_sum_is_built_and_verified_with_all_its_launches():
 def test_a_launch_of_a_sum_that_is_wrong_is_refused(launch):
     reduction = Reduction(1 << 16)
     kernels = launches(lower, find_one("reduce/vectorized", "run"), reduction, ARCH)
-    assert len(verify_kernels(kernels, reduction)) == 2
+    assert len(verify([*map(compile_kernel, kernels)], reduction)) == 2
     kernels[launch] = replace(
         kernels[launch],
         source=kernels[launch].source.replace("in_thread_Y_ptr[0] = 0;", "in_thread_Y_ptr[0] = 1;"),
     )
     with pytest.raises(CheckFailed, match="wrong on 65536 int32"):
-        verify_kernels(kernels, reduction)
+        verify([*map(compile_kernel, kernels)], reduction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor, wait
 from types import SimpleNamespace
 
 import pytest
@@ -118,3 +119,12 @@ def test_what_is_asked_of_a_process_can_be_sent():
     rung, sums = find("reduce/vectorized")[0], Reduction(4096)
     subject = gpu_timing.subject_of(rung, sums, [compile_kernel(lower(rung, sums, "sm_80"))])
     assert pickle.loads(pickle.dumps(([subject], True))) == ([subject], True)
+
+
+def test_searches_take_turns_on_a_gpu(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIR_SCHEDULES_CACHE", str(tmp_path / "cache"))
+    with ThreadPoolExecutor(2) as threads, gpu_timing.turn_on("0000:19:00.0"):
+        with gpu_timing.turn_on("0000:1A:00.0"):
+            other = threads.submit(lambda: gpu_timing.turn_on("0000:19:00.0").__enter__())
+            assert not wait([other], timeout=0.5).done
+    other.result(60)

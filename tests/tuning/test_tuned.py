@@ -40,7 +40,7 @@ def file(tmp_path, monkeypatch):
     def validated(found, machine=None):
         if found.trial in doubts:
             raise CheckFailed(doubts[found.trial])
-        return SimpleNamespace(rung=space_of(found.rung).rung_at(found.point))
+        return space_of(found.rung).rung_at(found.point)
 
     monkeypatch.setattr(validation, "validated", validated)
 

@@ -76,22 +76,14 @@ def build(rung: Rung, workload: Workload, arch: str, spent: Timesheet | None = N
             whole = beside.submit(lambda: tuple(map(compile_kernel, kernels)))
             compiled = [compile_kernel(kernel) for kernel in small_kernels]
         with spent.during(VERIFYING):
-            metrics = verify_binaries(compiled, part)
+            metrics = verify(compiled, part)
         with spent.during(BUILDING):
             return Candidate(rung, workload, whole.result(), part, metrics)
 
 
-def verify_kernels(kernels: Sequence[Kernel], workload: Workload) -> tuple[Metrics, ...]:
-    """Metrics of each launch, on the CPU machine.
-
-    CheckFailed when nvcc refuses a kernel, when one has findings, or the last one leaves something else than
-    the truth of any check.
-    """
-    return verify_binaries([compile_kernel(kernel) for kernel in kernels], workload)
-
-
-def verify_binaries(binaries: Sequence[Binary], workload: Workload) -> tuple[Metrics, ...]:
-    """The same of kernels that are compiled."""
+def verify(binaries: Sequence[Binary], workload: Workload) -> tuple[Metrics, ...]:
+    """Metrics of each launch, on the CPU machine. CheckFailed when one has findings, or the last one leaves
+    something else than the truth of any check."""
     found: list[Metrics] = []
     for check in shared_checks(workload):
         found, arguments = execute_and_count(binaries, workload, check.arguments())

@@ -48,20 +48,11 @@ class Evaluator(Protocol):
     all.
     """
 
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def device(self) -> str: ...
-
-    @property
-    def spent(self) -> Timesheet: ...
-
-    @property
-    def builders(self) -> int: ...
-
-    @property
-    def places(self) -> int: ...
+    kind: str
+    device: str
+    spent: Timesheet
+    builders: int
+    places: int
 
     def check(self, arch: str) -> None:
         """BadInput for an architecture that it cannot evaluate."""

@@ -71,7 +71,7 @@ class Lookup:
                     self.say(f"not used: {error}")
                     continue
                 self.say(f"{rung.base_id} on {workload}: {origin(record, source.path)}")
-                return found.rung
+                return found
         if refused:
             raise CheckFailed(f"no record of {rung.base_id} on {workload} holds any more: tune again")
         raise BadInput(f"{self.none_of(rung)} on {workload}: {advice(rung, workload, self.arch)}")

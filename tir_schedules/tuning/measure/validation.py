@@ -4,7 +4,7 @@ verified and timed anew, is as right and as fast."""
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, replace
+from typing import Sequence
 
 from tir_schedules.bench.sampling import Policy
 from tir_schedules.compiler.lower import lower
@@ -14,7 +14,6 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
-from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches, outcome_of
 from tir_schedules.tuning.building.small_workload import small
 from tir_schedules.tuning.measure.gpu_timing import subject_of, time_subject
@@ -27,22 +26,14 @@ from tir_schedules.tuning.records.record import (
     versions_now,
 )
 from tir_schedules.tuning.space.tunable import space_of
-from tir_schedules.verdicts import Outcome
 
 DECISIVE = {MEASURED: ("apache-tvm", "nvcc"), PREDICTED: ("apache-tvm", "nvcc", "tir_schedules")}
 """Kind -> the software that must have the version it had: it makes the kernel, and the prediction."""
 
 
-@dataclass(frozen=True)
-class Rebuilt:
-    """The rung in the configuration of a record, and the kernels of its launches, as emitted today."""
-
-    rung: Rung
-    kernels: tuple[Kernel, ...]
-
-
-def rebuild(record: Record, device: str | None = None) -> Rebuilt:
-    """Emit a record's kernels again. device: where it is to be used, not compared when None.
+def rebuild(record: Record, device: str | None = None) -> tuple[Rung, list[Kernel]]:
+    """Its rung in its configuration, and the kernels that this emits now. device: where it is to be used, not
+    compared when None.
 
     CheckFailed with the reason when it was refused, or is stale: made on another device, with other versions,
     at a point that the space does not have any more, or by a schedule that emits something else now.
@@ -58,14 +49,14 @@ def rebuild(record: Record, device: str | None = None) -> Rebuilt:
         if reason:
             raise stale(record, reason)
         rung = space.rung_at(record.point)
-        kernels = tuple(launches(lower, rung, record.problem, record.arch))
+        kernels = launches(lower, rung, record.problem, record.arch)
     except BadInput as error:
         raise stale(record, error) from None
     now = source_hash(*(kernel.source for kernel in kernels))
     if now != record.source:
         hashes = f"SHA-256 {now[:12]}, it had {record.source[:12] or 'none'}"
         raise stale(record, f"its schedule emits other CUDA today ({hashes})")
-    return Rebuilt(rung, kernels)
+    return rung, kernels
 
 
 def what_changed(record: Record, device: str | None) -> str:
@@ -84,66 +75,38 @@ def stale(record: Record, reason: object) -> CheckFailed:
     return CheckFailed(f"{record} is stale: {reason}; tune again")
 
 
-def why_stale(record: Record, device: str | None = None) -> str:
-    """Why a record does not hold any more, in one line; empty when it does.
-
-    Emits the kernels, but neither compiles nor runs them.
-    """
-    try:
-        rebuild(record, device)
-    except CheckFailed as error:
-        return str(error)
-    return ""
-
-
 AGREEMENT = 0.1
 """How far, as a share, a time measured anew may be from the one recorded."""
 
 
-@dataclass(frozen=True)
-class Validated:
-    """A record that was found to hold. rung: in its configuration.
-
-    outcome: of its kernels on `workload`, a small one, on the CPU machine. seconds: samples on the record's
-    own workload, measured anew; none without a GPU.
-    """
-
-    record: Record
-    rung: Rung
-    workload: Workload
-    outcome: Outcome
-    seconds: tuple[float, ...] = ()
-
-
-def validated(record: Record, machine: Machine | None = None) -> Validated:
+def validated(record: Record, machine: Machine | None = None) -> Rung:
     """Build a record's kernels anew, verify them on the CPU machine on a small workload, time them on a GPU.
+    Returns its rung, in its configuration.
 
     machine: where it is to be used; without a GPU nothing is timed. CheckFailed with the reason when it does
     not hold: it is stale (see `rebuild`), computes the wrong thing, or its time differs by more than
     AGREEMENT.
     """
     gpu = machine if machine is not None and machine.name == "gpu" else None
-    again = rebuild(record, device_of(gpu) if gpu else None)
-    reduced, workload = small(again.rung, record.problem)
+    rung, kernels = rebuild(record, device_of(gpu) if gpu else None)
+    reduced, workload = small(rung, record.problem)
     outcome = outcome_of(launches(lower, reduced, workload, record.arch), workload, CpuMachine())
     if not outcome.ok:
         raise CheckFailed(f"{record} is wrong on {workload}: {outcome.faults[0]}")
-    found = Validated(record, again.rung, workload, outcome)
-    return replace(found, seconds=time_again(record, again, gpu)) if gpu else found
+    if gpu:
+        time_again(record, rung, kernels, gpu)
+    return rung
 
 
-def time_again(record: Record, again: Rebuilt, machine: Machine) -> tuple[float, ...]:
-    """Samples in seconds, with the benchmark's policy.
-
-    CheckFailed when the benchmark refuses the kernels, or the time is not the recorded one.
-    """
-    binaries = [compile_kernel(kernel) for kernel in again.kernels]
+def time_again(record: Record, rung: Rung, kernels: Sequence[Kernel], machine: Machine) -> None:
+    """Time the kernels by the benchmark's policy. CheckFailed when the benchmark refuses them, or the time is
+    not the recorded one."""
+    binaries = [compile_kernel(kernel) for kernel in kernels]
     try:
-        seconds = time_subject(subject_of(again.rung, record.problem, binaries), machine, Policy())
+        seconds = time_subject(subject_of(rung, record.problem, binaries), machine, Policy())
     except CheckFailed as error:
         raise CheckFailed(f"{record}: {error}") from None
     now = statistics.median(seconds)
     if abs(now / record.median - 1) > AGREEMENT:
         micros, recorded = (f"{each * 1e6:.4g} us" for each in (now, record.median))
         raise CheckFailed(f"{record} takes {micros} here, not {recorded} as recorded; tune again")
-    return seconds

@@ -209,7 +209,7 @@ def decide(tried: Trials) -> None:
 
 def rank_correlation(scores: dict[str, float], records: Sequence[Record]) -> float | None:
     """Spearman's, of scores (higher is faster) and the speed of those that have seconds."""
-    import numpy as np
+    from scipy.stats import spearmanr  # which xgboost needs, too
 
     both = [
         (scores[key(record.point)], -record.median)
@@ -218,5 +218,6 @@ def rank_correlation(scores: dict[str, float], records: Sequence[Record]) -> flo
     ]
     if len(both) < FEWEST:
         return None
-    said, turned_out = (np.unique(column, return_inverse=True)[1] for column in zip(*both))
-    return float(np.corrcoef(said, turned_out)[0, 1]) if said.any() and turned_out.any() else None
+    said, turned_out = zip(*both)
+    alike = 1 in (len(set(said)), len(set(turned_out)))
+    return None if alike else float(spearmanr(said, turned_out).statistic)
