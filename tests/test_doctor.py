@@ -7,6 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from cached import entry
 
 from tir_schedules import doctor
 from tir_schedules.compiler.cache import default_cache
@@ -151,7 +152,7 @@ def test_gpu(monkeypatch, tmp_path, answer, status, detail):
 
 
 def test_cache_is_shown_and_cleared(cache_folder):
-    default_cache().entry("kernel", "a", lambda folder: (folder / "data").write_bytes(bytes(3 << 20)))
+    entry(default_cache(), "kernel", "a", lambda folder: (folder / "data").write_bytes(bytes(3 << 20)))
     assert diagnosis()["cache"].detail == f"3.0 of at most 1024 MiB in {cache_folder}"
     assert clear_cache() > 3 << 20
     assert diagnosis()["cache"].detail == f"0.0 of at most 1024 MiB in {cache_folder}"

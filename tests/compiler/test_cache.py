@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cached import entry
 
 from tir_schedules.compiler import cache as cache_module
 from tir_schedules.compiler.cache import Cache, default_cache
@@ -49,23 +50,25 @@ def cache(tmp_path) -> Cache:
 
 def test_an_entry_is_built_once_and_found_again(cache, capsys):
     builder = Builder()
-    path = cache.entry("kernel", "a", builder)
+    path = entry(cache, "kernel", "a", builder)
     assert read(path) == PAYLOAD
     assert path.parent == cache.path and path.name.startswith("kernel-")
-    assert cache.entry("kernel", "a", builder) == path
-    assert Cache(cache.path).entry("kernel", "a", builder) == path
+    assert entry(cache, "kernel", "a", builder) == path
+    assert entry(Cache(cache.path), "kernel", "a", builder) == path
     assert builder.calls == 1
     assert capsys.readouterr().err == ""
     assert hidden(cache.path) == []
 
 
 def test_kind_and_key_tell_entries_apart(cache):
-    names = {cache.entry(kind, key, Builder()).name for kind in ("kernel", "sass") for key in ("a", "b")}
+    names = {entry(cache, kind, key, Builder()).name for kind in ("kernel", "sass") for key in ("a", "b")}
     assert len(names) == 4
 
 
 def test_a_key_may_hold_a_path_that_is_no_text(cache):
-    assert len({cache.entry("kernel", os.fsdecode(key), Builder()).name for key in (b"/\xff", b"/\xfe")}) == 2
+    assert (
+        len({entry(cache, "kernel", os.fsdecode(key), Builder()).name for key in (b"/\xff", b"/\xfe")}) == 2
+    )
 
 
 def test_threads_build_a_key_once_and_other_keys_at_the_same_time(cache):
@@ -98,7 +101,7 @@ cache = Cache(Path(sys.argv[1]))
 for key in "abcd":
     sizes = cache.load("kernel", key, build, lambda at: [len((at / name).read_text()) for name in "ab"])
     assert sizes == [100000, 1]
-    path = cache.entry("kernel", key, build)
+    path = cache.place("kernel", key)
     assert len((path / "a").read_text()) == 100000
 """
 
@@ -125,7 +128,7 @@ def build(folder):
     print("building", flush=True)
     time.sleep(60)
 
-Cache(Path(sys.argv[1])).entry("kernel", "a", build)
+Cache(Path(sys.argv[1])).load("kernel", "a", build, lambda folder: None)
 """
 
 
@@ -135,17 +138,17 @@ def test_a_killed_build_is_neither_trusted_nor_in_the_way(cache):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     (left,) = hidden(cache.path)
-    assert read(cache.entry("kernel", "a", Builder())) == PAYLOAD
+    assert read(entry(cache, "kernel", "a", Builder())) == PAYLOAD
     assert hidden(cache.path) == [left], "it may still be at work, for all we know"
 
     os.utime(cache.path / left, (0, time.time() - 2 * cache_module.ABANDONED_SECONDS))
-    Cache(cache.path).entry("kernel", "b", Builder())
+    entry(Cache(cache.path), "kernel", "b", Builder())
     assert hidden(cache.path) == []
 
 
 def test_trash_that_a_killed_process_left_is_removed(cache):
     (cache.path / ".trash-0").mkdir(parents=True)
-    cache.entry("kernel", "a", Builder())
+    entry(cache, "kernel", "a", Builder())
     assert hidden(cache.path) == []
 
 
@@ -183,7 +186,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_entry_is_rebuilt_with_one_line_of_warning(cache, capsys, damage):
     harm, said = DAMAGE[damage]
-    path = cache.entry("kernel", "a", Builder())
+    path = entry(cache, "kernel", "a", Builder())
     harm(path)
     builder = Builder()
     assert cache.load("kernel", "a", builder, read) == PAYLOAD
@@ -191,37 +194,37 @@ def test_a_damaged_entry_is_rebuilt_with_one_line_of_warning(cache, capsys, dama
     (line,) = capsys.readouterr().err.splitlines()
     assert str(path) in line and said in line and "has been rebuilt" in line
     assert hidden(cache.path) == []
-    cache.entry("kernel", "a", builder)
+    entry(cache, "kernel", "a", builder)
     assert builder.calls == 1 and capsys.readouterr().err == ""
 
 
 def test_the_least_recently_used_entries_go_when_the_limit_is_reached(tmp_path):
     cache = Cache(tmp_path, limit_bytes=4 * 8000)
-    paths = {key: cache.entry("kernel", key, Builder()) for key in "abcd"}
+    paths = {key: entry(cache, "kernel", key, Builder()) for key in "abcd"}
     for age, key in enumerate("dcba"):
         os.utime(paths[key], (0, 1000 + 1000 * age))
-    assert cache.entry("kernel", "d", Builder()) == paths["d"], "a use, which makes it the youngest"
-    newest = cache.entry("kernel", "e", Builder())
+    assert entry(cache, "kernel", "d", Builder()) == paths["d"], "a use, which makes it the youngest"
+    newest = entry(cache, "kernel", "e", Builder())
     assert cache.size() <= cache.limit
     assert newest.exists() and paths["d"].exists() and not paths["c"].exists()
 
 
 def test_the_limit_holds_for_what_other_processes_built(tmp_path):
     for key in "abcdef":
-        Cache(tmp_path, limit_bytes=1 << 20).entry("kernel", key, Builder())
-    Cache(tmp_path, limit_bytes=20000).entry("kernel", "g", Builder())
+        entry(Cache(tmp_path, limit_bytes=1 << 20), "kernel", key, Builder())
+    entry(Cache(tmp_path, limit_bytes=20000), "kernel", "g", Builder())
     assert Cache(tmp_path).size() <= 20000
 
 
 def test_an_entry_larger_than_the_limit_can_be_used(tmp_path):
     cache = Cache(tmp_path, limit_bytes=10)
-    assert read(cache.entry("kernel", "a", Builder())) == PAYLOAD
-    assert read(cache.entry("kernel", "b", Builder())) == PAYLOAD
+    assert read(entry(cache, "kernel", "a", Builder())) == PAYLOAD
+    assert read(entry(cache, "kernel", "b", Builder())) == PAYLOAD
     assert len(os.listdir(tmp_path)) == 1
 
 
 def test_clear_removes_ours_and_nothing_else(cache):
-    cache.entry("kernel", "a", Builder())
+    entry(cache, "kernel", "a", Builder())
     at_work = cache.path / ".building-now"
     at_work.mkdir()
     (cache.path / "notes").mkdir()
@@ -255,7 +258,7 @@ def test_clearing_does_not_disturb_those_who_load(cache):
 
 
 def test_an_entry_that_vanishes_while_it_is_read_is_built_again(cache):
-    cache.entry("kernel", "a", Builder())
+    entry(cache, "kernel", "a", Builder())
 
     def read_too_late(folder: Path) -> bytes:
         if not folder.name.startswith("."):
@@ -269,7 +272,7 @@ def test_an_entry_that_vanishes_while_it_is_read_is_built_again(cache):
 def test_a_root_that_cannot_be_a_folder_is_one_line_with_a_remedy(tmp_path, place):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be used .*: set TIR_SCHEDULES_CACHE to a folder") as caught:
-        Cache(tmp_path / place).entry("kernel", "a", Builder())
+        entry(Cache(tmp_path / place), "kernel", "a", Builder())
     assert "\n" not in str(caught.value)
 
 
@@ -278,7 +281,7 @@ def test_a_full_disk_is_one_line_with_a_remedy(cache):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(MissingTool, match="no space left .* --clear-cache"):
-        cache.entry("kernel", "a", build)
+        entry(cache, "kernel", "a", build)
     assert os.listdir(cache.path) == []
 
 
@@ -288,7 +291,7 @@ def test_errors_of_the_builder_are_its_own_and_leave_nothing(cache):
         open("/nowhere/at/all")
 
     with pytest.raises(FileNotFoundError, match="/nowhere/at/all"):
-        cache.entry("kernel", "a", build)
+        entry(cache, "kernel", "a", build)
     assert os.listdir(cache.path) == []
 
 

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from cached import entry
 
 from tir_schedules.compiler import places
 from tir_schedules.compiler.cache import Cache, default_cache
@@ -72,7 +73,7 @@ def test_a_link_does_not_hide_an_odd_name(tmp_path, elsewhere):
     (tmp_path / ODD).mkdir()
     (tmp_path / "link").symlink_to(tmp_path / ODD)
     seen = []
-    Cache(tmp_path / "link").entry("kernel", "a", seen.append)
+    entry(Cache(tmp_path / "link"), "kernel", "a", seen.append)
     assert [folder.parent for folder in seen] == [elsewhere] and os.listdir(elsewhere) == []
 
 
@@ -83,7 +84,7 @@ def test_no_place_at_all_is_one_line_with_a_remedy(monkeypatch, tmp_path):
     with pytest.raises(
         BadInput, match="nothing can be compiled in /.* nor in .*/nowhere: set TMPDIR or TIR_SCHEDULES_CACHE"
     ) as caught:
-        Cache(tmp_path / ODD).entry("kernel", "a", lambda folder: None)
+        entry(Cache(tmp_path / ODD), "kernel", "a", lambda folder: None)
     assert "\n" not in str(caught.value)
 
 
@@ -93,7 +94,7 @@ def test_a_failed_build_leaves_nothing_in_either_place(tmp_path, elsewhere):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Cache(tmp_path / ODD).entry("kernel", "a", build)
+        entry(Cache(tmp_path / ODD), "kernel", "a", build)
     assert os.listdir(elsewhere) == os.listdir(tmp_path / ODD) == []
 
 
@@ -117,7 +118,7 @@ def test_what_a_killed_build_left_outside_the_cache_is_removed(tmp_path, elsewhe
     with new_folder("", tmp_path / ODD) as at_work:
         assert scratch_folders() == sorted([left, at_work])
         assert Cache(tmp_path / "cache").size() == 100
-        Cache(tmp_path / "cache").entry("kernel", "a", lambda folder: None)
+        entry(Cache(tmp_path / "cache"), "kernel", "a", lambda folder: None)
         assert sorted(elsewhere.iterdir()) == sorted([at_work, link, elsewhere / "others"])
     assert precious.is_dir()
 
@@ -129,7 +130,7 @@ def test_clearing_the_cache_frees_what_killed_builds_left_outside(tmp_path, else
 def test_messages_about_an_odd_cache_have_one_line(tmp_path, elsewhere):
     (tmp_path / ODD).write_text("a file")
     with pytest.raises(BadInput, match="cannot be used") as caught:
-        Cache(tmp_path / ODD).entry("kernel", "a", lambda folder: None)
+        entry(Cache(tmp_path / ODD), "kernel", "a", lambda folder: None)
     assert "\n" not in str(caught.value)
 
 

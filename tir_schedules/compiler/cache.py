@@ -69,23 +69,14 @@ class Cache:
         self._lock = threading.Lock()
         self._building: dict[str, threading.Lock] = {}
 
-    def entry(self, kind: str, key: str, build: Build) -> Path:
-        """The folder of the entry `key`; when there is none, `build(folder)` fills one.
+    def load(self, kind: str, key: str, build: Build, read: Callable[[Path], T]) -> T:
+        """What `read(folder)` returns for the folder of the entry `key`; when there is none, `build(folder)`
+        fills one first.
 
         kind: a lower-case word that names the sort of entry, readable in the folder's name. key: everything
         the content depends on; it is hashed. A damaged entry is built again, and a line on stderr says so.
-        Another process that clears the cache may remove the folder at any time after; `load` cannot be hit by
-        that.
         """
-        path = self._place(kind, key)
-        with self._one_thread(path):
-            if not self._usable(path):
-                self._build(path, build, lambda folder: None)
-            return path
-
-    def load(self, kind: str, key: str, build: Build, read: Callable[[Path], T]) -> T:
-        """What `read(folder)` returns for the entry `key`, built first when there is none; see `entry`."""
-        path = self._place(kind, key)
+        path = self.place(kind, key)
         with self._one_thread(path):
             if self._usable(path):
                 try:
@@ -118,7 +109,8 @@ class Cache:
             with new_folder(BUILDING, self.path) as folder:
                 yield folder
 
-    def _place(self, kind: str, key: str) -> Path:
+    def place(self, kind: str, key: str) -> Path:
+        """Where an entry is, if there is one."""
         digest = hashlib.sha256(f"{FORMAT}\0{key}".encode(errors="surrogateescape")).hexdigest()[:32]
         return self.path / f"{kind}-{digest}"
 

@@ -119,7 +119,7 @@ class Execution:
 
 
 class Device(Protocol):
-    """What executes, is measured or is predicted: a machine, or the servers of a tracker.
+    """What executes, is measured or is predicted: a machine, or other computers.
 
     name: "cpu" or "gpu". device_name: the GPU's own name, or "CPU machine".
     """
