@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Iterator, Sequence, cast
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence, cast
 
 from tir_schedules import interrupts
 from tir_schedules.console import print_error
@@ -220,4 +220,4 @@ def rank_correlation(scores: dict[str, float], records: Sequence[Record]) -> flo
         return None
     said, turned_out = zip(*both)
     alike = 1 in (len(set(said)), len(set(turned_out)))
-    return None if alike else float(spearmanr(said, turned_out).statistic)
+    return None if alike else float(cast("Any", spearmanr(said, turned_out)).statistic)
