@@ -103,7 +103,8 @@ def print_table(
     prose: Mapping[str, int] = {},
     spare: Sequence[str] = (), keys: int = 1,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Rows of cells in rich's markup under headings. Numbers and names stay whole on a terminal of any width.
+    """Rows of cells in rich's markup under headings. Numbers and names stay whole on a terminal of any width,
+    which rich's own tables do not promise.
 
     prose: columns that may be wrapped between words -> the columns of a terminal that they need. What is
     wider yet loses columns of `spare`, the first of them first; returns those that are left out. Where that

@@ -3,7 +3,8 @@ has ended, however it ended.
 
 A program is the head of a process group of its own. So Ctrl-C on a terminal does not reach it, which would
 look as if it had refused its input, and what it started goes with it. keeper.py does that for a process that
-is killed.
+is killed. PR_SET_PDEATHSIG does not serve: it kills a program when the thread that started it ends, and not
+what the program started.
 """
 
 from __future__ import annotations

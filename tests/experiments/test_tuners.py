@@ -290,7 +290,7 @@ def gpu(monkeypatch, tmp_path):
         found.progress(found)
 
     def validated(record, machine):
-        return SimpleNamespace(rung=space_of(record.rung).rung_at(record.point))
+        return space_of(record.rung).rung_at(record.point)
 
     monkeypatch.setattr(tuners, "the_gpu", lambda otherwise: fake)
     monkeypatch.setattr(tuners, "search", search)

@@ -1,5 +1,9 @@
 """Processes that answer pickled requests, each one at a time: whoever asks gets one that is free. They are on
-this computer, or on others that ssh reaches."""
+this computer, or on others that ssh reaches.
+
+concurrent.futures' pool does not serve: where one process dies, it ends all of them, and none has variables
+of its own.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, cast
 
 from tvm.ir.utils import derived_object
 from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
-from tvm.s_tir.meta_schedule.runner import PyRunner, PyRunnerFuture, RunnerResult
+from tvm.s_tir.meta_schedule.runner import LocalRunnerFuture, PyRunner
 
 from tir_schedules.tuning.search.metaschedule import point_in
 from tir_schedules.tuning.search.trials import Trials
@@ -76,24 +76,10 @@ class Builder(PyBuilder):
         return [BuilderResult(key(point_in(build_input.mod)), None) for build_input in build_inputs]
 
 
-@derived_object
-class Done(PyRunnerFuture):
-    """An answer that is there."""
-
-    def __init__(self, seconds: Seconds) -> None:
-        super().__init__()
-        self.seconds = seconds
-
-    def done(self) -> bool:
-        return True
-
-    def result(self) -> RunnerResult:
-        return RunnerResult(list(self.seconds), None) if self.seconds else RunnerResult(None, REFUSED)
-
-
 def futures(answers: Iterable[Seconds]) -> list[RunnerFuture]:
     """Answers as a runner returns them."""
-    return cast("list[RunnerFuture]", [Done(seconds) for seconds in answers])  # derived_object hides its base
+    done = (LocalRunnerFuture(list(each)) if each else LocalRunnerFuture(None, REFUSED) for each in answers)
+    return cast("list[RunnerFuture]", [*done])  # derived_object hides its base
 
 
 @derived_object
