@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from tir_schedules.check.arguments import Argument, Given, make_argument
-from tir_schedules.check.arithmetic import arithmetic_of
 from tir_schedules.check.bounded import Arithmetic
 from tir_schedules.check.expecting import Expected
 from tir_schedules.check.preparing import all_trials
+from tir_schedules.check.target import arithmetic_of
 from tir_schedules.check.trials import Question
 from tir_schedules.check.types import dtype_of
 from tir_schedules.errors import BadInput
@@ -36,7 +36,7 @@ def trials(expect, given, arithmetic=Arithmetic(), finite=True, tolerance=None, 
 def verdict(kernel, expect, given, **options):
     """The kind of inputs with which a kernel is found wrong, or "pass". kernel: takes float32 arrays by their
     names."""
-    for trial in trials(expect, given, **options).trials:
+    for trial in trials(expect, given, **options).runs:
         values = {name: one.value for name, one in trial.arguments.items()}
         names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
         with np.errstate(all="ignore"):
@@ -242,14 +242,14 @@ def test_what_no_run_can_show_is_said():
 
 def test_a_tolerance_of_the_users_is_the_only_one():
     found = trials("2 * x", dict(x="f32[10]", y="f32[10]:out"), tolerance=0.5)
-    (trial,) = found.trials
+    (trial,) = found.runs
     assert np.all(trial.truths["y[]"].allowed >= 0.5)
 
 
 def test_each_element_of_a_file_has_a_tolerance_of_its_own():
     for format in ("f16", "bf16", "f32", "f64"):
         value = np.array([1e4, 2, -1e-3]).astype(dtype_of(format))
-        (trial,) = trials(value, dict(y=f"{format}[3]:out")).trials
+        (trial,) = trials(value, dict(y=f"{format}[3]:out")).runs
         (truth,) = trial.truths.values()
         assert truth.mismatch("y", value) is None
         for k in range(3):
@@ -259,29 +259,29 @@ def test_each_element_of_a_file_has_a_tolerance_of_its_own():
 
 
 def test_integers_overflow_in_one_run():
-    *_, most, least = trials("(x + x) // 2", dict(x="i32[50]", y="i32[50]:out"), finite=False).trials
+    *_, most, least = trials("(x + x) // 2", dict(x="i32[50]", y="i32[50]:out"), finite=False).runs
     assert (most.kind, least.kind) == ("infinite", "negative infinite")
     for trial in (most, least):
         x = trial.arguments["x"].value
         (truth,) = trial.truths.values()
         assert truth.mismatch("y", (x + x) // 2) and truth.mismatch("y", x) is None
-    assert trials("x + 1", dict(x="i32[50]:0..9", y="i32[50]:out"), finite=False).trials[0].kind == ""
+    assert trials("x + 1", dict(x="i32[50]:0..9", y="i32[50]:out"), finite=False).runs[0].kind == ""
 
 
 def test_numbers_of_8_bits_are_drawn_from_all():
-    (trial, *_) = trials("x", dict(x="u8[9000]", y="u8[9000]:out")).trials
+    (trial, *_) = trials("x", dict(x="u8[9000]", y="u8[9000]:out")).runs
     assert {0, 255} <= {*trial.arguments["x"].value.tolist()}
 
 
 def test_integers_are_compared_as_integers():
     large = np.array([2**60, 2**60 + 1, -(2**62)], np.int64)
-    (trial,) = trials("x + 1", dict(x=large, y=np.zeros(3, np.int64))).trials
+    (trial,) = trials("x + 1", dict(x=large, y=np.zeros(3, np.int64))).runs
     (truth,) = trial.truths.values()
     assert truth.mismatch("y", large + 1) is None
     mismatch = truth.mismatch("y", large + np.array([1, 2, 1]))
     assert (mismatch.index, mismatch.error) == ((1,), 1.0) and str(2**60 + 3) in str(mismatch)
     unsigned = np.array([2**64 - 1, 5], np.uint64)
-    (trial,) = trials("x + 1", dict(x=unsigned, y=np.zeros(2, np.uint64))).trials
+    (trial,) = trials("x + 1", dict(x=unsigned, y=np.zeros(2, np.uint64))).runs
     (truth,) = trial.truths.values()
     assert truth.mismatch("y", np.array([0, 6], np.uint64)) is None
     assert truth.mismatch("y", np.array([0, 5], np.uint64)).index == (1,)
@@ -289,7 +289,7 @@ def test_integers_are_compared_as_integers():
 
 def test_not_a_number_is_right_where_it_should_be():
     given = dict(x=np.array([4.0, -1.0], np.float32), y="f32[2]:out")
-    (trial, *_) = trials("sqrt(x)", given).trials
+    (trial, *_) = trials("sqrt(x)", given).runs
     (truth,) = trial.truths.values()
     assert truth.mismatch("y", np.float32([2, np.nan])) is None
     assert truth.mismatch("y", np.float32([2, 0])).index == (1,)

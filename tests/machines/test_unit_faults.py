@@ -171,7 +171,7 @@ FAULTS = [
         "[bar], 64;",
         "[bar], 63;",
         "mbarrier.arrive.shared.b64 _, [bar]",
-        "of which a phase takes 63, and nothing orders this behind the phase before",
+        "completes a phase after 63 arrivals; nothing orders this arrival after the phase before",
     ),
     (
         "barrier_misuse",

@@ -16,13 +16,11 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.arguments import OUT, Argument, Given
-from tir_schedules.check.building import Options
+from tir_schedules.check.building import Compiling
 from tir_schedules.check.expecting import expectation
-from tir_schedules.check.expressions import dim3
-from tir_schedules.check.launches import Asked, parse_launch
+from tir_schedules.check.expressions import Asked, dim3, parse_launch
 from tir_schedules.check.preparing import Request
-from tir_schedules.check.session import Checked
-from tir_schedules.check.together import check_together
+from tir_schedules.check.session import Checked, check_requests
 from tir_schedules.check.usual import Usual
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import CPU_ARCH, choose
@@ -112,9 +110,9 @@ def check(
     request = Request(
         source, tuple(asked), sizes, tuple(given), ready,
         tuple(expectation(name, value) for name, value in (expect or {}).items()), workload, tolerance,
-        Options(arch, tuple(map(str, includes)), tuple(defines)), seed, finite,
+        Compiling(arch, tuple(map(str, includes)), tuple(defines)), seed, finite,
     )  # fmt: skip
-    (done,) = check_together([request], choose("cpu", orders))
+    (done,) = check_requests([request], choose("cpu", orders))
     return result_of(done)
 
 

@@ -14,7 +14,8 @@ from typing import Any, Callable
 
 import numpy as np
 
-from tir_schedules.workloads.rounding import MANTISSA, TRUNCATION, UNIT, worst_growth
+from tir_schedules.check.types import NUMPY_NAMES, UNITS
+from tir_schedules.workloads.rounding import TRUNCATION, worst_growth
 
 ULPS = 16
 """Units that CUDA's own functions may be off by, `__expf` and the like of moderate arguments among them."""
@@ -42,7 +43,7 @@ def check_broadcast(*operands: Any) -> None:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What a kernel computes with, as its PTX says: see arithmetic.py. multiplied, added: formats of 16 bits
+    """What a kernel computes with, as its PTX says: see target.py. multiplied, added: formats of 16 bits
     ("f16", "bf16") in which it does. cut: formats in which tensor cores add up, and cut sums off. tensor:
     whether they add up in float32. narrowed: whether a value may be rounded to 16 bits before the end. tf32:
     whether tensor cores read float32 as TF32. flushes: whether an instruction takes denormal numbers for
@@ -57,6 +58,11 @@ class Arithmetic:
     tf32: bool = False
     flushes: bool = False
     angles: bool = False
+
+    @property
+    def narrow(self) -> frozenset[str]:
+        """Formats of 16 bits in which it computes at all."""
+        return self.multiplied | self.added | self.cut
 
 
 @dataclass
@@ -102,18 +108,13 @@ class Rounding:
 def rounding_of(output: str, arithmetic: Arithmetic = Arithmetic()) -> Rounding:
     """Of a kernel that leaves a format; see types.py for formats."""
     if output == "f64":
-        return Rounding(2.0**-53, 2.0**-53, 2.0**53)
-    name = NAMES.get(output, "float32")
+        return Rounding(UNITS["f64"], UNITS["f64"], 1 / UNITS["f64"])
     angle = 2.0**-20 if arithmetic.angles else 0.0
-    narrow = arithmetic.multiplied | arithmetic.added | arithmetic.cut
-    unit = 2.0 ** -MANTISSA[name] if output in narrow else UNIT
-    if output in arithmetic.added | arithmetic.cut:
-        sums = TRUNCATION[name] if output in arithmetic.cut else unit
-        return Rounding(unit, sums, 2.0 ** MANTISSA[name], angle=angle)
-    return Rounding(unit, TRUNCATION["float32"] if arithmetic.tensor else UNIT, 2.0**24, angle=angle)
-
-
-NAMES = {"f16": "float16", "bf16": "bfloat16"}
+    unit = UNITS[output if output in arithmetic.narrow else "f32"]
+    summed = output if output in arithmetic.added | arithmetic.cut else "f32"
+    cut_off = output in arithmetic.cut or (summed == "f32" and arithmetic.tensor)
+    sums = TRUNCATION[NUMPY_NAMES[summed]] if cut_off else UNITS[summed]
+    return Rounding(unit, sums, 1 / UNITS[summed], angle=angle)
 
 
 def step_of(value: np.ndarray) -> float:

@@ -1,5 +1,5 @@
 """A file of the user's, compiled: CUDA by nvcc, with the instances of templates that are asked for, or PTX as
-it is."""
+it is, with its variables set."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Sequence
+
+import numpy as np
 
 from tir_schedules.check.target import (
     ENTRY,
@@ -51,7 +53,7 @@ DEFINE = re.compile(r"([A-Za-z_]\w*(?:\([\w, .]*\))?)(?:=([^\n]*))?")
 
 
 @dataclass(frozen=True)
-class Options:
+class Compiling:
     """How a file is compiled. arch: such as "sm_80". includes: folders. defines: macros as `-D` takes them,
     NAME or NAME=VALUE."""
 
@@ -94,7 +96,7 @@ class Built:
         return binary_of(launched, self.made._replace(ptx=ptx or alone(self.made.ptx, target.symbol)))
 
 
-def build(source: Source, instances: Sequence[str], options: Options) -> Built:
+def build(source: Source, instances: Sequence[str], options: Compiling) -> Built:
     """Compile a file. instances: of templates, that some launch asks for.
 
     CheckFailed with the lines of nvcc or ptxas where it does not compile; BadInput for an instance that its
@@ -191,3 +193,31 @@ def assemble(kernel: Kernel) -> Compiled:
 
     key = "\0".join(["by ptxas", ptx, kernel.arch, *FLAGS, identity(toolchain)])
     return default_cache().load("kernel", key, make, read_build)
+
+
+VARIABLE = (
+    r"^([ \t]*(?:\.visible |\.extern |\.weak )*\.(?:const|global)\b[^;=\n]*?\s)({})((?:\[(\d*)\])?)[^;]*;"
+)
+SIZE_IN_PTX = re.compile(r"\.[bsuf](\d+)\s*$")
+
+
+def variable_in(ptx: str, name: str) -> re.Match[str] | None:
+    """The declaration of a `__constant__` or `__device__` variable."""
+    return re.search(VARIABLE.format(re.escape(name)), ptx, re.M)
+
+
+def set_variable(ptx: str, name: str, array: np.ndarray) -> str:
+    """PTX in which a variable begins with what an array holds. BadInput where that is too much."""
+    match = variable_in(ptx, name)
+    assert match is not None, name
+    element = SIZE_IN_PTX.search(match[1])
+    width = int(element[1]) // 8 if element else 1
+    size = width * int(match[4] or 1)
+    if array.nbytes > size:
+        raise BadInput(f"the variable {name} has {size} bytes; {array.nbytes} are given")
+    content = array.tobytes() + b"\0" * (size - array.nbytes)
+    values = ", ".join(
+        str(int.from_bytes(content[at : at + width], "little")) for at in range(0, size, width)
+    )
+    value = f"{{{values}}}" if match[3] else values
+    return f"{ptx[: match.start()]}{match[1]}{name}{match[3]} = {value};{ptx[match.end() :]}"

@@ -11,7 +11,6 @@ import numpy as np
 
 from tir_schedules.check.arguments import load_array
 from tir_schedules.check.bounded import (
-    NAMES,
     Arithmetic,
     Bounded,
     Rounding,
@@ -22,7 +21,7 @@ from tir_schedules.check.bounded import (
 )
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS, functions_of
-from tir_schedules.check.types import dtype_of, format_of
+from tir_schedules.check.types import HALVES, NUMPY_NAMES, UNITS, dtype_of, format_of
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.model.verify import Mismatch, compare
 from tir_schedules.workloads.rounding import half_spacing
@@ -205,22 +204,16 @@ def rounding_to(format: str, value: np.ndarray, error: Any, step: float, arithme
     exact = step and not np.any(error)
     if format not in UNITS:
         return WHOLE * step if exact else 0.0
-    unit, name = UNITS[format], NAMES.get(format)
+    unit, half = UNITS[format], format in HALVES
     if exact and np.max(np.abs(value), initial=0) <= step / unit:
-        return WHOLE * step + unit / 2 * np.abs(value) if not name else 0.0
+        return 0.0 if half else WHOLE * step + unit / 2 * np.abs(value)
     least = float(np.finfo(np.float32).tiny) if arithmetic.flushes else smallest(format)
-    if not name:
+    if not half:
         return unit * np.abs(value) + least
-    times = (
-        ROUNDINGS if arithmetic.narrowed or arithmetic.multiplied | arithmetic.added | arithmetic.cut else 1
-    )
+    times = ROUNDINGS if arithmetic.narrowed or arithmetic.narrow else 1
     with np.errstate(all="ignore"):
         magnitude = np.nan_to_num(np.abs(value) + error, posinf=0.0)
-    return times * half_spacing(magnitude, name) + least
-
-
-UNITS = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
-"""Unit roundoff of a format."""
+    return times * half_spacing(magnitude, NUMPY_NAMES[format]) + least
 
 
 def why_vague(one: Expected, value: np.ndarray, error: np.ndarray, operands: Iterable[Bounded]) -> str:

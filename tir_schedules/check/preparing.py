@@ -5,32 +5,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
 from tir_schedules.check.arguments import IN, OUT, Argument, Given, make_argument, seed_of
-from tir_schedules.check.arithmetic import arithmetic_of
-from tir_schedules.check.binding import (
-    Bound,
-    arguments_of_launch,
-    bound,
-    set_variable,
-    value_for,
-    variable_in,
-)
 from tir_schedules.check.bounded import Arithmetic
-from tir_schedules.check.building import Built, Options, build
+from tir_schedules.check.building import Built, Compiling, build, set_variable, variable_in
 from tir_schedules.check.expecting import WORD, Expected
-from tir_schedules.check.launches import Asked
+from tir_schedules.check.expressions import Asked, number
 from tir_schedules.check.special import special_trials
-from tir_schedules.check.target import Target, alone
+from tir_schedules.check.target import Parameter, Target, alone, arithmetic_of
 from tir_schedules.check.trials import Question, Trial, Trials, finite_trials
+from tir_schedules.check.types import FLOATS, dtype_of, fits, format_of
 from tir_schedules.check.usual import Usual, set_tolerance, usual_trials
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import check_grid
+from tir_schedules.model.machine import Machine
 from tir_schedules.source import Source
+from tir_schedules.verdicts import Outcome
 
 MOST_THREADS = 1 << 28
 """Of a launch: some minutes of the CPU machine."""
@@ -52,7 +46,7 @@ class Request:
     expect: tuple[Expected, ...] = ()
     usual: Usual | None = None
     tolerance: float | None = None
-    options: Options = Options()
+    options: Compiling = Compiling()
     seed: int = 0
     finite: bool = False
     triton: Mapping[str, Any] = field(default_factory=dict)
@@ -85,15 +79,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request ready to run. unshown: inputs that no trial can show to matter, and why. loose: whether that
-    is for rounding errors."""
+    """A request ready to run. adjust: what its outcome becomes, of a compiler that has faults of its own."""
 
     request: Request
     label: str
     steps: tuple[Step, ...]
-    trials: tuple[Trial, ...]
-    unshown: tuple[str, ...] = ()
-    loose: bool = False
+    trials: Trials
+    adjust: Callable[[Outcome, Machine], Outcome] | None = field(default=None, repr=False)
 
 
 def prepare(request: Request, built: Built | None = None) -> Prepared:
@@ -106,18 +98,15 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
         raise BadInput(f"--tolerance is {request.tolerance}; it takes a number from 0 on, such as 1e-3")
     built = built or build(request.source, [asked.kernel for asked in request.launches], request.options)
     chosen = [built.target(asked.kernel) for asked in request.launches]
-    ready = (
-        trials_of_ladder(request, built, chosen)
-        if request.usual
-        else trials_of_arguments(request, built, chosen)
-    )
+    make = trials_of_ladder if request.usual else trials_of_arguments
+    ready = make(request, built, chosen)
     steps = tuple(
         step(built, target, asked, bounds, ready)
         for target, asked, bounds in zip(chosen, request.launches, ready.bounds)
     )
-    check_outputs(steps, ready.trials[0])
+    check_outputs(steps, ready.trials.runs[0])
     label = ", ".join(dict.fromkeys(target.shown for target in chosen))
-    return Prepared(request, label, steps, tuple(ready.trials), ready.unshown, ready.loose)
+    return Prepared(request, label, steps, ready.trials)
 
 
 def check_outputs(steps: Sequence[Step], trial: Trial) -> None:
@@ -137,14 +126,12 @@ def check_outputs(steps: Sequence[Step], trial: Trial) -> None:
 
 class Ready(NamedTuple):
     """bounds: of each launch. arguments: by name. variables: of the file, that are set. trials: what it is
-    run on. unshown, loose: see `Prepared`."""
+    run on."""
 
     bounds: list[list[Bound]]
     arguments: dict[str, Argument]
     variables: dict[str, Argument]
-    trials: Sequence[Trial]
-    unshown: tuple[str, ...] = ()
-    loose: bool = False
+    trials: Trials
 
 
 def trials_of_ladder(request: Request, built: Built, chosen: Sequence[Target]) -> Ready:
@@ -159,8 +146,9 @@ def trials_of_ladder(request: Request, built: Built, chosen: Sequence[Target]) -
     numbers, drawn = usual_trials(
         request.usual, target, request.launches[0], request.given, request.sizes, arithmetic
     )
-    trials = [Trial(arrays, truths, kind) for kind, arrays, truths in set_tolerance(drawn, request.tolerance)]
-    arguments = {**numbers, **trials[0].arguments}
+    drawn = set_tolerance(drawn, request.tolerance)
+    trials = Trials(tuple(Trial(arrays, truths, kind) for kind, arrays, truths in drawn))
+    arguments = {**numbers, **trials.runs[0].arguments}
     bounds = []
     for parameter in target.parameters:
         if parameter.name not in arguments and parameter.name in request.sizes:
@@ -183,8 +171,8 @@ def trials_of_arguments(request: Request, built: Built, chosen: Sequence[Target]
     by_value = {one.name for many in bounds for one in many if one.parameter.type.pointer is False}
     given = {**found, **variables}
     arithmetic = arithmetic_of(alone(built.made.ptx, target.symbol) for target in chosen)
-    done = all_trials(question_of(request, given, arrays, arithmetic, by_value), arrays)
-    return Ready(bounds, found, variables, done.trials, done.unshown, done.loose)
+    trials = all_trials(question_of(request, given, arrays, arithmetic, by_value), arrays)
+    return Ready(bounds, found, variables, trials)
 
 
 def question_of(
@@ -207,7 +195,7 @@ def all_trials(question: Question, arrays: Mapping[str, Argument]) -> Trials:
     found = finite_trials(question, arrays)
     if question.finite:
         return found
-    return replace(found, trials=(*found.trials, *special_trials(question, found.trials)))
+    return replace(found, runs=(*found.runs, *special_trials(question, found.runs)))
 
 
 def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bound]], dict[str, Argument]]:
@@ -305,3 +293,114 @@ def check_work(target: Target, asked: Asked) -> None:
             f"{target.shown}: a grid of {blocks} blocks of {threads} threads is too large; {MOST_THREADS}"
             " threads are the most that are executed: take smaller sizes"
         )
+
+
+# ---- which argument goes to which parameter, and whether it can ---
+@dataclass(frozen=True)
+class Bound:
+    """What a parameter takes: the name of an argument, or a number in place."""
+
+    parameter: Parameter
+    name: str
+    value: Any = None
+
+
+def bound(target: Target, given: Sequence[Given], sizes: Mapping[str, Any]) -> list[Bound]:
+    """Arguments by the parameters' names, numbers of `--let` by theirs, the rest by their place.
+
+    BadInput, with the signature, where a parameter is left without one or one without a parameter.
+    """
+    named = {one.name for one in given if one.name}
+    placed = [at for at, one in enumerate(given) if not one.name]
+    found = []
+    for parameter in target.parameters:
+        if parameter.name in named:
+            found.append(Bound(parameter, parameter.name))
+        elif parameter.name in sizes and not parameter.type.pointer:
+            found.append(Bound(parameter, "", sizes[parameter.name]))
+        elif placed:
+            found.append(Bound(parameter, f"#{placed.pop(0)}"))
+        else:
+            form = (
+                f"{parameter.name}=f32[N]" if parameter.type.pointer is not False else f"{parameter.name}=1"
+            )
+            raise BadInput(
+                f"nothing is given for `{parameter.text}` of {target.signature}: say --arg '{form}'"
+            )
+    if placed:
+        raise BadInput(
+            f"{target.signature} takes {len(target.parameters)} arguments; {len(placed)} are too many"
+        )
+    return found
+
+
+def arguments_of_launch(
+    target: Target, texts: Sequence[str], known: set[str], sizes: Mapping[str, Any]
+) -> list[Bound]:
+    """Arguments as `--launch` has them: names of what `--arg` gives, or numbers."""
+    if len(texts) != len(target.parameters):
+        raise BadInput(
+            f"--launch gives {len(texts)} arguments; {target.signature} takes {len(target.parameters)}"
+        )
+    found = []
+    for parameter, text in zip(target.parameters, texts):
+        if text in known:
+            found.append(Bound(parameter, text))
+        elif text in ("null", "nullptr"):
+            found.append(Bound(parameter, "", 0))
+        elif parameter.type.pointer and text.isidentifier():
+            raise BadInput(
+                f"--launch: there is no argument {text!r}{nearest(text, known)} for `{parameter.text}` of"
+                f" {target.signature}: say --arg '{text}=f32[N]'"
+            )
+        else:
+            found.append(Bound(parameter, "", number(text, sizes, f"--launch, {parameter.name} =")))
+    return found
+
+
+def value_for(parameter: Parameter, argument: Argument, target: Target) -> Any:
+    """What a machine is given for a parameter: an array, a number of its type, or bytes. BadInput, with the
+    signature, for what is not of its type."""
+
+    def refused(what: str) -> BadInput:
+        return BadInput(f"`{parameter.text}` of {target.signature} {what}")
+
+    array, type_ = argument.array, parameter.type
+    if type_.pointer or (type_.pointer is None and (array is not None or argument.value is None)):
+        if parameter.bytes != 8:
+            raise refused(f"has {parameter.bytes} bytes, not those of a pointer")
+        if type_.depth > 1 and array is not None and "(" not in type_.text:
+            raise refused("points to pointers, which cannot be given")
+        if argument.value is None or (array is None and argument.value == 0):
+            return np.uint64(0)
+        if array is None:
+            raise refused(
+                f"is a pointer; {shown(argument.value)} is given: say an array such as f32[N], or null"
+            )
+        if not fits(type_, format_of(array.dtype)):
+            raise refused(f"points to {type_.format}; an array of {format_of(array.dtype)} is given")
+        return array
+    if parameter.by_value and type_.format not in FLOATS:
+        if array is None or array.nbytes != parameter.bytes:
+            raise refused(
+                f"is a struct of {parameter.bytes} bytes: give an array of so many, such as"
+                f" u8[{parameter.bytes}]"
+            )
+        return np.void(array.tobytes())
+    if array is not None and array.size != 1 or argument.value is None:
+        raise refused(f"is a number; {'an array' if array is not None else 'null'} is given")
+    return scalar(parameter, array.item() if array is not None else argument.value, refused)
+
+
+def scalar(parameter: Parameter, value: Any, refused: Any) -> Any:
+    """A number in the parameter's format."""
+    format = parameter.type.format or parameter.type.ptx
+    if format in FLOATS:
+        made = np.asarray(value, dtype_of(format))
+        return np.void(made.tobytes()) if parameter.by_value else made[()]
+    if isinstance(value, float) and not value.is_integer():
+        raise refused(f"is a whole number; {value} is given")
+    bits, whole = 8 * parameter.bytes, int(value)
+    if not -(1 << (bits - 1)) <= whole < 1 << bits:
+        raise refused(f"has {bits} bits, which {whole} does not fit into")
+    return np.array([whole & ((1 << bits) - 1)], f"u{parameter.bytes}").view(f"i{parameter.bytes}")[0]

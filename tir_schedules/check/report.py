@@ -1,13 +1,15 @@
-"""A check's results, printed or as JSON."""
+"""A check's results, printed or as JSON; and source lines that no lane executed, with sizes at which some
+lane does."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Iterator, Sequence
 
 from rich.markup import escape
 
-from tir_schedules.check.coverage import describe_unexecuted
-from tir_schedules.check.session import Checked
+from tir_schedules.check.preparing import Prepared, prepare
+from tir_schedules.check.session import Checked, Places, launch_all, unreached_by
 from tir_schedules.console import (
     print_left_out,
     print_line,
@@ -16,11 +18,13 @@ from tir_schedules.console import (
     print_whole,
     terminal_width,
 )
-from tir_schedules.errors import printable
+from tir_schedules.errors import BadInput, CheckFailed, printable
 from tir_schedules.faults import WIDTH, closing_outcomes, kernel_paragraphs
 from tir_schedules.files import Json
+from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.attributes import spelled
 from tir_schedules.model.counters import Access, Counters
+from tir_schedules.model.findings import Location
 from tir_schedules.model.machine import Machine
 from tir_schedules.verdicts import CELLS, Outcome
 
@@ -133,3 +137,44 @@ def as_json(one: Checked) -> Json:
             }
         )
     return one.outcome.as_json() | {"launches": launches}
+
+
+TRIED = 4
+"""Sizes that are made smaller by 1, to see which lines are executed then."""
+
+BUDGET = 1 << 20
+"""Instructions a warp may execute meanwhile."""
+
+UNEXECUTED_SHOWN = 8
+
+
+def describe_unexecuted(checked: Checked) -> str:
+    """Lines that no lane executed, the first with its text, and a size that reaches one; "" where there are
+    none."""
+    lines = checked.outcome.unexecuted
+    if not lines:
+        return ""
+    first, others = lines[0], [str(line.line) for line in lines[1:UNEXECUTED_SHOWN]]
+    also = f", nor line{'s' * (len(others) > 1)} {', '.join(others)}" if others else ""
+    more = f" and {len(lines) - UNEXECUTED_SHOWN} more" if len(lines) > UNEXECUTED_SHOWN else ""
+    size = reaching_size(checked.prepared, lines) if checked.prepared else ""
+    reached = f"; --let {size} reaches {'some of them' if others else 'it'}" if size else ""
+    return f"no lane executes {first.place}{also}{more}: {first.text.strip()}{reached}"
+
+
+def reaching_size(prepared: Prepared, lines: Sequence[Location]) -> str:
+    """`n=999`, with which a lane executes the most of these lines; "" where none is found."""
+    request = prepared.request
+    places: Places = {(line.file, line.line): line for line in lines}
+    sizes = [(name, value) for name, value in request.sizes.items() if isinstance(value, int) and value > 1]
+    left = {}
+    for name, value in sizes[:TRIED] if not (request.usual or request.triton) else ():
+        smaller = replace(request, sizes={**request.sizes, name: value - 1}, tolerance=1.0, finite=True)
+        try:
+            again = prepare(smaller)
+            done, *_ = launch_all(again.steps, again.trials.runs[0], CpuMachine(budget=BUDGET), True)
+        except (BadInput, CheckFailed):
+            continue
+        left[f"{name}={value - 1}"] = len(unreached_by(done).keys() & places.keys())
+    best = min(left, key=lambda size: left[size], default="")
+    return best if best and left[best] < len(places) else ""

@@ -1,4 +1,5 @@
-"""A check: kernels are run on each trial's inputs, and what they leave is judged."""
+"""Checks: files are compiled, each once for all that compile it alike; their kernels are run on each trial's
+inputs, and what they leave is judged."""
 
 from __future__ import annotations
 
@@ -8,14 +9,18 @@ from typing import Any, Iterator, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.arguments import INOUT, OUT
-from tir_schedules.check.preparing import Prepared, Step
+from tir_schedules.check.building import Built, Compiling, build
+from tir_schedules.check.preparing import Prepared, Request, Step, prepare
 from tir_schedules.check.trials import Trial
-from tir_schedules.errors import CheckFailed
+from tir_schedules.check.triton.checking import prepare_triton
+from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.ptx import UnsupportedInstruction
+from tir_schedules.machines.execution import warm
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.machine import Execution, Machine
 from tir_schedules.run import writer_of
+from tir_schedules.source import Source
 from tir_schedules.verdicts import Outcome, WrongValue
 
 Written = dict[str, Any]
@@ -46,14 +51,19 @@ def failed_check(label: str, error: CheckFailed, steps: tuple[Step, ...] = ()) -
 
 
 def perform(prepared: Prepared, machine: Machine) -> Checked:
-    """Run every launch with each trial's inputs, and compare what they leave. A trial that fails is the
-    last; findings are those of the first that has some."""
+    """Run every launch with each trial's inputs, and compare what they leave."""
+    done = run_trials(prepared, machine)
+    return replace(done, outcome=prepared.adjust(done.outcome, machine)) if prepared.adjust else done
+
+
+def run_trials(prepared: Prepared, machine: Machine) -> Checked:
+    """A trial that fails is the last; findings are those of the first that has some."""
     label, seconds, printed = prepared.label, 0.0, ""
     findings, notes, wrong = (), (), ()
     executions: tuple[Execution, ...] = ()
     outputs: dict[str, np.ndarray] = {}
     unreached: Places = {}
-    for number, trial in enumerate(prepared.trials):
+    for number, trial in enumerate(prepared.trials.runs):
         counted = machine.name == "cpu" and (not executions or bool(unreached))
         by = machine_for(machine, number, executions)
         try:
@@ -74,19 +84,20 @@ def perform(prepared: Prepared, machine: Machine) -> Checked:
         wrong = tuple(wrongs(prepared.steps, done, trial, arrays))
         if wrong:
             break
-    judged = any(trial.truths for trial in prepared.trials)
+    judged = any(trial.truths for trial in prepared.trials.runs)
     unexecuted = () if wrong else tuple(sorted(unreached.values(), key=lambda one: (one.file, one.line)))
-    unshown = () if wrong else (*prepared.unshown, *unjudged_outputs(prepared, outputs, judged))
+    unshown = () if wrong else (*prepared.trials.unshown, *unjudged_outputs(prepared, outputs, judged))
     outcome = Outcome(
-        label, "", wrong, findings, seconds, (), printed, notes, judged, prepared.loose, unshown, unexecuted
-    )
+        label, "", wrong, findings, seconds, (), printed, notes, judged, prepared.trials.loose, unshown,
+        unexecuted,
+    )  # fmt: skip
     return Checked(label, outcome, outputs, executions, prepared.steps, prepared=prepared)
 
 
 def unjudged_outputs(prepared: Prepared, outputs: Mapping[str, np.ndarray], judged: bool) -> Iterator[str]:
     """Outputs for which nothing says what they should be, where something says so of others."""
-    said = {key.partition("[")[0] for key in prepared.trials[0].truths}
-    arguments = prepared.trials[0].arguments
+    first = prepared.trials.runs[0]
+    said, arguments = {key.partition("[")[0] for key in first.truths}, first.arguments
     left = [name for name in outputs if name not in said and arguments[name].role in (OUT, INOUT)]
     if judged and left:
         yield f"nothing says what {' and '.join(left)} should be: say --expect {left[0]}=..."
@@ -213,3 +224,56 @@ def last_writer(
         if pair[1].writer(name, index):
             return pair
     return pairs[-1] if pairs else None
+
+
+def check_requests(requests: Sequence[Request], machine: Machine) -> Iterator[Checked]:
+    """Each request's result, in order. A file that does not compile, and a kernel that the machine does not
+    know, are results as well; BadInput and MissingTool are raised."""
+    for request, ready in prepare_requests(requests, machine):
+        yield run_prepared(request, ready, machine)
+
+
+def prepare_requests(
+    requests: Sequence[Request], machine: Machine
+) -> Iterator[tuple[Request, Prepared | CheckFailed]]:
+    """Each request ready to run, in order, or why it is not."""
+    warm(machine)
+    files: dict[tuple[Source, Compiling], Built | CheckFailed] = {}
+    for request in requests:
+        python = request.source.file.endswith(".py")
+        alike = request.source, request.options
+        if not python and alike not in files:
+            files[alike] = build_for_all(request, requests)
+        try:
+            ready = prepare_triton(request) if python else prepare(request, built_or_raise(files[alike]))
+        except BadInput as error:
+            raise request.locate_error(error) from None
+        except CheckFailed as error:
+            ready = error
+        yield request, ready
+
+
+def built_or_raise(built: Built | CheckFailed) -> Built:
+    if isinstance(built, CheckFailed):
+        raise built
+    return built
+
+
+def run_prepared(request: Request, ready: Prepared | CheckFailed, machine: Machine) -> Checked:
+    """What becomes of it when it is run."""
+    label = request.launches[0].kernel or request.source.file
+    if isinstance(ready, CheckFailed):
+        return failed_check(label, ready)
+    try:
+        return perform(ready, machine)
+    except CheckFailed as error:
+        return failed_check(label, error)
+
+
+def build_for_all(request: Request, requests: Sequence[Request]) -> Built | CheckFailed:
+    """The file with what all that compile it alike launch."""
+    alike = [each for each in requests if (each.source, each.options) == (request.source, request.options)]
+    try:
+        return build(request.source, [one.kernel for each in alike for one in each.launches], request.options)
+    except CheckFailed as error:
+        return error

@@ -14,11 +14,10 @@ from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import Argument, seed_of
+from tir_schedules.check.arguments import Argument, is_real, seed_of
 from tir_schedules.check.expecting import Expected, Truth
 from tir_schedules.check.expressions import functions_in, nodes_in
 from tir_schedules.check.functions import SELECTING, compares
-from tir_schedules.check.inputs import LARGEST, special_values
 from tir_schedules.check.trials import (
     Question,
     Trial,
@@ -28,7 +27,7 @@ from tir_schedules.check.trials import (
     values_of,
     with_values,
 )
-from tir_schedules.check.types import format_of
+from tir_schedules.check.types import DENORMAL, LARGEST, dtype_of, format_of
 from tir_schedules.errors import BadInput
 from tir_schedules.model.verify import element
 
@@ -107,7 +106,7 @@ def special_truths(
     """What outputs should be, and which of them are judged."""
     special = {**values_of(arrays), **changed}
     in_float32, overflows = values_and_overflow(question, special)
-    as_reals = {one.key: value for one in question.expect for value in in_reals(question, one, special)}
+    as_reals = {one.key: in_reals(question, one, special) for one in question.expect}
     ends = [[question.values(moved(arrays, places, at, by)) for by in FINITE] for at in range(FINITE_AT)]
     found = {}
     for one, (key, truth) in zip(
@@ -119,8 +118,9 @@ def special_truths(
             )
             finite, real = np.isfinite(truth.value), truth.value.dtype.kind == "f"
             wrapped = False
-            if real and key in as_reals:  # integers of the expression may overflow
-                wrapped = ~np.isclose(as_reals[key], truth.value, ALIKE, 0) & finite
+            in_float64 = as_reals[key]
+            if real and in_float64 is not None:  # integers of the expression may overflow
+                wrapped = ~np.isclose(in_float64, truth.value, ALIKE, 0) & finite
             known = np.isclose(in_float32[key], truth.value, ALIKE, 0) & np.isfinite(truth.allowed)
             known &= np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf)
         free = finite & ~known | ~finite & ~depends | wrapped
@@ -138,15 +138,15 @@ def special_truths(
     return found
 
 
-def in_reals(question: Question, one: Expected, arrays: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
-    """An expected value with reals in the place of integers, unless the expression needs these."""
+def in_reals(question: Question, one: Expected, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """An expected value with reals in the place of integers; None where the expression needs integers."""
     reals = {
         name: array.astype(float) if array.dtype.kind in "iu" else array for name, array in arrays.items()
     }
     try:
-        yield replace(question, expect=[one]).values(reals)[one.key]
+        return replace(question, expect=[one]).values(reals)[one.key]
     except BadInput:
-        return
+        return None
 
 
 def moved(arrays: Mapping[str, Argument], places: Places, at: int, by: float) -> dict[str, np.ndarray]:
@@ -164,3 +164,31 @@ def moved(arrays: Mapping[str, Argument], places: Places, at: int, by: float) ->
 def selects(expression: str) -> bool:
     """Whether an expression moves and chooses elements, without arithmetic."""
     return ast.BinOp not in nodes_in(expression) and functions_in(expression) <= SELECTING
+
+
+def special_values(
+    arrays: Mapping[str, Argument], values: Sequence[str], seed: int
+) -> tuple[dict[str, np.ndarray], dict[str, list[tuple[int, ...]]]]:
+    """Arrays with special numbers in single places, and these places. arrays: those that may have some."""
+    changed, places = {}, {}
+    for number, (name, argument) in enumerate(arrays.items()):
+        array = np.array(argument.value)
+        if not array.size:
+            continue
+        draw = np.random.default_rng((seed, number))
+        count = len(values) if is_real(array) else 1  # the sum of two would be none of both
+        flat = draw.choice(array.size, min(count, array.size), replace=False)
+        places[name] = [tuple(map(int, np.unravel_index(at, array.shape))) for at in flat]
+        for place, value in zip(places[name], values):
+            array[place] = special(value, array.dtype)
+        changed[name] = array
+    return changed, places
+
+
+def special(value: str, dtype: Any) -> Any:
+    """A special number of a format; of integers the least and the largest."""
+    format = format_of(dtype)
+    if format not in LARGEST:
+        return np.iinfo(dtype).min if value == "-inf" else np.iinfo(dtype).max
+    numbers = {"largest": LARGEST[format], "-largest": -LARGEST[format], "denormal": DENORMAL[format]}
+    return np.array(numbers[value] if value in numbers else float(value), dtype_of(format))

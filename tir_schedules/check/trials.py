@@ -12,27 +12,28 @@ from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import OUT, Argument, seed_of
-from tir_schedules.check.bounded import Arithmetic
-from tir_schedules.check.expecting import VISIBLE, WORD, Expected, Truth, plain_value, truth_of
-from tir_schedules.check.expressions import functions_in, numbers_in, other_constants
-from tir_schedules.check.functions import CURVED, TO_INTEGERS, compares
-from tir_schedules.check.inputs import (
+from tir_schedules.check.arguments import (
     KINDS,
-    LARGEST,
     NEGATIVE,
+    OUT,
     QUARTERS,
     SHRINK,
     SPARSE,
     WHOLE,
+    Argument,
     borders,
     impulses,
     is_real,
     sampled_places,
+    seed_of,
     whole_numbers,
     wide_numbers,
 )
-from tir_schedules.check.types import format_of
+from tir_schedules.check.bounded import Arithmetic
+from tir_schedules.check.expecting import VISIBLE, WORD, Expected, Truth, plain_value, truth_of
+from tir_schedules.check.expressions import functions_in, numbers_in, other_constants
+from tir_schedules.check.functions import CURVED, TO_INTEGERS, compares
+from tir_schedules.check.types import LARGEST, format_of
 from tir_schedules.errors import BadInput, nearest
 from tir_schedules.model.verify import difference, element
 
@@ -134,10 +135,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Trials:
-    """unshown: inputs that no trial can show to matter, and why, in words. loose: whether rounding errors are
-    the reason for some."""
+    """What a kernel is run on. unshown: inputs that no run can show to matter, and why, in words. loose:
+    whether rounding errors are the reason for some."""
 
-    trials: tuple[Trial, ...]
+    runs: tuple[Trial, ...]
     unshown: tuple[str, ...] = ()
     loose: bool = False
 
@@ -192,8 +193,7 @@ def exact_trials(question: Question, arrays: Mapping[str, Argument]) -> list[Tri
     kinds += [(QUARTERS,)] if any(functions_in(one.value) & TO_INTEGERS for one in question.expect) else []
     found = [telling_trial(question, arrays, each) for each in kinds]
     found += [border_trial(question, arrays)] if question.compares() else []
-    arithmetic = question.arithmetic
-    in_halves = arithmetic.multiplied | arithmetic.added | arithmetic.cut  # which are soon infinite
+    in_halves = question.arithmetic.narrow  # which are soon infinite
     found += [wide_trial(question, arrays)] if question.is_curved() and not in_halves else []
     return [trial for trial in found if trial]
 

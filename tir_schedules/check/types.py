@@ -11,8 +11,21 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.workloads import element_type
 
-FORMATS = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+FLOATS = ("f16", "bf16", "f32", "f64")
+FORMATS = (*FLOATS, "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 """Names of formats, as `--arg` takes them."""
+
+NUMPY_NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
+"""Formats that a C of hgemm can have."""
+
+UNITS = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
+"""Unit roundoff of a format: whole numbers up to 1 / UNITS[format] are exact."""
+
+LARGEST = {"f16": 2.0**15, "bf16": 2.0**127, "f32": 2.0**127, "f64": 2.0**1023}
+"""The largest power of two of a format."""
+
+DENORMAL = {"f16": 2.0**-20, "bf16": 2.0**-130, "f32": 2.0**-140, "f64": 2.0**-1060}
+"""A denormal number of a format."""
 
 NAMES = {
     "float": "f32", "double": "f64", "__half": "f16", "half": "f16", "_Float16": "f16", "half_t": "f16",

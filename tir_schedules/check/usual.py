@@ -14,12 +14,12 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import INOUT, OUT, Argument, Given, make_argument
+from tir_schedules.check.arguments import INOUT, OUT, Argument, Given, make_argument, sampled_places
 from tir_schedules.check.bounded import Arithmetic
 from tir_schedules.check.expecting import Truth
-from tir_schedules.check.inputs import sampled_places
-from tir_schedules.check.launches import Asked
+from tir_schedules.check.expressions import Asked
 from tir_schedules.check.target import Parameter, Target
+from tir_schedules.check.types import FLOATS, NUMPY_NAMES
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import workload_class
 from tir_schedules.model.verify import Mismatch, compare
@@ -42,10 +42,6 @@ MOST_PARTS = 12
 """Numbers whose sum is exact in float32, though each is two to three times all before it together."""
 
 LEADING = {"lda": "K", "ldb": "N", "ldc": "N"}
-FLOATS = ("f16", "bf16", "f32", "f64")
-FORMATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
-"""What C of hgemm can be."""
-
 Trials = list[tuple[str, dict[str, Argument], dict[str, Truth]]]
 
 
@@ -249,7 +245,7 @@ def product_workload(usual: Usual, roles: Mapping[str, Parameter]) -> Workload:
     if usual.ladder == "sgemm":
         return made_of(*usual.shape)
     operands = "bfloat16" if roles["A"].type.format == "bf16" else "float16"
-    output = FORMATS.get(roles["C"].type.format or ("bf16" if operands == "bfloat16" else "f16"))
+    output = NUMPY_NAMES.get(roles["C"].type.format or ("bf16" if operands == "bfloat16" else "f16"))
     if output is None:
         raise BadInput(f"--as hgemm: C is `{roles['C'].text}`; it can be half*, __nv_bfloat16* or float*")
     sums = usual.accumulate or ("float16" if output == operands == "float16" else "float32")

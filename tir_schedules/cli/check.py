@@ -229,9 +229,9 @@ def merge_options(own: Options, command: Options) -> Options:
 
 def request_of(options: Options, source: Source, arch: str) -> Request:
     from tir_schedules.check.arguments import parse_argument, sizes_of
-    from tir_schedules.check.building import Options as Compiling
+    from tir_schedules.check.building import Compiling
     from tir_schedules.check.expecting import parse_expectation
-    from tir_schedules.check.launches import launch_of_options, parse_launch
+    from tir_schedules.check.expressions import launch_of_options, parse_launch
     from tir_schedules.check.preparing import Request
     from tir_schedules.check.usual import Usual
 
@@ -276,9 +276,9 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
 
 def check_all(requests: Sequence[Request], machine: Machine) -> list[Checked]:
     """Each request's result, in order; a file is compiled once for all that compile it alike."""
-    from tir_schedules.check.together import check_together
+    from tir_schedules.check.session import check_requests
 
-    return list(check_together(requests, machine))
+    return list(check_requests(requests, machine))
 
 
 def check_page(page: Path, file: Path) -> None:

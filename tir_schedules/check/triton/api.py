@@ -16,8 +16,8 @@ from tir_schedules.check.api import Result, result_of
 from tir_schedules.check.arguments import OUT, Argument
 from tir_schedules.check.expecting import expectation
 from tir_schedules.check.preparing import Request
-from tir_schedules.check.session import failed_check
-from tir_schedules.check.triton.checking import judge, numbers, prepare_launch
+from tir_schedules.check.session import failed_check, perform
+from tir_schedules.check.triton.checking import numbers, prepare_launch
 from tir_schedules.check.triton.compiling import Grid, compile_triton
 from tir_schedules.check.triton.functions import innermost
 from tir_schedules.errors import BadInput, CheckFailed, nearest
@@ -60,7 +60,7 @@ def check_triton(
     try:
         launch = compile_triton(kernel, grid, given, arch=arch)
         made = {name: Argument(None, OUT if name in outputs else "") for name in given}
-        done = judge(prepare_launch(request, launch, made), choose("cpu", orders))
+        done = perform(prepare_launch(request, launch, made), choose("cpu", orders))
     except CheckFailed as error:
         done = failed_check(function.__name__, error)
     return result_of(done)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 import numpy as np
 
 from tir_schedules.check.arguments import Argument, make_argument, seed_of
-from tir_schedules.check.arithmetic import arithmetic_of
-from tir_schedules.check.binding import Bound
-from tir_schedules.check.launches import Asked
+from tir_schedules.check.expressions import Asked
 from tir_schedules.check.preparing import (
+    Bound,
     Prepared,
     Request,
     Step,
@@ -21,8 +21,7 @@ from tir_schedules.check.preparing import (
     check_work,
     question_of,
 )
-from tir_schedules.check.session import Checked, perform
-from tir_schedules.check.target import Parameter, Target
+from tir_schedules.check.target import Parameter, Target, arithmetic_of
 from tir_schedules.check.triton.compiling import Launch, compile_triton, first_configuration
 from tir_schedules.check.triton.functions import innermost, kernel_of
 from tir_schedules.check.types import CType
@@ -31,6 +30,7 @@ from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.machine import Machine
 from tir_schedules.source import Source
+from tir_schedules.verdicts import Outcome
 
 WITHIN = re.compile(r"(?:reads|writes) \S+\[\d+\], which is also accessed by warp")
 """In a message: an element of an array, and another access by the same block."""
@@ -106,23 +106,18 @@ def prepare_launch(request: Request, launch: Launch, made: Mapping[str, Argument
     others = {name: Argument(value) for name, value in numbers(launch.given).items()}
     label = kernel.label + (f" ({launch.choice})" if launch.choice else "")
     steps = (Step(target, launch.binary, bounds, values),)
-    done = all_trials(question_of(request, others, {}, arithmetic_of([launch.binary.ptx])), given)
-    return Prepared(request, label, steps, done.trials, done.unshown, done.loose)
+    trials = all_trials(question_of(request, others, {}, arithmetic_of([launch.binary.ptx])), given)
+    return Prepared(request, label, steps, trials, partial(without_compilers, kernel.arch))
 
 
-def judge(ready: Prepared, machine: Machine) -> Checked:
-    """Run it, and leave out what Triton is the author of."""
-    done = perform(ready, machine)
-    outcome, arch = done.outcome, ready.steps[0].binary.kernel.arch
+def without_compilers(arch: str, outcome: Outcome, machine: Machine) -> Outcome:
+    """What became of it without what Triton is the author of."""
     settled = getattr(machine, "orders", 1) > 1 and not outcome.wrong
     return replace(
-        done,
-        outcome=replace(
-            outcome,
-            error=add_remedy(outcome.error, arch),
-            findings=own_findings(outcome.findings, settled),
-            notes=tuple(note for note in outcome.notes if not is_of_compiler(note)),
-        ),
+        outcome,
+        error=add_remedy(outcome.error, arch),
+        findings=own_findings(outcome.findings, settled),
+        notes=tuple(note for note in outcome.notes if not is_of_compiler(note)),
     )
 
 

@@ -79,7 +79,7 @@ def subject_of_check(checked: Checked, at: int) -> Subject | None:
 
     def watched(watch: Watch) -> Execution:
         """The launches before it, and a block of its own."""
-        machine, trial, written = CpuMachine(), prepared.trials[0], Written()
+        machine, trial, written = CpuMachine(), prepared.trials.runs[0], Written()
         arrays = fresh(trial)
         for step in prepared.steps[:at]:
             launch_step(step, trial, machine, arrays, written)

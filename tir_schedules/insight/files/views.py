@@ -10,8 +10,14 @@ from functools import partial
 from typing import Iterator, Mapping, Sequence, cast
 
 from tir_schedules.check.preparing import Prepared, Request, Step
-from tir_schedules.check.session import Checked, Written, fresh, launch_step
-from tir_schedules.check.together import prepare_together, run_prepared
+from tir_schedules.check.session import (
+    Checked,
+    Written,
+    fresh,
+    launch_step,
+    prepare_requests,
+    run_prepared,
+)
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool, nearest, one_line, shown
 from tir_schedules.faults import closing_words
@@ -83,14 +89,14 @@ def view_all(requests: Sequence[Request], machine: Machine | None = None) -> Ite
     """Each request run, counted and judged, in order. machine: the CPU machine, in one order of warps, where
     none is given. BadInput for an architecture without figures."""
     machine = machine or choose("cpu", 1)
-    for request, ready in prepare_together(requests, machine):
+    for request, ready in prepare_requests(requests, machine):
         checked = run_prepared(request, ready, machine)
         yield View(request, checked, ready if isinstance(ready, Prepared) else None, metrics(checked))
 
 
 def ready_for(request: Request) -> Prepared | CheckFailed:
     """One request ready to run on the CPU machine, or why it is not."""
-    ((_, ready),) = prepare_together([request], choose("cpu", 1))
+    ((_, ready),) = prepare_requests([request], choose("cpu", 1))
     return ready
 
 
@@ -179,7 +185,7 @@ LINE = re.compile(r"(?:(.*):)?(\d+)", re.S)
 def watch_launches(ready: Prepared, block: Dim3, warp: int) -> Iterator[tuple[Step, Execution]]:
     """Each launch with what one warp of it asks of shared memory, on the first inputs. Only the warp's block
     is executed; what a later launch takes from it comes from a whole run."""
-    machine, trial = choose("cpu", 1), ready.trials[0]
+    machine, trial = choose("cpu", 1), ready.trials.runs[0]
     arrays, written = fresh(trial), Written()
     for number, step in enumerate(ready.steps, 1):
         own = {name: array.copy() for name, array in arrays.items()}
@@ -229,7 +235,7 @@ def profile_file(machine: GpuMachine, request: Request, words: Sequence[str], co
         if outcome.error or outcome.wrong:
             raise CheckFailed(f"it is not counted: {one_line(outcome.faults[0])}")
     entries = entries_of(view)
-    kernels = [step.binary.kernel.entry for step in ready.steps] * len(ready.trials)
+    kernels = [step.binary.kernel.entry for step in ready.steps] * len(ready.trials.runs)
     check = [sys.executable, "-m", "tir_schedules", "check", *words, "--machine", "gpu"]
     for entry, measured in zip(entries, nsight_counters(check, kernels)):
         entry["measured"] = measured
