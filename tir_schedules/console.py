@@ -1,5 +1,5 @@
-"""Printing: tables, prose, code and progress, for the width of a terminal; into a pipe or file a line for
-each line."""
+"""Printing: tables, prose, code, JSON and progress, for the width of a terminal; into a pipe or file a line
+for each line."""
 
 from __future__ import annotations
 
@@ -211,6 +211,39 @@ def write(out: Console, *lines: Text) -> None:
     """Lines as they are: neither wrapped nor cut."""
     for line in lines:
         out.print(line, soft_wrap=True)
+
+
+# ---- code beside cells ---
+def fits(lines: Sequence[str]) -> bool:
+    """Whether a terminal has room for them; a pipe has for all."""
+    width = terminal_width()
+    return not width or max(map(len, lines), default=0) <= width
+
+
+def print_aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Rows of cells, the last one code. On a narrow terminal the other cells stand below the code."""
+    lines = list(side_by_side(list(zip(columns, *rows))))
+    if fits(lines):
+        return print_whole("\n".join(lines))
+    at = columns.index("line")
+    indent = max(len(row[at]) for row in rows) + GAP
+    print_whole(" " * indent + columns[-1])
+    for row in rows:
+        print_whole(f"{row[at]:>{indent - GAP}}{' ' * GAP}{row[-1]}".rstrip())
+        facts = [
+            f"{name} {cell}"
+            for place, (name, cell) in enumerate(zip(columns[:-1], row))
+            if cell and place != at
+        ]
+        if facts:
+            print_line(f"{' ' * indent}^ {', '.join(facts)}")
+
+
+def side_by_side(columns: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Texts next to each other, line by line."""
+    room = [max(map(len, column), default=0) for column in columns]
+    for cells in zip_longest(*columns, fillvalue=""):
+        yield (" " * GAP).join(cell.ljust(one) for cell, one in zip(cells, room)).rstrip()
 
 
 # ---- text ---

@@ -6,10 +6,11 @@ import re
 import pytest
 
 from tir_schedules.cli import main as cli
+from tir_schedules.console import print_aligned, side_by_side
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.inspection import twins
 from tir_schedules.insight.inspection.listing import opcodes, ptx_lines, sass_lines
-from tir_schedules.insight.inspection.views import heading, print_aligned, side_by_side
+from tir_schedules.insight.inspection.views import heading
 from tir_schedules.insight.metrics import formats, rungs
 from tir_schedules.ladders.registry import find, ladder
 from tir_schedules.machines.cpu.catalogue import MIX
@@ -148,7 +149,7 @@ def test_code_stands_side_by_side_or_whole_one_below_the_other(capsys, monkeypat
     columns = ("instructions", "wavefronts (ideal)", "line", "twin")
     print_aligned(columns, rows)
     assert len(capsys.readouterr().out.splitlines()) == 3
-    monkeypatch.setattr("tir_schedules.insight.inspection.views.terminal_width", lambda: 60)
+    monkeypatch.setattr("tir_schedules.console.terminal_width", lambda: 60)
     print_aligned(columns, rows)
     code = [
         "    twin",

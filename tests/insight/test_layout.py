@@ -12,11 +12,12 @@ from tir_schedules.errors import BadInput
 from tir_schedules.insight.banks.pictures import (
     caption,
     document_svg,
+    pictures_of,
     place_of,
-    request_svg,
-    request_text,
-    tile_svg,
-    tile_text,
+    request_picture,
+    svg_of,
+    text_of,
+    tile_picture,
 )
 from tir_schedules.insight.banks.requests import Pattern, array_name, request_patterns, watch_block
 from tir_schedules.ladders.known import workload_class
@@ -133,7 +134,7 @@ COLUMN = Pattern(
 
 
 def test_text_of_wavefronts():
-    lines = request_text(COLUMN).plain.splitlines()
+    lines = text_of(request_picture(COLUMN)).plain.splitlines()
     assert [line[:17].strip(" |") for line in lines] == ["bank", "lanes 0-2", "wait 1", "lanes 16-17"]
     assert lines[0][17:].split() == [str(bank) for bank in range(32)]
     assert [line[17:].split() for line in lines[1:]] == [
@@ -145,19 +146,20 @@ def test_text_of_wavefronts():
 
 
 def test_text_of_the_tile():
-    rows = {line[:17].strip(" |"): line[17:].split() for line in tile_text(COLUMN).plain.splitlines()}
+    rows = {
+        line[:17].strip(" |"): line[17:].split() for line in text_of(tile_picture(COLUMN)).plain.splitlines()
+    }
     assert list(rows) == ["bank", "byte 4096", "byte 4224", "...", "byte 5120"]
     assert rows["byte 4224"] == ["2", "2", *"." * 30] and rows["byte 5120"][16:18] == ["17", "17"]
 
 
-@pytest.mark.parametrize("draw", [request_text, tile_text])
+@pytest.mark.parametrize("draw", [request_picture, tile_picture])
 def test_a_narrow_terminal_has_the_banks_in_several_pictures(draw):
-    whole, halves = (
-        draw(COLUMN).plain.splitlines(),
-        [part.splitlines() for part in draw(COLUMN, 80).plain.split("\n\n")],
-    )
+    picture = draw(COLUMN)
+    whole = text_of(picture).plain.splitlines()
+    halves = [part.splitlines() for part in text_of(picture, 80).plain.split("\n\n")]
     assert [left + right[17:] for left, right in zip(*halves)] == whole and len(halves) == 2
-    assert [max(map(len, draw(COLUMN, width).plain.splitlines())) for width in (113, 112, 60, 20)] == [
+    assert [max(map(len, text_of(picture, width).plain.splitlines())) for width in (113, 112, 60, 20)] == [
         113,
         65,
         41,
@@ -166,7 +168,7 @@ def test_a_narrow_terminal_has_the_banks_in_several_pictures(draw):
 
 
 def test_svg_of_wavefronts_and_of_the_tile():
-    drawn, tile = (ElementTree.fromstring(draw(COLUMN)) for draw in (request_svg, tile_svg))
+    drawn, tile = (ElementTree.fromstring(svg_of(draw(COLUMN))) for draw in (request_picture, tile_picture))
     cells = [(rect.get("class"), int(rect.get("width"))) for rect in drawn.iter(f"{SVG}rect")]
     assert cells == [("p0", 46), ("p0", 46), ("hot", 46), ("p1", 46), ("p1", 46)]
     assert [rect.get("class") for rect in tile.iter(f"{SVG}rect")] == ["p0", "p0", "p0", "p1", "p1"]
@@ -186,10 +188,11 @@ def test_lanes_that_share_a_word_share_a_cell():
         wavefronts=1,
     )
     assert pattern.phases[0].lanes == pattern.lanes  # pairs of lanes ask for one address: one phase
-    for draw, first in ((request_svg, "lanes 0-31"), (tile_svg, "byte 0")):
-        labels = [text.text for text in ElementTree.fromstring(draw(pattern)).iter(f"{SVG}text")]
+    for draw, first in ((request_picture, "lanes 0-31"), (tile_picture, "byte 0")):
+        labels = [text.text for text in ElementTree.fromstring(svg_of(draw(pattern))).iter(f"{SVG}text")]
         assert labels[33:] == [first, "0-7", "8-15", "16-23", "24-31"]
-    assert request_text(pattern).plain.splitlines()[1].split("|")[1].startswith(" 0+ 0+ 8+ 8+16+16+24+24+  .")
+    drawn = text_of(request_picture(pattern)).plain.splitlines()[1]
+    assert drawn.split("|")[1].startswith(" 0+ 0+ 8+ 8+16+16+24+24+  .")
 
 
 def test_captions():
@@ -213,7 +216,8 @@ def test_captions():
 
 
 def test_one_file_of_all_pictures():
-    drawn = ElementTree.fromstring(document_svg([COLUMN, COLUMN], "A & B"))
+    section = (caption(COLUMN), place_of(COLUMN)), pictures_of(COLUMN)
+    drawn = ElementTree.fromstring(document_svg([section, section], "A & B"))
     below = [
         (int(part.get("y")), int(part.get("height"))) for part in drawn.iter(f"{SVG}svg") if part.get("y")
     ]

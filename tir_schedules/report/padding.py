@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tir_schedules.bench.views import Group, short
-from tir_schedules.insight.banks.pictures import caption, request_svg, tile_svg
+from tir_schedules.insight.banks.pictures import caption, pictures_of, svg_of
 from tir_schedules.insight.banks.requests import Pattern, request_patterns
 from tir_schedules.insight.banks.tiles import FRAGMENTS, HALF, SharedTile, bank_table
 from tir_schedules.insight.banks.wavefronts import WORD, bank_of, cost
@@ -160,10 +160,10 @@ def bank_tables(example: Example | None) -> dict[str, list[tuple[tuple[int, ...]
 def pictures(example: Example | None) -> dict[str, list[Picture]]:
     """Rung -> how a warp loads from its tile of A and stores to it: without padding, with it, and with an XOR
     swizzle."""
-    return {one.name: pictures_of(one.kernel) for one in example.of((*ARTICLE, *BETTER))} if example else {}
+    return {one.name: patterns_of(one.kernel) for one in example.of((*ARTICLE, *BETTER))} if example else {}
 
 
-def pictures_of(kernel: Counted) -> list[Picture]:
+def patterns_of(kernel: Counted) -> list[Picture]:
     """The first load and the first store or copy."""
     patterns = request_patterns(kernel.subject.binaries, kernel.subject.workload, BUFFER)
     wanted = [
@@ -174,4 +174,4 @@ def pictures_of(kernel: Counted) -> list[Picture]:
 
 
 def picture_of(one: Pattern) -> Picture:
-    return Picture(caption(one), one.wavefronts, cost(one.phases), one.ideal, request_svg(one), tile_svg(one))
+    return Picture(caption(one), one.wavefronts, cost(one.phases), one.ideal, *map(svg_of, pictures_of(one)))

@@ -150,9 +150,10 @@ def made_by(here: Document) -> str:
 
 WRITING = {
     "cell": tables.cell,
-    "counter_names": NAMES,
+    "counter_heads": ("kernel", "on", *(f"{NAMES[metric].replace(', ', '|')}#" for metric in SHOWN)),
     "counters_shown": SHOWN,
     "figures": views.figures,
+    "heads": lambda first, others: [first, *(f"{name}#" for name in others)],
     "ladder_svg": plots.ladder_svg,
     "marks": marks,
     "counting": counting,

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from tir_schedules.insight.banks.wavefronts import BANKS, LINE, WORD, Wavefront, cost, words_of
+from tir_schedules.insight.banks.wavefronts import BANKS, LINE, WORD, cost, words_of
 from tir_schedules.insight.metrics.formats import plural
 from tir_schedules.pages import element
 
@@ -28,8 +30,9 @@ HUES = 4
 GAP = 6  # px between phases
 AXIS = "bank"  # what is numbered from left to right
 TEXT_LABEL = 17  # characters before the first bank
-TEXT_STYLES = ("cyan", "green", "magenta", "yellow")
-CONFLICT_STYLE = "bold red"
+TEXT_STYLES = ("cyan", "green", "magenta", "yellow", "bold red")
+CLASSES = ("p0", "p1", "p2", "p3", "hot")
+NARROW = 7  # characters of a column of four banks, on a narrow terminal
 STYLE = Markup("""
 .banks { --p0: #cfe3f8; --p1: #d2ecd6; --p2: #e6dbf5; --p3: #f6e9bd; --hot: #f3aa92;
   --ink: #16191d; --rule: #c4cad1; --dim: #565d66; --paper: #fff; }
@@ -49,14 +52,39 @@ STYLE = Markup("""
 .banks .paper { fill: var(--paper); stroke: none; }
 """)
 
-BankSpan = tuple[int, int, tuple[int, ...]]
-"""Neighbouring banks that serve the same lanes: the first bank, how many, and the lanes."""
+HOT = -1
+"""Place of the style of words that wait, among TEXT_STYLES and CLASSES."""
 
-Drawn = tuple[str, Callable[[Any, int], Markup], Any]
-"""A caption, what draws a picture so far below the top, and what it draws."""
 
-Cells = dict[int, tuple[str, str]]
-"""Bank -> its lanes, as text, and a style of rich."""
+@dataclass(frozen=True)
+class Cell:
+    """Neighbouring banks that show the same. text: where they are drawn as one; narrow: in each column of a
+    terminal. hue: place of its style among TEXT_STYLES and CLASSES."""
+
+    first: int
+    count: int
+    text: str
+    narrow: str
+    hue: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """label: what stands before it. cells: none where rows are left out. below: px to the next row."""
+
+    label: str
+    cells: tuple[Cell, ...] = ()
+    below: int = 0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Rows under the numbers of the banks, drawn by `svg_of` and `text_of`. share: banks of a column of
+    text."""
+
+    title: str
+    rows: tuple[Row, ...]
+    share: int = 1
 
 
 def caption(pattern: Pattern) -> str:
@@ -98,63 +126,64 @@ LEGEND = (
 )
 
 
-def request_svg(pattern: Pattern, at: int | None = None) -> Markup:
-    """A row for each wavefront, a column for each bank, in the cells the lanes; a phase has one colour.
-
-    An <svg> of 848 px width, for a box that scrolls; or for another <svg>, `at` px below its top.
-    """
-    parts, y = [heading()], HEIGHT
+def request_picture(pattern: Pattern) -> Picture:
+    """A row for each wavefront, a column for each bank, in the cells the lanes; a phase has one colour."""
+    rows = []
     for number, phase in enumerate(pattern.phases):
         for turn, wavefront in enumerate(phase.wavefronts):
+            hue = HOT if turn else number % HUES
+            banks = {bank: (one.lanes, hue, one.word - bank) for bank, one in wavefront.items()}
+            last = turn == len(phase.wavefronts) - 1
             label = f"wait {turn}" if turn else lane_names(phase.lanes)
-            colour = "hot" if turn else hue(number)
-            parts.append(text(label, LABEL - 8, y, "end"))
-            parts += [
-                cell(first, count, name_of(lanes, count), colour, y)
-                for first, count, lanes in bank_spans(wavefront)
-            ]
-            parts.append(frame(y))
-            y += HEIGHT
-        y += GAP
-    return svg(parts, y, f"{pattern.action} of {pattern.name}: wavefronts and banks", at)
+            rows.append(Row(label, tuple(join_banks(banks)), GAP * last))
+    return Picture(f"{pattern.action} of {pattern.name}: wavefronts and banks", tuple(rows))
 
 
-def tile_svg(pattern: Pattern, at: int | None = None) -> Markup:
-    """Where the lanes' words lie: a row for 128 bytes of shared memory, a column for each bank. An <svg> as
-    `request_svg` makes it."""
-    parts, y, before = [heading()], HEIGHT, None
-    for row, spans in tile_rows(pattern):
+def tile_picture(pattern: Pattern) -> Picture:
+    """Where the lanes' words lie: a row for 128 bytes of shared memory, a column for each bank."""
+    touched: dict[int, dict[int, tuple[list[int], int]]] = {}
+    for number, phase in enumerate(pattern.phases):
+        for lane in phase.lanes:
+            for word in words_of(pattern.addresses[lane], pattern.width):
+                row = touched.setdefault(word * WORD // LINE, {})
+                row.setdefault(word % BANKS, ([], number % HUES))[0].append(lane)
+    rows, before = [], None
+    for row, words in sorted(touched.items()):
+        banks = {bank: (tuple(lanes), hue, 0) for bank, (lanes, hue) in words.items()}
         if before is not None and row > before + 1:
-            parts.append(text("...", LABEL - 8, y, "end"))
-            y += HEIGHT
-        parts.append(text(place_of_row(row), LABEL - 8, y, "end"))
-        parts += [
-            cell(first, count, name_of(lanes, count), colour, y) for first, count, lanes, colour in spans
-        ]
-        parts.append(frame(y))
-        y, before = y + HEIGHT, row
-    return svg(parts, y + 2, f"{pattern.action} of {pattern.name}: words of the lanes", at)
+            rows.append(Row("..."))
+        rows.append(Row(place_of_row(row), tuple(join_banks(banks)), 2 * (row == max(touched))))
+        before = row
+    return Picture(f"{pattern.action} of {pattern.name}: words of the lanes", tuple(rows))
 
 
-def document_svg(patterns: Sequence[Pattern], title: str, others: Sequence[Drawn] = ()) -> str:
-    """One SVG file of all patterns, and of others: captions and pictures, one below the other."""
+def pictures_of(pattern: Pattern) -> tuple[Picture, Picture]:
+    return request_picture(pattern), tile_picture(pattern)
+
+
+def svg_of(picture: Picture, at: int | None = None) -> Markup:
+    """An <svg> of 848 px width, for a box that scrolls; or for another <svg>, `at` px below its top."""
+    parts, y = [heading()], HEIGHT
+    for row in picture.rows:
+        parts.append(text(row.label, LABEL - 8, y, "end"))
+        parts += [box(one, y) for one in row.cells]
+        parts += [frame(y)] if row.cells else []
+        y += HEIGHT + row.below
+    return svg(parts, y, picture.title, at)
+
+
+def document_svg(sections: Sequence[tuple[Sequence[str], Sequence[Picture]]], title: str) -> str:
+    """One SVG file: texts and the pictures that they are of, one below the other."""
     parts, y = [text(title, 8, 4, "start")], 2 * HEIGHT
-    for pattern in patterns:
-        for line in (*textwrap.wrap(caption(pattern), COLUMNS), *textwrap.wrap(place_of(pattern), COLUMNS)):
+    for said, pictures in sections:
+        for line in (line for told in said for line in textwrap.wrap(told, COLUMNS)):
             parts.append(text(line, 8, y, "start"))
             y += HEIGHT
-        for draw in (request_svg, tile_svg):
-            drawn = draw(pattern, y)
+        for picture in pictures:
+            drawn = svg_of(picture, y)
             parts.append(drawn)
             y += height_of(drawn) + HEIGHT
         y += HEIGHT
-    for said, draw_other, other in others:
-        for line in textwrap.wrap(said, COLUMNS):
-            parts.append(text(line, 8, y, "start"))
-            y += HEIGHT
-        drawn = draw_other(other, y)
-        parts.append(drawn)
-        y += height_of(drawn) + 2 * HEIGHT
     return svg([element("rect", class_="paper", width="100%", height="100%"), *parts], y, title) + "\n"
 
 
@@ -164,13 +193,20 @@ def height_of(drawn: Markup) -> int:
     return int(found[1])
 
 
-def svg(parts: Sequence[Markup], height: int, title: str, at: int | None = None) -> Markup:
-    width = LABEL + BANKS * CELL + 8
+def svg(
+    parts: Sequence[Markup],
+    height: int,
+    title: str,
+    at: int | None = None,
+    width: int = LABEL + BANKS * CELL + 8,
+    style: Markup = STYLE,
+) -> Markup:
+    """style: CSS."""
     box = {"width": width, "height": height, "viewBox": f"0 0 {width} {height}", "role": "img"}
-    style = f"max-width:none;min-width:{width}px"
-    inside = (element("title", title), element("style", STYLE), *parts)
+    room = f"max-width:none;min-width:{width}px"
+    inside = (element("title", title), element("style", style), *parts)
     return element(
-        "svg", *inside, y=at, class_="banks", xmlns="http://www.w3.org/2000/svg", **box, style=style
+        "svg", *inside, y=at, class_="banks", xmlns="http://www.w3.org/2000/svg", **box, style=room
     )
 
 
@@ -187,10 +223,10 @@ def text(content: str, x: float, y: int, anchor: str, style: str = "") -> Markup
     return element("text", content, class_=style, x=f"{x:g}", y=y + HEIGHT - 5, text_anchor=anchor)
 
 
-def cell(first: int, count: int, content: str, colour: str, y: int) -> Markup:
-    x, width = LABEL + first * CELL, count * CELL
-    label = element("text", content, class_="cell", x=f"{x + width / 2:g}", y=y + HEIGHT - 5)
-    return element("rect", class_=colour, x=x, y=y, width=width, height=HEIGHT) + label
+def box(one: Cell, y: int) -> Markup:
+    x, width = LABEL + one.first * CELL, one.count * CELL
+    label = element("text", one.text, class_="cell", x=f"{x + width / 2:g}", y=y + HEIGHT - 5)
+    return element("rect", class_=CLASSES[one.hue], x=x, y=y, width=width, height=HEIGHT) + label
 
 
 def frame(y: int) -> Markup:
@@ -199,49 +235,16 @@ def frame(y: int) -> Markup:
     return element("path", class_="rule", d=f"M{LABEL} {y}h{BANKS * CELL}v{HEIGHT}h-{BANKS * CELL}z{ticks}")
 
 
-def hue(number: int) -> str:
-    return f"p{number % HUES}"
+Served = tuple[tuple[int, ...], int, int]
+"""Lanes and hue of a bank, and what else neighbours have in common that are one cell."""
 
 
-def bank_spans(wavefront: Wavefront) -> Iterator[BankSpan]:
-    """Neighbouring banks that serve the same lanes, such as of one wide access, taken together."""
-    bank = 0
-    while bank < BANKS:
-        if bank not in wavefront:
-            bank += 1
-            continue
-        first, one = bank, wavefront[bank]
-        bank += 1
-        while (
-            bank in wavefront
-            and wavefront[bank].lanes == one.lanes
-            and wavefront[bank].word - one.word == bank - first
-        ):
-            bank += 1
-        yield first, bank - first, one.lanes
-
-
-def tile_rows(pattern: Pattern) -> list[tuple[int, list[tuple[int, int, tuple[int, ...], str]]]]:
-    """Touched rows of 128 bytes: their banks, lanes, and the colour of the phase that serves them."""
-    rows: dict[int, dict[int, tuple[list[int], str]]] = {}
-    for number, phase in enumerate(pattern.phases):
-        for lane in phase.lanes:
-            for word in words_of(pattern.addresses[lane], pattern.width):
-                row = rows.setdefault(word * WORD // LINE, {})
-                row.setdefault(word % BANKS, ([], hue(number)))[0].append(lane)
-    return [(row, list(join_words(words))) for row, words in sorted(rows.items())]
-
-
-def join_words(words: dict[int, tuple[list[int], str]]) -> Iterator[tuple[int, int, tuple[int, ...], str]]:
-    """Neighbouring words of the same lanes, taken together."""
-    banks = sorted(words)
-    while banks:
-        first = banks.pop(0)
-        count = 1
-        while banks and banks[0] == first + count and words[banks[0]] == words[first]:
-            count, _ = count + 1, banks.pop(0)
-        lanes, colour = words[first]
-        yield first, count, tuple(lanes), colour
+def join_banks(banks: Mapping[int, Served]) -> Iterator[Cell]:
+    """Neighbouring banks that serve the same lanes, such as of one wide access, are one cell."""
+    numbered = enumerate(sorted(banks.items()))
+    for ((lanes, hue, _), _), group in groupby(numbered, key=lambda one: (one[1][1], one[1][0] - one[0])):
+        found = [bank for _, (bank, _) in group]
+        yield Cell(found[0], len(found), name_of(lanes, len(found)), name_of(lanes), hue)
 
 
 def place_of_row(row: int) -> str:
@@ -265,54 +268,31 @@ def name_of(lanes: Sequence[int], room: int = 1) -> str:
     return f"{lanes[0]}-{lanes[-1]}" if room > 1 and whole else f"{lanes[0]}+"
 
 
-def request_text(pattern: Pattern, width: int | None = None) -> Text:
-    """What `request_svg` shows, in lines of 113 characters, three for each bank. width: of a terminal; a
-    narrower one has the banks in several pictures, one below the other."""
-    rows: list[tuple[str, Cells | None]] = []
-    for number, phase in enumerate(pattern.phases):
-        for turn, wavefront in enumerate(phase.wavefronts):
-            style = CONFLICT_STYLE if turn else TEXT_STYLES[number % HUES]
-            label = f"wait {turn}" if turn else lane_names(phase.lanes)
-            rows.append((label, {bank: (name_of(one.lanes), style) for bank, one in wavefront.items()}))
-    return text_of(rows, width)
-
-
-def tile_text(pattern: Pattern, width: int | None = None) -> Text:
-    """What `tile_svg` shows."""
-    rows: list[tuple[str, Cells | None]] = []
-    before = None
-    for row, found in tile_rows(pattern):
-        if before is not None and row > before + 1:
-            rows.append(("...", None))
-        cells: Cells = {}
-        for first, count, lanes, colour in found:
-            style = TEXT_STYLES[int(colour[1:])]
-            cells |= dict.fromkeys(range(first, first + count), (name_of(lanes), style))
-        rows.append((place_of_row(row), cells))
-        before = row
-    return text_of(rows, width)
-
-
-def text_of(rows: Sequence[tuple[str, Cells | None]], width: int | None) -> Text:
-    """Rows below the numbers of the banks: a label and the cells; None for what is left out between two
-    rows."""
+def text_of(picture: Picture, width: int | None = None) -> Text:
+    """What `svg_of` draws, in lines of 113 characters, three for each bank. width: of a terminal; a narrower
+    one has the banks in several pictures, one below the other, or narrower columns where these are of several
+    banks."""
     from rich.text import Text
 
-    count = next(
-        (count for count in (BANKS, BANKS // 2, BANKS // 4) if not width or TEXT_LABEL + 3 * count <= width),
-        BANKS // 8,
-    )
+    share, room, count = picture.share, 3 * picture.share, BANKS
+    if width and share > 1 and TEXT_LABEL + 3 * BANKS > width:
+        room = NARROW
+    while width and share == 1 and count > BANKS // 8 and TEXT_LABEL + room * count > width:
+        count //= 2
     lines = Text()
     for first in range(0, BANKS, count):
-        banks = range(first, first + count)
-        numbers = "".join(f"{bank:3}" for bank in banks)
+        columns = range(first, first + count, share)
+        names = (str(bank) if share == 1 else f"{bank}-{bank + share - 1}" for bank in columns)
+        numbers = "".join(f"{name:>{room}}" for name in names)
         lines.append("\n" * (first > 0) + f"{AXIS:>15} |{numbers}\n", "dim")
-        for label, cells in rows:
-            if cells is None:
-                lines.append(f"{label:>15}\n", "dim")
+        for row in picture.rows:
+            if not row.cells:
+                lines.append(f"{row.label:>15}\n", "dim")
                 continue
-            lines.append(f"{label:>15} |")
-            for content, style in (cells.get(bank, (".", "dim")) for bank in banks):
-                lines.append(f"{content:>3}", style)
+            lines.append(f"{row.label:>15} |")
+            shown = {bank: one for one in row.cells for bank in range(one.first, one.first + one.count)}
+            for bank in columns:
+                one = shown.get(bank)
+                lines.append(f"{one.narrow if one else '.':>{room}}", TEXT_STYLES[one.hue] if one else "dim")
             lines.append("\n")
     return lines

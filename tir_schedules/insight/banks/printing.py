@@ -8,9 +8,10 @@ from rich.markup import escape
 
 from tir_schedules.console import console, print_line, print_table, print_whole, terminal_width
 from tir_schedules.insight.banks import pictures, shared_tiles
-from tir_schedules.insight.banks.pictures import LEGEND, caption, place_of, request_text, tile_text
+from tir_schedules.insight.banks.pictures import LEGEND, TEXT_LABEL, caption, pictures_of, place_of
 from tir_schedules.insight.banks.requests import Pattern
 from tir_schedules.insight.banks.shared_tiles import SharedTile
+from tir_schedules.insight.banks.wavefronts import BANKS
 from tir_schedules.model.kernel import Binary
 from tir_schedules.pages import render
 
@@ -26,8 +27,9 @@ def document(
 ) -> str:
     """The text of a page or of a picture."""
     if suffix == ".svg":
-        drawn = [(shared_tiles.caption(tile), shared_tiles.tile_svg, tile) for tile in tiles]
-        return pictures.document_svg(patterns, f"{title}, {subject}", drawn)
+        sections = [((caption(one), place_of(one)), pictures_of(one)) for one in patterns]
+        drawn = [((shared_tiles.caption(tile),), (shared_tiles.tile_picture(tile),)) for tile in tiles]
+        return pictures.document_svg([*sections, *drawn], f"{title}, {subject}")
     kernel = binary.kernel
     provenance = [f"{kernel.label} for {kernel.arch}, executed on the CPU machine; no GPU took part", *notes]
     return render(
@@ -52,7 +54,7 @@ def print_patterns(
     for tile in tiles:
         print_line()
         print_line(shared_tiles.caption(tile))
-        console().print(shared_tiles.tile_text(tile, terminal_width()), end="", soft_wrap=True)
+        print_picture(shared_tiles.tile_picture(tile))
     print_line()
     legends = (LEGEND if patterns else ()) + (shared_tiles.LEGEND if tiles else ())
     for line in (*legends, *notes):
@@ -60,6 +62,7 @@ def print_patterns(
 
 
 def print_requests(patterns: Sequence[Pattern]) -> None:
+    width = terminal_width()
     rows = [
         (p.name, p.action, str(p.requests), str(p.wavefronts), str(p.ideal), str(p.width), lines_of(p))
         for p in patterns
@@ -70,10 +73,15 @@ def print_requests(patterns: Sequence[Pattern]) -> None:
         print_line()
         print_whole(place_of(pattern))
         print_line(caption(pattern))
-        requests, tile = (draw(pattern, terminal_width()) for draw in (request_text, tile_text))
-        between = "\n" if "\n\n" in requests.plain else ""  # pictures that are cut themselves
-        for picture, end in ((requests, between), (tile, "")):
-            console().print(picture, end=end, soft_wrap=True)
+        requests, tile = pictures_of(pattern)
+        print_picture(requests)
+        if width and width < TEXT_LABEL + 3 * BANKS:  # pictures that are cut themselves
+            print_line()
+        print_picture(tile)
+
+
+def print_picture(picture: pictures.Picture) -> None:
+    console().print(pictures.text_of(picture, terminal_width()), end="", soft_wrap=True)
 
 
 def lines_of(pattern: Pattern) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tir_schedules.errors import BadInput, nearest
 from tir_schedules.insight.banks.wavefronts import PAIRING, WORD, Phase, bank_of, cost, split
+from tir_schedules.insight.metrics.counting import ACTIONS
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.cpu.library import the_library
@@ -31,15 +32,6 @@ ZEROS = "zeros"
 """The buffer of requests that touch only the zeros of ragged tiles: values do not tell whose they are."""
 DYNAMIC = "dynamic shared memory"
 """What a pattern is of where neither a buffer nor an array is known."""
-
-WORDS = {
-    "shared_load": "load",
-    "shared_store": "store",
-    "ldmatrix": "ldmatrix",
-    "shared_cp_async": "cp.async",
-    "shared_atomic": "atomic",
-}
-"""Class of access -> how pictures call it."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +68,7 @@ class Pattern:
     @property
     def action(self) -> str:
         """Such as "load"."""
-        return WORDS[self.kind]
+        return ACTIONS[self.kind]
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:

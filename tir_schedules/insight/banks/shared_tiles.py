@@ -10,22 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
+from typing import Iterator, Mapping, Sequence
 
-from markupsafe import Markup
-
-from tir_schedules.insight.banks.pictures import (
-    HEIGHT,
-    HUES,
-    LABEL,
-    TEXT_LABEL,
-    TEXT_STYLES,
-    cell,
-    frame,
-    heading,
-    svg,
-    text,
-)
+from tir_schedules.insight.banks.pictures import HUES, Cell, Picture, Row
 from tir_schedules.insight.banks.tiles import PIECE
 from tir_schedules.insight.banks.wavefronts import BANKS, LINE, WORD
 from tir_schedules.machines.cpu.abi import RIGHT_FACTOR, Happening
@@ -37,7 +24,7 @@ GROUPS = BANKS * WORD // PIECE
 """Groups of four banks, each as wide as a piece."""
 DEPTH, EIGHT = 16, 8
 
-Cell = tuple[int, int]
+Place = tuple[int, int]
 """A row of a tile, and a piece of 16 bytes in it."""
 
 
@@ -55,8 +42,8 @@ class SharedTile:
     kind: str
     location: Location
     count: int
-    places: Mapping[Cell, int]
-    readers: Mapping[Cell, int]
+    places: Mapping[Place, int]
+    readers: Mapping[Place, int]
     agrees: bool | None = None
 
     @property
@@ -100,7 +87,7 @@ class Read:
     factor: str
     number: int
     line: int
-    places: dict[Cell, int]
+    places: dict[Place, int]
 
 
 def find_shared_tiles(events: Events) -> list[SharedTile]:
@@ -139,7 +126,7 @@ def boxes_of(
         if key in seen or number not in moved:
             continue
         seen.add(key)
-        places: dict[Cell, int] = {}
+        places: dict[Place, int] = {}
         for at, address in moved[number]:
             row, byte = divmod(at, event["row"])
             places.setdefault((row, byte // PIECE), address // PIECE * PIECE)
@@ -151,10 +138,10 @@ def boxes_of(
         )  # fmt: skip
 
 
-def readers_of(places: Mapping[Cell, int], reads: Sequence[Read]) -> tuple[dict[Cell, int], bool | None]:
+def readers_of(places: Mapping[Place, int], reads: Sequence[Read]) -> tuple[dict[Place, int], bool | None]:
     """Who reads each cell first; and whether each product's rows and pieces are apart as the box's are."""
     cells = {address: cell for cell, address in places.items()}
-    found: dict[Cell, int] = {}
+    found: dict[Place, int] = {}
     agrees: bool | None = None
     for read in reads:
         apart = set()
@@ -198,17 +185,14 @@ def reads_of(
 
 def factor_of(events: Events, name: str, reads: Sequence[Read]) -> SharedTile:
     """What the products of a warpgroup read of a factor that threads wrote."""
-    places: dict[Cell, int] = {}
-    readers: dict[Cell, int] = {}
+    places: dict[Place, int] = {}
+    readers: dict[Place, int] = {}
     for read in reads:
         for one, address in read.places.items():
             places.setdefault(one, address)
             readers.setdefault(one, read.number)
     return SharedTile(name, "factor", events.locations[reads[0].line], len(reads), places, readers)
 
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SHARE = PIECE // WORD  # banks of a piece
@@ -242,50 +226,34 @@ LEGEND = (
 )
 
 
-def lines_of(tile: SharedTile) -> list[tuple[int, dict[int, Cell]]]:
+def lines_of(tile: SharedTile) -> list[tuple[int, dict[int, Place]]]:
     """The first lines of 128 bytes: their address, and the cell in each group of four banks."""
-    found: dict[int, dict[int, Cell]] = {}
+    found: dict[int, dict[int, Place]] = {}
     for one, address in tile.places.items():
         found.setdefault(address // LINE, {})[address % LINE // PIECE] = one
     return [(line * LINE, cells) for line, cells in sorted(found.items())[:LINES_SHOWN]]
 
 
-def label(tile: SharedTile, one: Cell) -> str:
+def label(tile: SharedTile, one: Place) -> str:
     reader = tile.readers.get(one)
     letter = "" if reader is None else LETTERS[reader % len(LETTERS)]
     return f"{one[0]}.{one[1]}{letter}"
 
 
-def hue_of(tile: SharedTile, one: Cell) -> int:
-    return tile.readers.get(one, 0) % HUES
+def tile_picture(tile: SharedTile) -> Picture:
+    """A row for 128 bytes, a cell for each piece."""
+    lines = lines_of(tile)
+    rows = tuple(
+        Row(
+            f"byte {address}",
+            tuple(piece_of(tile, group, one) for group, one in sorted(cells.items())),
+            2 * (address == lines[-1][0]),
+        )
+        for address, cells in lines
+    )
+    return Picture(caption(tile), rows, SHARE)
 
 
-def tile_svg(tile: SharedTile, at: int | None = None) -> Markup:
-    """An <svg> as `request_svg` in pictures.py makes it: a row for 128 bytes, a cell for each piece."""
-    parts, y = [heading()], HEIGHT
-    for address, cells in lines_of(tile):
-        parts.append(text(f"byte {address}", LABEL - 8, y, "end"))
-        parts += [
-            cell(group * SHARE, SHARE, label(tile, one), f"p{hue_of(tile, one)}", y)
-            for group, one in sorted(cells.items())
-        ]
-        parts.append(frame(y))
-        y += HEIGHT
-    return svg(parts, y + 2, caption(tile), at)
-
-
-def tile_text(tile: SharedTile, width: int | None = None) -> Text:
-    """What `tile_svg` shows. width: of a terminal; a narrower one has narrower cells."""
-    from rich.text import Text
-
-    room = SHARE * 3 if not width or TEXT_LABEL + BANKS * 3 <= width else 7
-    banks = "".join(f"{f'{k * SHARE}-{(k + 1) * SHARE - 1}':>{room}}" for k in range(GROUPS))
-    lines = Text(f"{'bank':>15} |{banks}\n", "dim")
-    for address, cells in lines_of(tile):
-        lines.append(f"{f'byte {address}':>15} |")
-        for group in range(GROUPS):
-            one = cells.get(group)
-            style = "dim" if one is None else TEXT_STYLES[hue_of(tile, one)]
-            lines.append(f"{'.' if one is None else label(tile, one):>{room}}", style)
-        lines.append("\n")
-    return lines
+def piece_of(tile: SharedTile, group: int, one: Place) -> Cell:
+    name = label(tile, one)
+    return Cell(group * SHARE, SHARE, name, name, tile.readers.get(one, 0) % HUES)

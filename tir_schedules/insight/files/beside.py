@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Iterator, Sequence
 
-from tir_schedules.console import print_line, print_whole
+from tir_schedules.console import fits, print_line, print_whole, side_by_side
 from tir_schedules.files import Json
 from tir_schedules.insight.inspection.listing import AnnotatedLine, annotate_lines
-from tir_schedules.insight.inspection.views import fits, side_by_side
 from tir_schedules.insight.metrics.counting import (
     COPIES,
     GLOBAL,

@@ -13,7 +13,7 @@ from tir_schedules.insight.banks import pictures
 from tir_schedules.insight.banks.requests import Pattern
 from tir_schedules.insight.files.views import View, patterns_in, watch_launches
 from tir_schedules.insight.inspection.listing import AnnotatedLine, annotate_lines
-from tir_schedules.insight.inspection.views import counters_of
+from tir_schedules.insight.inspection.views import LINE_COUNTERS, counters_of
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts
 from tir_schedules.insight.metrics.formats import MIX, number, pair, percent, ratio
 from tir_schedules.model.attributes import spelled
@@ -32,9 +32,6 @@ STYLES = {
 }
 """Cell of a verdict -> its class in the style."""
 
-COUNTED = ("instructions", "wavefronts (ideal)", "conflicts", "sectors / request")
-"""What the cells of a line are."""
-
 VERSIONS = ("cuda-toolkit", "nvidia-cuda-nvcc", "triton")
 
 
@@ -50,8 +47,8 @@ class Fault:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of source. cells: instructions, wavefronts (ideal), conflicts, sectors per request. costly:
-    whether some access takes more than the ideal; marked: whether something was found there."""
+    """A line of source. cells: of LINE_COUNTERS. costly: whether some access takes more than the ideal;
+    marked: whether something was found there."""
 
     line: AnnotatedLine
     anchor: str
@@ -98,7 +95,8 @@ def page(views: Sequence[View], machine: Machine) -> str:
         sections=found,
         closing=closing_outcomes([view.checked.outcome for view in views]).rstrip(","),
         styles=STYLES,
-        counted=COUNTED,
+        counted=LINE_COUNTERS,
+        heads=["line#", *(f"{name}#" for name in LINE_COUNTERS), "source"],
         pictures=pictures,
     )
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Iterator, Mapping, Sequence, cast
 
 from tir_schedules.check.preparing import Prepared, Request, Step
@@ -28,10 +27,8 @@ from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, rows_of, shor
 from tir_schedules.insight.inspection.views import (
     COUNTED,
     IDEAL,
-    print_code_of,
-    print_conflicts_of,
-    print_lines_of,
 )
+from tir_schedules.insight.inspection.views import PRINTERS as LAUNCH_PRINTERS
 from tir_schedules.insight.metrics.counting import Metrics, occupancy_of
 from tir_schedules.insight.profile.cases import cubin_name, peculiarities, predictions
 from tir_schedules.insight.profile.nsight import Entry, nsight_counters
@@ -169,13 +166,8 @@ def print_several(views: Sequence[View]) -> None:
             print_line(f"{view.checked.label}: {line}")
 
 
-PRINTERS = {
-    None: print_table_of,
-    "lines": print_lines_of,
-    "conflicts": print_conflicts_of,
-    "sass": partial(print_code_of, form="sass"),
-    "ptx": partial(print_code_of, form="ptx"),
-}
+PRINTERS = {None: print_table_of, **LAUNCH_PRINTERS}
+"""View of `inspect` -> what prints it."""
 
 
 LINE = re.compile(r"(?:(.*):)?(\d+)", re.S)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import zip_longest
-from typing import Iterator, Mapping, Sequence
+from typing import Callable, Iterator, Mapping, Sequence
 
-from tir_schedules.console import print_line, print_table, print_whole, terminal_width
+from tir_schedules.console import fits, print_aligned, print_line, print_table, print_whole, side_by_side
 from tir_schedules.insight.inspection.listing import (
     AnnotatedLine,
     annotate_lines,
@@ -16,15 +15,13 @@ from tir_schedules.insight.inspection.listing import (
 )
 from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, full_table, roofline_rows, short_rows
 from tir_schedules.insight.inspection.twins import Inspection
-from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, UNITS, Metrics, conflicts, total
+from tir_schedules.insight.metrics.counting import ACTIONS, GLOBAL, SHARED, UNITS, Metrics, conflicts, total
 from tir_schedules.insight.metrics.formats import number, pair, percent, ratio
 from tir_schedules.insight.metrics.roofline import Gpu, ridge
-from tir_schedules.insight.metrics.rungs import FORMS
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.model.counters import Access
 from tir_schedules.model.workload import Workload
 
-GAP = 2  # blanks between columns
 COUNTED = (
     "counted: the CPU machine executes the PTX and counts as Nsight Compute does; ptxas may still merge or"
     " drop some instructions"
@@ -37,18 +34,15 @@ MODELS = (
     "models, which no profiler has confirmed: wavefronts of wgmma, 128 bytes of its factors each; sectors of"
     " boxes of tensor maps, row by row"
 )
-KINDS = {
-    "shared_load": "load",
-    "shared_store": "store",
-    "shared_cp_async": "cp.async",
-    "shared_atomic": "atomic",
-}
 
 
 def print_one(inspection: Inspection, view: str | None, default_size: bool) -> None:
     """view: a key of PRINTERS; None for the table."""
     print_line(heading(inspection, default_size))
-    PRINTERS[view](inspection)
+    if view:
+        PRINTERS[view]({form: inspection.own(form) for form in inspection.kernels})
+    else:
+        print_full(inspection)
 
 
 def heading(inspection: Inspection, default_size: bool) -> str:
@@ -113,19 +107,12 @@ def print_several(inspections: Sequence[Inspection]) -> None:
     print_line("flop/byte: arithmetic intensity of all sectors through the L1 cache")
 
 
-def print_lines(inspection: Inspection) -> None:
-    """Each kernel's source with the counters of its lines."""
-    print_lines_of({form: inspection.own(form) for form in inspection.kernels})
-
-
-def print_lines_of(launches: Mapping[str, Metrics]) -> None:
-    """The same of launches by the names that head their lines."""
+def print_lines(launches: Mapping[str, Metrics]) -> None:
+    """Each kernel's source with the counters of its lines. launches: by the names that head their lines."""
     for name, launch in launches.items():
-        columns = ("instructions", "wavefronts (ideal)", "conflicts", "sectors / request", "line", name)
+        rows = [(*counters_of(line), line.place, line.text) for line in annotate_lines(launch)]
         print_line()
-        print_aligned(
-            columns, [(*counters_of(line), line.place, line.text) for line in annotate_lines(launch)]
-        )
+        print_aligned((*LINE_COUNTERS, "line", name), rows)
     print_line()
     print_line(
         "instructions: share of thread instructions; wavefronts and conflicts: of shared memory; a sector: 32"
@@ -133,8 +120,12 @@ def print_lines_of(launches: Mapping[str, Metrics]) -> None:
     )
 
 
+LINE_COUNTERS = ("instructions", "wavefronts (ideal)", "conflicts", "sectors / request")
+"""What the counters of a line are."""
+
+
 def counters_of(line: AnnotatedLine) -> tuple[str, ...]:
-    """Cells of a line's counters, empty where it has none."""
+    """Cells of LINE_COUNTERS, empty where a line has none."""
     if not line.counters:
         return ("", "", "", "")
     shared, memory = (total(line.counters.accesses, classes) for classes in (SHARED, GLOBAL))
@@ -146,15 +137,11 @@ def counters_of(line: AnnotatedLine) -> tuple[str, ...]:
     return (percent(line.share), *(cell.replace("-", "") for cell in cells))
 
 
-def print_conflicts(inspection: Inspection) -> None:
+def print_conflicts(launches: Mapping[str, Metrics]) -> None:
     """Lines with bank conflicts, or that there are none."""
-    print_conflicts_of({form: inspection.own(form) for form in inspection.kernels})
-
-
-def print_conflicts_of(launches: Mapping[str, Metrics]) -> None:
     for name, launch in launches.items():
         rows = [
-            (one.line.place, KINDS.get(one.kind, one.kind), *counts_of(one.access), one.line.text.strip())
+            (one.line.place, ACTIONS.get(one.kind, one.kind), *counts_of(one.access), one.line.text.strip())
             for one in conflicting_accesses(launch)
         ]
         print_line()
@@ -181,18 +168,13 @@ def no_conflicts(launch: Metrics) -> str:
     return f"no bank conflicts: all {shared.requests:,} requests to shared memory take the ideal wavefronts"
 
 
-def print_code(inspection: Inspection, form: str) -> None:
-    """How often each instruction stands in the two kernels' code, then the code."""
-    shown = [name for name in FORMS if name in inspection.kernels]
-    print_code_of({name: inspection.own(name) for name in shown}, form)
-
-
-def print_code_of(launches: Mapping[str, Metrics], form: str) -> None:
+def print_code(launches: Mapping[str, Metrics], form: str) -> None:
+    """How often each instruction stands in the kernels' code, then the code."""
     code = {name: listing(launch.binary, form) for name, launch in launches.items()}
     counts = {name: opcodes(lines) for name, lines in code.items()}
     known = sorted(
         {name for count in counts.values() for name in count},
-        key=lambda name: -max(c[name] for c in counts.values()),
+        key=lambda name: (-max(c[name] for c in counts.values()), name),
     )
     shown = [*code]
     rows = [(name, *(str(counts[which][name] or "-") for which in shown)) for name in known]
@@ -206,40 +188,7 @@ def print_code_of(launches: Mapping[str, Metrics], form: str) -> None:
     print_whole("\n".join(lines if fits(lines) else (line for text in texts for line in (*text, ""))))
 
 
-def fits(lines: Sequence[str]) -> bool:
-    """Whether a terminal has room for them; a pipe has for all."""
-    width = terminal_width()
-    return not width or max(map(len, lines), default=0) <= width
-
-
-def print_aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Rows of cells, the last one code. On a narrow terminal the other cells stand below the code."""
-    lines = list(side_by_side(list(zip(columns, *rows))))
-    if fits(lines):
-        return print_whole("\n".join(lines))
-    at = columns.index("line")
-    indent = max(len(row[at]) for row in rows) + GAP
-    print_whole(" " * indent + columns[-1])
-    for row in rows:
-        print_whole(f"{row[at]:>{indent - GAP}}{' ' * GAP}{row[-1]}".rstrip())
-        facts = [
-            f"{name} {cell}"
-            for place, (name, cell) in enumerate(zip(columns[:-1], row))
-            if cell and place != at
-        ]
-        if facts:
-            print_line(f"{' ' * indent}^ {', '.join(facts)}")
-
-
-def side_by_side(columns: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Texts next to each other, line by line."""
-    room = [max(map(len, column), default=0) for column in columns]
-    for cells in zip_longest(*columns, fillvalue=""):
-        yield (" " * GAP).join(cell.ljust(one) for cell, one in zip(cells, room)).rstrip()
-
-
-PRINTERS = {
-    None: print_full,
+PRINTERS: dict[str | None, Callable[[Mapping[str, Metrics]], None]] = {
     "lines": print_lines,
     "conflicts": print_conflicts,
     "sass": partial(print_code, form="sass"),

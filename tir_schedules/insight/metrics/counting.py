@@ -27,6 +27,15 @@ GLOBAL_STORES = ("global_store", "global_atomic", "tma_store")
 GLOBAL = (*GLOBAL_LOADS, *GLOBAL_STORES)
 """Classes of access in `Counters.accesses`. Shared ones cost wavefronts, global ones 32-byte sectors."""
 
+ACTIONS = {
+    "shared_load": "load",
+    "shared_store": "store",
+    "ldmatrix": "ldmatrix",
+    "shared_cp_async": "cp.async",
+    "shared_atomic": "atomic",
+}
+"""Class of access to shared memory -> how pictures and tables call one access."""
+
 
 @dataclass(frozen=True)
 class Metrics:

@@ -11,7 +11,8 @@ from rich.markup import escape
 
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import Json
-from tir_schedules.insight.banks.pictures import STYLE as COLOURS
+from tir_schedules.insight.banks import pictures
+from tir_schedules.insight.banks.pictures import svg
 from tir_schedules.insight.ring.timeline import Mark, Row, Timeline
 from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.kernel import Binary
@@ -107,7 +108,7 @@ SHORT = {
 FILLED = (Happening.EXPECTED, Happening.BEGUN, Happening.LANDED, Happening.MULTIPLIED)
 """What is in the colour of its slot; all else has a border of it."""
 SLOT_COLOURS = ("#2f68a8", "#267a45", "#7450b5", "#86590b", "#a8432b", "#1a7070", "#94397f", "#5f5f2a")
-STYLE = COLOURS + Markup("""
+STYLE = pictures.STYLE + Markup("""
 .banks .wait { stroke: var(--dim); stroke-dasharray: 3 3; }
 .banks .mark { fill: none; stroke-width: 1.6; }
 .banks .on { fill: #fff; }
@@ -129,12 +130,7 @@ def timeline_svg(found: Timeline) -> Markup:
     parts += [text(str(step), middle(step), 0, "middle", "dim") for step in range(steps)]
     for number, row in enumerate(found.rows):
         parts += draw_row(row, HEIGHT + number * (HEIGHT + GAP), steps)
-    box = {"width": width, "height": height, "viewBox": f"0 0 {width} {height}", "role": "img"}
-    inside = (element("title", "who waits for whom"), element("style", STYLE), *parts)
-    return element(
-        "svg", *inside, class_="banks", xmlns="http://www.w3.org/2000/svg", **box,
-        style=f"max-width:none;min-width:{width}px",
-    )  # fmt: skip
+    return svg(parts, height, "who waits for whom", width=width, style=STYLE)
 
 
 def draw_row(row: Row, y: int, steps: int) -> list[Markup]:
@@ -179,4 +175,4 @@ def middle(step: int) -> float:
 
 
 def text(content: str, x: float, y: int, anchor: str, style: str = "") -> Markup:
-    return element("text", content, class_=style, x=f"{x:g}", y=y + HEIGHT / 2 + 4, text_anchor=anchor)
+    return pictures.text(content, x, y + (HEIGHT - pictures.HEIGHT) // 2, anchor, style)

@@ -340,8 +340,8 @@ def barrier_misuse(fault: Fault) -> str:
         "arrives at the barrier of the cluster again, without a barrier.cluster.wait between",
         "waits at the barrier of the cluster, where it has not arrived",
         f"{what} is in another block than what is copied to",
-        f"arrives at {what}, which completes a phase after {value} arrivals; nothing orders this arrival after"
-        " the phase before, which may be complete without it",
+        f"arrives at {what}, which completes a phase after {value} arrivals; nothing orders this arrival"
+        " after the phase before, which may be complete without it",
     )[fault.record.detail]
 
 
