@@ -131,6 +131,50 @@ def step_of(value: np.ndarray) -> float:
     return step
 
 
+def elementwise(function: Callable[..., Any], ulps: float = 1) -> Callable[..., Any]:
+    """A function of numbers: operands that are off show in what it makes of them at either end."""
+
+    def call(*operands: Any) -> Any:
+        if isinstance(function, np.ufunc) and len(operands) != function.nin:
+            raise TypeError(f"{function.__name__} takes {function.nin} operands; {len(operands)} are given")
+        one = next((each for each in operands if isinstance(each, Bounded)), None)
+        if one is None:
+            return function(*operands)
+        every = [one.of(each) for each in operands]
+        check_broadcast(*(each.value for each in every))
+        with np.errstate(all="ignore"):
+            value = np.asarray(function(*(each.value for each in every)))
+            error: Any = 0.0
+            for at, each in enumerate(every):
+                if np.any(each.error):
+                    error = error + moved(function, [other.value for other in every], at, each.error, value)
+        exact = not ulps and all(each.step and not np.any(each.error) for each in every)
+        return one.rounded(value, error, ulps, step_of(value) if exact else 0.0)
+
+    return call
+
+
+def moved(
+    function: Callable[..., Any], values: list[np.ndarray], at: int, error: Any, value: np.ndarray
+) -> np.ndarray:
+    """How far a result moves when an operand does by its error."""
+    ends = []
+    for sign in (-1, 1):
+        others = [*values]
+        others[at] = values[at] + sign * error
+        ends.append(np.nan_to_num(np.abs(function(*others) - value), nan=0.0, posinf=0.0))
+    return np.maximum(*ends)
+
+
+def swapped(operation: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """The operator where the array stands on the right."""
+    return lambda self, other: operation(self.of(other), self)
+
+
+def comparing(compare: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda self, other: self.compared(compare, other)
+
+
 class Bounded:
     """An array, or a number, and how far from it a kernel may be. value: float64 or int64; error: like it, or
     0.0. step: the power of two that all its numbers are multiples of where none is off, else 0."""
@@ -205,35 +249,16 @@ class Bounded:
             error = error + self.rounding.bound_sum(one.shape[-1], large @ larger, step)
         return self.rounded(value, error if np.any(error) else 0.0, 1, step)
 
-    def __pow__(self, other: Any) -> Bounded:
-        return elementwise(np.power, 4)(self, other)
-
-    def __mod__(self, other: Any) -> Bounded:
-        return elementwise(np.mod)(self, other)
-
-    def __floordiv__(self, other: Any) -> Bounded:
-        return elementwise(np.floor_divide)(self, other)
-
-    def __radd__(self, other: Any) -> Bounded:
-        return self.of(other) + self
-
-    def __rsub__(self, other: Any) -> Bounded:
-        return self.of(other) - self
-
-    def __rmul__(self, other: Any) -> Bounded:
-        return self.of(other) * self
-
-    def __rtruediv__(self, other: Any) -> Bounded:
-        return self.of(other) / self
-
-    def __rpow__(self, other: Any) -> Bounded:
-        return self.of(other) ** self
-
-    def __rmod__(self, other: Any) -> Bounded:
-        return self.of(other) % self
-
-    def __rfloordiv__(self, other: Any) -> Bounded:
-        return self.of(other) // self
+    __pow__ = elementwise(np.power, 4)
+    __mod__, __floordiv__ = elementwise(np.mod), elementwise(np.floor_divide)
+    __and__, __or__, __xor__ = map(elementwise, (np.bitwise_and, np.bitwise_or, np.bitwise_xor))
+    __lshift__, __rshift__ = elementwise(np.left_shift), elementwise(np.right_shift)
+    __invert__ = elementwise(np.invert)
+    __radd__, __rsub__, __rmul__ = map(swapped, (operator.add, operator.sub, operator.mul))
+    __rtruediv__, __rpow__ = swapped(operator.truediv), swapped(operator.pow)
+    __rmod__, __rfloordiv__ = swapped(operator.mod), swapped(operator.floordiv)
+    __lt__, __le__, __gt__, __ge__ = map(comparing, (operator.lt, operator.le, operator.gt, operator.ge))
+    __eq__, __ne__ = comparing(operator.eq), comparing(operator.ne)
 
     def __neg__(self) -> Bounded:
         return Bounded(-self.value, self.error, self.rounding, self.step)
@@ -250,42 +275,6 @@ class Bounded:
         with np.errstate(invalid="ignore"):
             near = np.abs(self.value - other.value) <= self.error + other.error
         return Bounded(found, near.astype(float), self.rounding)
-
-    def __lt__(self, other: Any) -> Any:
-        return self.compared(operator.lt, other)
-
-    def __le__(self, other: Any) -> Any:
-        return self.compared(operator.le, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self.compared(operator.gt, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self.compared(operator.ge, other)
-
-    def __eq__(self, other: Any) -> Any:
-        return self.compared(operator.eq, other)
-
-    def __ne__(self, other: Any) -> Any:
-        return self.compared(operator.ne, other)
-
-    def __and__(self, other: Any) -> Bounded:
-        return elementwise(np.bitwise_and)(self, other)
-
-    def __or__(self, other: Any) -> Bounded:
-        return elementwise(np.bitwise_or)(self, other)
-
-    def __xor__(self, other: Any) -> Bounded:
-        return elementwise(np.bitwise_xor)(self, other)
-
-    def __lshift__(self, other: Any) -> Bounded:
-        return elementwise(np.left_shift)(self, other)
-
-    def __rshift__(self, other: Any) -> Bounded:
-        return elementwise(np.right_shift)(self, other)
-
-    def __invert__(self) -> Bounded:
-        return elementwise(np.invert)(self)
 
     def __getitem__(self, key: Any) -> Bounded:
         keys = tuple(map(as_index, key)) if isinstance(key, tuple) else as_index(key)
@@ -340,38 +329,3 @@ def power_of_two(one: Bounded) -> float:
 
 def product_error(one: Bounded, other: Bounded) -> Any:
     return np.abs(one.value) * other.error + np.abs(other.value) * one.error + one.error * other.error
-
-
-def elementwise(function: Callable[..., Any], ulps: float = 1) -> Callable[..., Any]:
-    """A function of numbers: operands that are off show in what it makes of them at either end."""
-
-    def call(*operands: Any) -> Any:
-        if isinstance(function, np.ufunc) and len(operands) != function.nin:
-            raise TypeError(f"{function.__name__} takes {function.nin} operands; {len(operands)} are given")
-        one = next((each for each in operands if isinstance(each, Bounded)), None)
-        if one is None:
-            return function(*operands)
-        every = [one.of(each) for each in operands]
-        check_broadcast(*(each.value for each in every))
-        with np.errstate(all="ignore"):
-            value = np.asarray(function(*(each.value for each in every)))
-            error: Any = 0.0
-            for at, each in enumerate(every):
-                if np.any(each.error):
-                    error = error + moved(function, [other.value for other in every], at, each.error, value)
-        exact = not ulps and all(each.step and not np.any(each.error) for each in every)
-        return one.rounded(value, error, ulps, step_of(value) if exact else 0.0)
-
-    return call
-
-
-def moved(
-    function: Callable[..., Any], values: list[np.ndarray], at: int, error: Any, value: np.ndarray
-) -> np.ndarray:
-    """How far a result moves when an operand does by its error."""
-    ends = []
-    for sign in (-1, 1):
-        others = [*values]
-        others[at] = values[at] + sign * error
-        ends.append(np.nan_to_num(np.abs(function(*others) - value), nan=0.0, posinf=0.0))
-    return np.maximum(*ends)

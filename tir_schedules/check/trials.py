@@ -8,7 +8,7 @@ run with single large numbers is added. Last come NaN, infinity, -0 and denormal
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -181,8 +181,19 @@ def whole_arrays(
     question: Question, arrays: Mapping[str, Argument], kind: str, drawn: Mapping[str, Argument]
 ) -> dict[str, Argument]:
     """With whole numbers in some of them."""
-    seeds = {name: seed_of(f"{name} {kind}", question.seed) for name in drawn}
-    return with_values(arrays, {name: whole_numbers(one, kind, seeds[name]) for name, one in drawn.items()})
+    return redrawn(question, arrays, kind, drawn, lambda one, seed: whole_numbers(one, kind, seed))
+
+
+def redrawn(
+    question: Question,
+    arrays: Mapping[str, Argument],
+    kind: str,
+    drawn: Mapping[str, Argument],
+    draw: Callable[[Argument, int], np.ndarray],
+) -> dict[str, Argument]:
+    """With other numbers in those that are drawn, each with a seed of its own."""
+    values = {name: draw(one, seed_of(f"{name} {kind}", question.seed)) for name, one in drawn.items()}
+    return with_values(arrays, values)
 
 
 def exact_trials(question: Question, arrays: Mapping[str, Argument]) -> list[Trial]:
@@ -210,8 +221,7 @@ def wide_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | No
     """A trial with random numbers up to WIDE, for functions that kernels cut off; None where some value is
     too large for its format."""
     drawn = {name: one for name, one in drawn_reals(question, arrays).items() if one.has_no_limit}
-    seeds = {name: seed_of(f"{name} wide", question.seed) for name in drawn}
-    changed = with_values(arrays, {name: wide_numbers(one, seeds[name]) for name, one in drawn.items()})
+    changed = redrawn(question, arrays, "wide", drawn, wide_numbers)
     trial = trial_of(question, changed, "wide") if drawn else None
     if trial is None:
         return None
@@ -248,9 +258,9 @@ def border_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | 
     numbers = {number for one in question.expect for number in numbers_in(one.value)}
     numbers |= {value for _, value in question.given_reals()}
     drawn = drawn_reals(question, arrays) if numbers else {}
-    seeds = {name: seed_of(f"{name} borders", question.seed) for name in drawn}
-    values = {name: borders(one, sorted(numbers | {0.0}), seeds[name]) for name, one in drawn.items()}
-    return trial_of(question, with_values(arrays, values), "border") if drawn else None
+    every = sorted(numbers | {0.0})
+    changed = redrawn(question, arrays, "borders", drawn, lambda one, seed: borders(one, every, seed))
+    return trial_of(question, changed, "border") if drawn else None
 
 
 def telling_trial(question: Question, arrays: Mapping[str, Argument], kinds: Sequence[str]) -> Trial | None:

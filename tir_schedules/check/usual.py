@@ -28,7 +28,6 @@ from tir_schedules.workloads import array_of
 from tir_schedules.workloads.drawing import EXACT
 from tir_schedules.workloads.rounding import MANTISSA, UNIT
 
-LADDERS = ("sgemm", "hgemm", "reduce")
 ALPHA, BETA = 2, 3
 """What kernels that take them are given: whole numbers, so that what is exact stays so."""
 
@@ -180,30 +179,19 @@ def products(
 ) -> tuple[dict[str, Argument], Trials]:
     """tf32: whether tensor cores read A and B as TF32."""
     m, n, k = usual.shape
-    given = {
-        "M": m,
-        "N": n,
-        "K": k,
-        "lda": k,
-        "ldb": k if usual.layout == "nt" and usual.ladder == "hgemm" else n,
-        "ldc": n,
-    }
-    scales = {"alpha": ALPHA, "beta": BETA}
+    of_b = k if usual.layout == "nt" and usual.ladder == "hgemm" else n
+    given = {"M": m, "N": n, "K": k, "lda": k, "ldb": of_b, "ldc": n, "alpha": ALPHA, "beta": BETA}
     for role, parameter in roles.items():
-        if role in given or role in scales:
-            value = {**given, **scales}[role]
-            numbers.setdefault(parameter.name, Argument(value))
+        if role in given:
+            numbers.setdefault(parameter.name, Argument(given[role]))
     named = {one.name: one for one in roles.values()}
-    alpha = (
-        float(numbers[roles["alpha"].name].value)
-        if "alpha" in roles
-        else float(value_of(numbers, "alpha", 1, named))
-    )
-    beta = (
-        float(numbers[roles["beta"].name].value)
-        if "beta" in roles
-        else float(value_of(numbers, "beta", 0, named))
-    )
+
+    def scale(name: str, otherwise: float) -> float:
+        own = roles.get(name)
+        return float(numbers[own.name].value if own else value_of(numbers, name, otherwise, named))
+
+    alpha, beta = scale("alpha", 1), scale("beta", 0)
+    adds = bool(beta) or "beta" in roles
     workload = product_workload(usual, roles)
     trials: Trials = []
     for kind, seed in workload.draws():
@@ -215,7 +203,7 @@ def products(
         if tf32 and kind != EXACT:
             allowed = allowed + TF32_CUT * (np.abs(inputs["A"]) @ np.abs(inputs["B"]))
         c = array_of(inputs, "C")
-        if beta or "beta" in roles:
+        if adds:
             c = np.random.default_rng(seed).integers(-8, 8, c.shape, endpoint=True).astype(c.dtype)
             sums = np.abs(alpha * truth) + np.abs(beta * c.astype(np.float64))
             truth = alpha * truth + beta * c.astype(np.float64)
@@ -225,8 +213,8 @@ def products(
             allowed = np.where(within, 0.0, abs(alpha) * np.asarray(allowed) + 4 * eps * sums)
         elif alpha != 1:
             truth, allowed = alpha * truth, abs(alpha) * np.asarray(allowed)
-        role = INOUT if beta or "beta" in roles else OUT
-        arrays = {"A": Argument(inputs["A"]), "B": Argument(inputs["B"]), "C": Argument(c, role)}
+        output = Argument(c, INOUT if adds else OUT)
+        arrays = {"A": Argument(inputs["A"]), "B": Argument(inputs["B"]), "C": output}
         mine = {roles[name].name: argument for name, argument in arrays.items()}
         trials.append((kind, mine, {roles["C"].name: Truth(truth, allowed)}))
     return numbers, trials

@@ -26,9 +26,9 @@ def pitch_of_copy(columns: int) -> int:
 
 
 @dataclass(frozen=True)
-class Repacking(OneLaunch):
-    """Y = X (rows x columns), elements of 16 bits of whatever format; rows of Y are filled up with zeros to
-    whole lines of L2."""
+class CopyOfRows(OneLaunch):
+    """Y = X (rows x columns), elements of 16 bits of whatever format. In one of the two, rows are filled up
+    to whole lines of L2."""
 
     rows: int
     columns: int
@@ -39,26 +39,41 @@ class Repacking(OneLaunch):
 
     @property
     def pitch(self) -> int:
-        """Elements of a row of Y."""
+        """Elements of a row that is filled up."""
         return pitch_of_copy(self.columns)
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Elements of a row of X and of a row of Y."""
+        raise NotImplementedError
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = "") -> Arguments:
+        """X at random, Y of ones, and the extents."""
+        x_width, y_width = self.widths
+        x = xp.random.default_rng(seed).integers(0, 2**16, (self.rows, x_width)).astype("uint16")
+        y = xp.full((self.rows, y_width), 2**16 - 1, "uint16")
+        return {"X": x, "Y": y, "ROWS": self.rows, "COLUMNS": self.columns}
+
+    def tolerance(self, arguments: Arguments, kind: str = "") -> dict[str, float]:
+        return {"Y": 0.0}
+
+
+@dataclass(frozen=True)
+class Repacking(CopyOfRows):
+    """Rows of Y are filled up with zeros."""
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        return self.columns, self.pitch
 
     @property
     def bytes(self) -> int:
         """Compulsory global traffic in bytes: X read once, Y written once."""
         return 2 * self.rows * (self.columns + self.pitch)
 
-    def arguments(self, seed: int = 0, xp: Any = np, kind: str = "") -> Arguments:
-        """X at random, Y of ones, and the extents."""
-        x = xp.random.default_rng(seed).integers(0, 2**16, (self.rows, self.columns)).astype("uint16")
-        y = xp.full((self.rows, self.pitch), 2**16 - 1, "uint16")
-        return {"X": x, "Y": y, "ROWS": self.rows, "COLUMNS": self.columns}
-
     def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
         more = (0, 0), (0, self.pitch - self.columns)
         return {"Y": np.pad(array_of(arguments, "X"), more).astype("float64")}
-
-    def tolerance(self, arguments: Arguments, kind: str = "") -> dict[str, float]:
-        return {"Y": 0.0}
 
     def prim_func(self, name: str) -> PrimFunc:
         """The algorithm as a TensorIR PrimFunc with one block "Y", entry point `name`."""
@@ -126,37 +141,20 @@ class RepackingBoth(OneLaunch):
 
 
 @dataclass(frozen=True)
-class Unpacking(OneLaunch):
-    """Y (rows x columns) = X, whose rows are filled up to whole lines of L2: the other way round."""
-
-    rows: int
-    columns: int
-
-    inputs, outputs = ("X",), ("Y",)
-    parameters = {"X": "const uint16_t*", "Y": "uint16_t*", "ROWS": "int", "COLUMNS": "int"}
-    flops = 0
+class Unpacking(CopyOfRows):
+    """Rows of X are filled up: the other way round."""
 
     @property
-    def pitch(self) -> int:
-        """Elements of a row of X."""
-        return pitch_of_copy(self.columns)
+    def widths(self) -> tuple[int, int]:
+        return self.pitch, self.columns
 
     @property
     def bytes(self) -> int:
         """Compulsory global traffic in bytes: X read once, but for what fills rows up, Y written once."""
         return 4 * self.rows * self.columns
 
-    def arguments(self, seed: int = 0, xp: Any = np, kind: str = "") -> Arguments:
-        """X at random, Y of ones, and the extents."""
-        x = xp.random.default_rng(seed).integers(0, 2**16, (self.rows, self.pitch)).astype("uint16")
-        y = xp.full((self.rows, self.columns), 2**16 - 1, "uint16")
-        return {"X": x, "Y": y, "ROWS": self.rows, "COLUMNS": self.columns}
-
     def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
         return {"Y": array_of(arguments, "X")[:, : self.columns].astype("float64")}
-
-    def tolerance(self, arguments: Arguments, kind: str = "") -> dict[str, float]:
-        return {"Y": 0.0}
 
     def prim_func(self, name: str) -> PrimFunc:
         """The algorithm as a TensorIR PrimFunc with one block "Y", entry point `name`. Rows of Y do not
