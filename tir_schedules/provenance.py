@@ -6,6 +6,7 @@ import platform
 import shutil
 from importlib import metadata
 from pathlib import Path
+from typing import Mapping
 
 from tir_schedules import processes
 from tir_schedules.files import Json
@@ -57,6 +58,17 @@ def software_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def named_versions(*packages: str) -> str:
+    """ "apache-tvm 0.27.0, cuda-toolkit 13.0": those of the packages that are installed."""
+    versions = software_versions()
+    return join_known({name: versions.get(name) for name in packages})
+
+
+def join_known(parts: Mapping[str, object]) -> str:
+    """Names with what is known of them, in one line; a name may be empty."""
+    return ", ".join(f"{name} {value}".strip() for name, value in parts.items() if value)
 
 
 def device_provenance() -> Json:

@@ -62,7 +62,7 @@ def test_metrics_of_every_launch_in_order():
         and first.access(*SHARED).cost == 288
     )
     assert first.access("global_atomic") == Access()
-    assert first.shared_bytes == 8192 + 512 and first.occupancy.limits["shared"] == (164 << 10) // (
+    assert first.binary.shared_bytes == 8192 + 512 and first.occupancy.limits["shared"] == (164 << 10) // (
         8192 + 512 + 1024
     )
     assert first.findings == ()

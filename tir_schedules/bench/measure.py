@@ -278,9 +278,7 @@ def resources_of(subject: Subject) -> Json:
         return {}
     return {
         "registers": max(binary.resources.registers for binary in subject.binaries),
-        "shared_bytes": max(
-            binary.resources.shared + binary.kernel.dynamic_shared for binary in subject.binaries
-        ),
+        "shared_bytes": max(binary.shared_bytes for binary in subject.binaries),
         "arch": subject.binaries[0].kernel.arch,
     }
 

@@ -12,6 +12,7 @@ from tir_schedules.bench.views import Group, Row, figures, groups_of, short, spa
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import Json
 from tir_schedules.model.kernel import FIXED_TWIN
+from tir_schedules.provenance import join_known
 from tir_schedules.subjects.results import device_name
 
 THROTTLED = "*"
@@ -56,7 +57,7 @@ def provenance_line(results: Json) -> str:
         "revision": (compiled.get("git_revision") or "")[:12],
         "": (results.get("date") or "")[:10],
     }
-    return ", ".join(f"{name} {value}".strip() for name, value in parts.items() if value)
+    return join_known(parts)
 
 
 def table(group: Group) -> list[tuple[str, ...]]:

@@ -113,3 +113,8 @@ class Binary:
     ptx: str = field(repr=False)
     cubin: bytes = field(repr=False)
     resources: Resources
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block, static and dynamic."""
+        return self.resources.shared + self.kernel.dynamic_shared

@@ -4,21 +4,17 @@ counted and measured."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tir_schedules.bench.views import Group, short
-from tir_schedules.insight.banks.pictures import caption, pictures_of, svg_of
 from tir_schedules.insight.banks.requests import Pattern, request_patterns
 from tir_schedules.insight.banks.tiles import FRAGMENTS, HALF, SharedTile, bank_table
-from tir_schedules.insight.banks.wavefronts import WORD, bank_of, cost
+from tir_schedules.insight.banks.wavefronts import WORD, bank_of
 from tir_schedules.insight.metrics.counting import COPIES, LOADS, STORES, conflicts
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.counters import Access
 from tir_schedules.report.counted import ByKernel, Counted
 from tir_schedules.report.recorded import Recorded
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 FAMILY = "hgemm"
 ARTICLE = ("hgemm/wmma_shared:unpadded", "hgemm/wmma_padded:padded")
@@ -91,28 +87,12 @@ class Layout:
     @property
     def shared_bytes(self) -> int:
         """Of a block."""
-        return self.kernel.first.shared_bytes
+        return self.kernel.first.binary.shared_bytes
 
     @property
     def blocks(self) -> int:
         """Per SM."""
         return self.kernel.first.occupancy.blocks
-
-
-@dataclass(frozen=True)
-class Picture:
-    """Requests of one warp to the tile.
-
-    wavefronts: of one request, as counted. by_banks: as its banks alone imply. ideal: without bank conflicts.
-    banks: which bank serves which lane in which wavefront. tile: where the lanes' words lie.
-    """
-
-    caption: str
-    wavefronts: int
-    by_banks: int
-    ideal: int
-    banks: Markup
-    tile: Markup
 
 
 @dataclass(frozen=True)
@@ -157,21 +137,17 @@ def bank_tables(example: Example | None) -> dict[str, list[tuple[tuple[int, ...]
     return {name: bank_table(tile, fragment) for name, tile in tiles.items()}
 
 
-def pictures(example: Example | None) -> dict[str, list[Picture]]:
+def pictures(example: Example | None) -> dict[str, list[Pattern]]:
     """Rung -> how a warp loads from its tile of A and stores to it: without padding, with it, and with an XOR
     swizzle."""
     return {one.name: patterns_of(one.kernel) for one in example.of((*ARTICLE, *BETTER))} if example else {}
 
 
-def patterns_of(kernel: Counted) -> list[Picture]:
+def patterns_of(kernel: Counted) -> list[Pattern]:
     """The first load and the first store or copy."""
     patterns = request_patterns(kernel.subject.binaries, kernel.subject.workload, BUFFER)
     wanted = [
         next((pattern for pattern in patterns if pattern.kind in kinds), None)
         for kinds in (LOADS, (*STORES, *COPIES))
     ]
-    return [picture_of(pattern) for pattern in wanted if pattern]
-
-
-def picture_of(one: Pattern) -> Picture:
-    return Picture(caption(one), one.wavefronts, cost(one.phases), one.ideal, *map(svg_of, pictures_of(one)))
+    return list(filter(None, wanted))

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from tir_schedules import __version__
 from tir_schedules.bench import tables, views
 from tir_schedules.bench.views import Group
+from tir_schedules.insight.banks import pictures as banks
 from tir_schedules.insight.metrics import counting
 from tir_schedules.insight.profile.nsight import NAMES
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.pages import render
+from tir_schedules.provenance import join_known
 from tir_schedules.report import padding, plots, recorded, roofs
 from tir_schedules.report.agreement import SHOWN, agreement_of
 from tir_schedules.report.counted import ByKernel, Job, count, index_by_kernel, jobs_of, known
@@ -144,11 +146,11 @@ def made_by(here: Document) -> str:
         "nvcc": versions.get("nvcc"),
         "revision": here["git_revision"][:12],
     }
-    known_parts = ", ".join(f"{name} {value}" for name, value in parts.items() if value)
-    return f"Made by {COMMAND}, tir_schedules {__version__}, {known_parts}, {here['date'][:10]}."
+    return f"Made by {COMMAND}, tir_schedules {__version__}, {join_known(parts)}, {here['date'][:10]}."
 
 
 WRITING = {
+    "banks": banks,
     "cell": tables.cell,
     "counter_heads": ("kernel", "on", *(f"{NAMES[metric].replace(', ', '|')}#" for metric in SHOWN)),
     "counters_shown": SHOWN,

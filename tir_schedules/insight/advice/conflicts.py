@@ -94,7 +94,7 @@ def best(subject: Subject, array: SharedArray, table: np.ndarray, layouts: Itera
     found: Replay | None = None
     for layout in layouts:
         more = layout.more(array.size)
-        held = subject.held(subject.shared + more)
+        held = subject.held(subject.binary.shared_bytes + more)
         static = subject.binary.resources.shared + (0 if array.dynamic else more)
         if static > max(STATIC_SHARED, subject.binary.resources.shared) or (held and not held.blocks):
             continue

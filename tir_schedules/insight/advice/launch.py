@@ -35,9 +35,8 @@ def next_step(subject: Subject) -> Iterator[Advice]:
             if bytes_ < 0:
                 return
             facts["shared"] = bytes_
-            needs.append(
-                f"{plural(bytes_, 'byte')} of shared memory or less, {subject.shared - bytes_:,} fewer"
-            )
+            fewer = subject.binary.shared_bytes - bytes_
+            needs.append(f"{plural(bytes_, 'byte')} of shared memory or less, {fewer:,} fewer")
         elif name == "registers":
             registers = most_registers(subject, wanted)
             if not registers:
@@ -62,7 +61,7 @@ def next_step(subject: Subject) -> Iterator[Advice]:
 
 def spelled(subject: Subject, name: str) -> str:
     if name == "shared":
-        return f"{plural(subject.shared, 'byte')} of shared memory"
+        return f"{plural(subject.binary.shared_bytes, 'byte')} of shared memory"
     return f"{plural(subject.binary.resources.registers, 'register')} per thread"
 
 

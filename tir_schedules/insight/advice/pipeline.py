@@ -73,7 +73,8 @@ def shallow(subject: Subject, own: np.ndarray) -> Iterator[Advice]:
         phases.setdefault(barrier, Counter())[phase] += bytes_
     slots, slot = len(phases), max((told for one in phases.values() for told in one.values()), default=0)
     again = any(len(one) > 1 for one in phases.values())
-    free = find_sm(subject.binary.kernel.arch).shared_limit - subject.shared
+    used = subject.binary.shared_bytes
+    free = find_sm(subject.binary.kernel.arch).shared_limit - used
     if not again or slots > FEW_SLOTS or free < slot:
         return
     more = slots + free // slot
@@ -82,7 +83,7 @@ def shallow(subject: Subject, own: np.ndarray) -> Iterator[Advice]:
         f" {slots - 1 or 'none'} can be filled"
     )
     remedy = (
-        f"as many as {more} slots: {plural(subject.shared + free // slot * slot, 'byte')} of shared memory,"
+        f"as many as {more} slots: {plural(used + free // slot * slot, 'byte')} of shared memory,"
         " still 1 block per SM"
     )
     facts: dict[str, object] = {"slots": slots, "slot_bytes": slot, "most": more}

@@ -13,10 +13,10 @@ import numpy as np
 
 from tir_schedules.compiler.source_text import shown_name
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.metrics.counting import UNITS
+from tir_schedules.insight.metrics.counting import UNITS, occupancy_of
 from tir_schedules.machines.cpu.watching import recount
 from tir_schedules.model.counters import Counters
-from tir_schedules.model.gpus import Occupancy, occupancy
+from tir_schedules.model.gpus import Occupancy
 from tir_schedules.model.kernel import Binary, Resources
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.machine import Execution, Records, Watch
@@ -58,26 +58,14 @@ class Subject:
         return shown_name(self.binary.kernel)
 
     @property
-    def shared(self) -> int:
-        """Bytes of shared memory of a block, static and dynamic."""
-        return self.binary.resources.shared + self.binary.kernel.dynamic_shared
-
-    @property
     def by_warpgroups(self) -> bool:
         """Whether it has wgmma, and so hides latency by what is in flight, not by more warps."""
         return self.counters.mix.get("wgmma", 0) > 0
 
     def held(self, shared: int | None = None, registers: int | None = None) -> Occupancy | None:
-        """Occupancy, with other bytes of shared memory or registers where they are given; None where the
-        architecture's figures are not known."""
-        kernel, resources = self.binary.kernel, self.binary.resources
+        """See `occupancy_of`; None where the architecture's figures are not known."""
         try:
-            return occupancy(
-                kernel.arch,
-                kernel.block,
-                resources.registers if registers is None else registers,
-                self.shared if shared is None else shared,
-            )
+            return occupancy_of(self.binary, shared, registers)
         except BadInput:
             return None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from tir_schedules.insight.banks.wavefronts import BANKS, LINE, WORD, cost, words_of
+from tir_schedules.insight.banks.wavefronts import BANKS, LINE, WORD, words_of
 from tir_schedules.insight.metrics.formats import plural
 from tir_schedules.pages import element
 
@@ -91,11 +91,10 @@ def caption(pattern: Pattern) -> str:
     """What a pattern costs: "load of A: 8 requests of 16 bytes per lane, 4 wavefronts each, no bank
     conflicts"."""
     waves = f"{plural(pattern.wavefronts, 'wavefront')} each, no bank conflicts"
-    if not pattern.by_banks:
-        by_banks = cost(pattern.phases)
+    if pattern.by_banks != pattern.wavefronts:
         waves = (
             f"{pattern.wavefronts} wavefronts each; those of a copy depend on its source as well, its banks"
-            f" alone take {by_banks}"
+            f" alone take {pattern.by_banks}"
         )
     elif pattern.wavefronts > pattern.ideal:
         waves = f"{pattern.wavefronts} wavefronts each, {pattern.ideal} without bank conflicts"

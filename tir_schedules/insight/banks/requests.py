@@ -83,9 +83,10 @@ class Pattern:
         return strides.pop() if len(strides) == 1 else None
 
     @property
-    def by_banks(self) -> bool:
-        """Whether banks explain what is counted: always, but for cp.async, which has rules of its own."""
-        return cost(self.phases) == self.wavefronts
+    def by_banks(self) -> int:
+        """Wavefronts as its banks alone imply: those that are counted, but for cp.async, which has rules of
+        its own."""
+        return cost(self.phases)
 
     def as_json(self) -> dict[str, object]:
         return {

@@ -15,12 +15,12 @@ from tir_schedules.insight.files.views import View, patterns_in, watch_launches
 from tir_schedules.insight.inspection.listing import AnnotatedLine, annotate_lines
 from tir_schedules.insight.inspection.views import LINE_COUNTERS, counters_of
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts
-from tir_schedules.insight.metrics.formats import MIX, number, pair, percent, ratio
+from tir_schedules.insight.metrics.formats import mix_shares, number, pair, percent, ratio
 from tir_schedules.model.attributes import spelled
 from tir_schedules.model.findings import KINDS, NOTES, Finding, Location
 from tir_schedules.model.machine import Machine
 from tir_schedules.pages import render
-from tir_schedules.provenance import software_versions
+from tir_schedules.provenance import named_versions
 from tir_schedules.verdicts import CELLS, LOOSE, PASS, UNJUDGED
 
 MOST_PICTURES = 4
@@ -107,8 +107,7 @@ def provenance(views: Sequence[View], machine: Machine) -> Iterator[str]:
         where = f"executed on {machine.device_name}"
     archs = dict.fromkeys(step.binary.kernel.arch for view in views for step in view.checked.steps)
     yield f"compiled for {', '.join(archs)}, {where}." if archs else f"{where[0].upper()}{where[1:]}."
-    versions = software_versions()
-    yield ", ".join(f"{name} {versions[name]}" for name in VERSIONS if name in versions)
+    yield named_versions(*VERSIONS)
 
 
 def section(view: View, name: str) -> Section:
@@ -155,10 +154,7 @@ def launch_section(view: View, at: int, name: str, several: bool, marked: set[tu
     """name: what its anchors begin with. several: whether it is one of several launches."""
     launch = view.launches[at]
     kernel = launch.binary.kernel
-    mix = ((name, sum(launch.counters.mix.get(one, 0) for one in some)) for name, some in MIX.items())
-    shares = [
-        f"{name} {percent(count / launch.counters.thread_instructions)}" for name, count in mix if count
-    ]
+    shares = [f"{name} {percent(share)}" for name, share in mix_shares(launch.counters).items()]
     lost = conflicts(launch.access(*SHARED))
     return Launched(
         f"Launch {at + 1}: {kernel.label}" if several else "", tuple(cards(launch)),
@@ -172,7 +168,7 @@ def cards(launch: Metrics) -> Iterator[tuple[str, str]]:
     kernel, held = launch.binary.kernel, launch.occupancy
     yield spelled(kernel.grid), f"blocks of {spelled(kernel.block)} threads"
     yield number(launch.binary.resources.registers), "registers per thread"
-    yield number(launch.shared_bytes), "bytes of shared memory per block"
+    yield number(launch.binary.shared_bytes), "bytes of shared memory per block"
     limits = ", ".join(held.limited_by)
     yield f"{held.warps} of {held.max_warps}", f"warps per SM of {kernel.arch}, limited by {limits}"
     shared, memory = launch.access(*SHARED), launch.access(*GLOBAL)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import asdict, dataclass
-from typing import Iterator, Mapping, Sequence, cast
+from dataclasses import dataclass
+from typing import Iterator, Mapping, Sequence
 
 from tir_schedules.check.preparing import Prepared, Request, Step
 from tir_schedules.check.session import (
@@ -30,7 +30,7 @@ from tir_schedules.insight.inspection.views import (
 )
 from tir_schedules.insight.inspection.views import PRINTERS as LAUNCH_PRINTERS
 from tir_schedules.insight.metrics.counting import Metrics, occupancy_of
-from tir_schedules.insight.profile.cases import cubin_name, peculiarities, predictions
+from tir_schedules.insight.profile.cases import entry_of, peculiarities, predictions
 from tir_schedules.insight.profile.nsight import Entry, nsight_counters
 from tir_schedules.insight.profile.results import Result, document
 from tir_schedules.machines.choice import choose
@@ -42,7 +42,6 @@ from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.machine import Execution, Machine, Watch
 from tir_schedules.model.machine import Request as SharedRequest
-from tir_schedules.subjects.packs import LAUNCH_FIELDS
 from tir_schedules.subjects.results import about
 
 
@@ -238,10 +237,7 @@ def entries_of(view: View) -> list[Entry]:
     """One of each launch, with the predicted counters."""
     entries = []
     for number, (launch, predicted) in enumerate(zip(view.launches, predictions(view.launches))):
-        binary = launch.binary
-        entry: dict[str, object] = {name: getattr(binary.kernel, name) for name in LAUNCH_FIELDS}
-        entry |= {"cubin": cubin_name(binary), "resources": asdict(binary.resources), "predicted": predicted}
-        entry |= {"launch": number} if len(view.launches) > 1 else {}
-        entry |= {name: value for name, value in peculiarities(binary).items() if value}
-        entries.append(cast(Entry, entry))
+        facts = {name: value for name, value in peculiarities(launch.binary).items() if value}
+        facts |= {"launch": number} if len(view.launches) > 1 else {}
+        entries.append(entry_of(launch.binary, {**facts, "predicted": predicted}))
     return entries

@@ -211,7 +211,11 @@ def short_rows(inspection: Inspection) -> Iterator[Row]:
 
 def short_cells(one: Metrics) -> Iterator[str]:
     """Those of SHORT_COLUMNS that a launch alone has: all but the name and the last."""
-    yield from (number(one.binary.resources.registers), number(one.shared_bytes), str(one.occupancy.warps))
+    yield from (
+        number(one.binary.resources.registers),
+        number(one.binary.shared_bytes),
+        str(one.occupancy.warps),
+    )
     yield from (times_ideal(one.access(*classes)) for classes in (LOADS, STORES, COPIES))
     for classes in (GLOBAL_LOADS, GLOBAL_STORES):
         access = one.access(*classes)

@@ -47,11 +47,6 @@ class Metrics:
     findings: tuple[Finding, ...] = ()
 
     @property
-    def shared_bytes(self) -> int:
-        """Shared memory of a block, static and dynamic."""
-        return shared_bytes(self.binary)
-
-    @property
     def warps(self) -> int:
         """Warps of the whole launch."""
         kernel = self.binary.kernel
@@ -77,7 +72,7 @@ class Metrics:
         return {
             "kernel": kernel.label,
             **launch,
-            "resources": asdict(self.binary.resources) | {"shared_bytes": self.shared_bytes},
+            "resources": asdict(self.binary.resources) | {"shared_bytes": self.binary.shared_bytes},
             "occupancy": self.occupancy.as_json(),
             "counters": asdict(self.counters) | {"lines": lines},
             "findings": [str(finding) for finding in self.findings],
@@ -92,10 +87,6 @@ def total(accesses: dict[str, Access], classes: Sequence[str]) -> Access:
 def conflicts(access: Access) -> int:
     """Wavefronts beyond those that would do without bank conflicts."""
     return access.cost - access.ideal
-
-
-def shared_bytes(binary: Binary) -> int:
-    return binary.resources.shared + binary.kernel.dynamic_shared
 
 
 def metrics_of(binaries: Sequence[Binary], workload: Workload) -> list[Metrics]:
@@ -122,8 +113,9 @@ def execute_and_count(
     return found, done[-1][1]
 
 
-def occupancy_of(binary: Binary) -> Occupancy:
-    """Occupancy of a compiled kernel. BadInput for an architecture whose figures are not known."""
-    return occupancy(
-        binary.kernel.arch, binary.kernel.block, binary.resources.registers, shared_bytes(binary)
-    )
+def occupancy_of(binary: Binary, shared: int | None = None, registers: int | None = None) -> Occupancy:
+    """Occupancy of a compiled kernel, with other bytes of shared memory of a block or registers of a thread
+    where they are given. BadInput for an architecture whose figures are not known."""
+    registers = binary.resources.registers if registers is None else registers
+    shared = binary.shared_bytes if shared is None else shared
+    return occupancy(binary.kernel.arch, binary.kernel.block, registers, shared)

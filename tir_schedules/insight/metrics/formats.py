@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tir_schedules.insight.metrics.counting import conflicts
-from tir_schedules.model.counters import Access
+from tir_schedules.model.counters import Access, Counters
 
 MIX = {
     "fp arithmetic": ("fp32", "fp16", "fp64", "special"),
@@ -17,6 +17,12 @@ MIX = {
     "mbarriers": ("mbarrier",),
 }
 """What is shown of the instruction mix -> classes of instruction (`mix` of a Row, machines/cpu/table.py)."""
+
+
+def mix_shares(counters: Counters) -> dict[str, float]:
+    """Shares of a launch's thread instructions, those that there are."""
+    counts = {name: sum(counters.mix.get(part, 0) for part in parts) for name, parts in MIX.items()}
+    return {name: count / counters.thread_instructions for name, count in counts.items() if count}
 
 
 def number(value: int) -> str:

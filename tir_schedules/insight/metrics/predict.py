@@ -81,7 +81,7 @@ def counters(subject: Subject, launches: Sequence[Metrics], entry: str) -> Json:
     return {
         **subject.identity(),
         "registers": own.binary.resources.registers,
-        "shared_bytes": own.shared_bytes,
+        "shared_bytes": own.binary.shared_bytes,
         "shared_wavefronts": shared.cost,
         "shared_wavefronts_ideal": shared.ideal,
         "global_sectors": memory.cost,

@@ -161,13 +161,18 @@ def entries_of(case: Case) -> list[Entry]:
     """One entry of the result per launch, with the predicted counters."""
     entries: list[Entry] = []
     for number, binary in enumerate(case.binaries):
-        entry: dict[str, object] = {name: getattr(binary.kernel, name) for name in LAUNCH_FIELDS}
-        entry |= {"cubin": cubin_name(binary), "resources": asdict(binary.resources), **case.facts}
-        entry |= {"launch": number} if len(case.binaries) > 1 else {}
-        entry |= {"predicted": case.predicted[number]} if case.predicted else {}
-        entry |= {name: given[number] for name in PECULIARITIES if any(given := getattr(case, name))}
-        entries.append(cast(Entry, entry))
+        facts = {**case.facts, "launch": number} if len(case.binaries) > 1 else dict(case.facts)
+        facts |= {"predicted": case.predicted[number]} if case.predicted else {}
+        facts |= {name: given[number] for name in PECULIARITIES if any(given := getattr(case, name))}
+        entries.append(entry_of(binary, facts))
     return entries
+
+
+def entry_of(binary: Binary, facts: Mapping[str, object]) -> Entry:
+    """facts: what is known besides the kernel and its launch."""
+    launch = {name: getattr(binary.kernel, name) for name in LAUNCH_FIELDS}
+    kernel = {"cubin": cubin_name(binary), "resources": asdict(binary.resources)}
+    return cast(Entry, {**launch, **kernel, **facts})
 
 
 def cubin_name(binary: Binary) -> str:

@@ -14,7 +14,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check, read_json
 from tir_schedules.insight.profile.nsight import NAMES, NOISE, Comparison, Entry, comparisons, nsight_counters
 from tir_schedules.ladders.registry import current
-from tir_schedules.provenance import device_provenance
+from tir_schedules.provenance import device_provenance, join_known
 from tir_schedules.subjects.results import about
 
 REMEDY = "name a file that `tir-schedules profile -o` or experiments/counters_on_gpu.py wrote"
@@ -196,9 +196,9 @@ def provenance_line(result: Result) -> str:
     versions = compiled.get("versions") or {}
     parts = {
         "": device.get("name", "unknown GPU"),
-        "driver ": device.get("driver_version"),
-        "CUDA ": versions.get("nvcc") or versions.get("nvidia-cuda-nvcc"),
-        "revision ": (compiled.get("git_revision") or "")[:12],
-        "measured ": (result.get("date") or "")[:10],
+        "driver": device.get("driver_version"),
+        "CUDA": versions.get("nvcc") or versions.get("nvidia-cuda-nvcc"),
+        "revision": (compiled.get("git_revision") or "")[:12],
+        "measured": (result.get("date") or "")[:10],
     }
-    return ", ".join(f"{name}{value}" for name, value in parts.items() if value)
+    return join_known(parts)

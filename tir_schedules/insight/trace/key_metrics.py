@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Callable, Iterator
 
-from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts, shared_bytes
-from tir_schedules.insight.metrics.formats import MIX, decimal, number, percent
+from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts
+from tir_schedules.insight.metrics.formats import decimal, mix_shares, number, pair, percent
 from tir_schedules.insight.trace.states import Measured, State, Trace
 
 DOUBLE = 2.0  # a change by more than this is written as a factor, a smaller one in percent
@@ -51,7 +51,7 @@ SPILLS = KeyMetric(
     "spill loads and stores, bytes",
     lambda one: one.binary.resources.spill_stores + one.binary.resources.spill_loads,
 )
-SHARED_BYTES = KeyMetric("shared bytes", lambda one: shared_bytes(one.binary), less=False)
+SHARED_BYTES = KeyMetric("shared bytes", lambda one: one.binary.shared_bytes, less=False)
 WARPS = KeyMetric(
     "warps per SM",
     when_executed(lambda one: one.occupancy.warps),
@@ -117,6 +117,17 @@ def value_of(metric: KeyMetric, state: State) -> str:
     return "" if value is None else number(value)
 
 
+FIGURES = ("registers", "shared bytes", "wavefronts (ideal)", "sectors", "instructions")
+
+
+def figures(state: State) -> list[str]:
+    """Cells of FIGURES, "" for what is not known."""
+    pairs = ("", "")
+    if state.metrics:
+        pairs = pair(state.metrics.access(*SHARED)), number(state.metrics.access(*GLOBAL).cost)
+    return [value_of(REGISTERS, state), value_of(SHARED_BYTES, state), *pairs, value_of(INSTRUCTIONS, state)]
+
+
 def change(old: int, new: int) -> str:
     """ "▼ 23.5 %", "▲ 3.1x": how much less or more it is."""
     arrow, (small, large) = ("▲" if new > old else "▼"), sorted((old, new))
@@ -153,7 +164,5 @@ def findings(state: State) -> list[str]:
 
 def mix(metrics: Metrics) -> str:
     """Shares of the thread instructions, largest first."""
-    counts = {name: sum(metrics.counters.mix.get(part, 0) for part in parts) for name, parts in MIX.items()}
-    total = metrics.counters.thread_instructions
-    shares = sorted(((count / total, name) for name, count in counts.items() if count), reverse=True)
+    shares = sorted(((share, name) for name, share in mix_shares(metrics.counters).items()), reverse=True)
     return "; ".join(f"{name} {percent(share)}" for share, name in shares)

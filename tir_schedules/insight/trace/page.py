@@ -8,26 +8,22 @@ from itertools import groupby
 from math import log
 from typing import Sequence
 
-from tir_schedules.insight.metrics.counting import GLOBAL, SHARED
-from tir_schedules.insight.metrics.formats import number, pair
+from tir_schedules.insight.metrics.counting import SHARED
+from tir_schedules.insight.metrics.formats import number
 from tir_schedules.insight.ring import views as rings
 from tir_schedules.insight.ring.views import barriers_of
 from tir_schedules.insight.trace import diffs, key_metrics
 from tir_schedules.insight.trace.key_metrics import (
     CHARTS,
-    INSTRUCTIONS,
-    REGISTERS,
-    SHARED_BYTES,
     WAVEFRONTS,
     Cell,
     KeyMetric,
-    value_of,
 )
 from tir_schedules.insight.trace.recorder import Place
 from tir_schedules.insight.trace.states import State, Trace
 from tir_schedules.model.findings import KINDS, NOTES
 from tir_schedules.pages import render
-from tir_schedules.provenance import git_revision, software_versions
+from tir_schedules.provenance import git_revision, named_versions
 
 WIDE = 20  # a chart whose largest bar is so many times its smallest has a logarithmic scale
 LEAST_BAR = 4  # percent of the height
@@ -91,10 +87,11 @@ def page(trace: Trace) -> str:
         sections=sections(trace.states[1:]),
         shown=shown(trace),
         signs=diffs.SIGNS,
+        heads=["step#", "call", *(f"{name}#" for name in key_metrics.FIGURES), "outputs"],
         ring=rings.timeline_svg(trace.ring) if trace.ring else "",
         ring_notes=[barriers_of(trace.ring), *rings.LEGEND] if trace.ring else [],
         tools={
-            "row": row,
+            "figures": key_metrics.figures,
             "mix": key_metrics.mix,
             "outputs": key_metrics.outputs,
             "launch": launch,
@@ -105,10 +102,11 @@ def page(trace: Trace) -> str:
 
 
 def provenance(trace: Trace) -> list[str]:
-    versions = software_versions()
-    named = ", ".join(f"{name} {versions[name]}" for name in VERSIONS if name in versions)
     made = f"{trace.rung.id} on {trace.workload}, compiled for {trace.arch}, executed on the CPU machine"
-    return [f"{made}; no GPU was involved.", f"{named}; revision {git_revision() or 'unknown'}."]
+    return [
+        f"{made}; no GPU was involved.",
+        f"{named_versions(*VERSIONS)}; revision {git_revision() or 'unknown'}.",
+    ]
 
 
 def shown(trace: Trace) -> list[Shown]:
@@ -199,19 +197,6 @@ def places_of(state: State) -> tuple[Place, ...]:
 def place_at(state: State, depth: int) -> Place:
     places = places_of(state)
     return places[min(depth, len(places) - 1)]
-
-
-def row(state: State) -> list[str]:
-    """Cells of the list of steps: registers, shared bytes, wavefronts (ideal), sectors, instructions."""
-    if not state.metrics:
-        return [value_of(REGISTERS, state), value_of(SHARED_BYTES, state), "", "", ""]
-    return [
-        value_of(REGISTERS, state),
-        value_of(SHARED_BYTES, state),
-        pair(state.metrics.access(*SHARED)),
-        number(state.metrics.access(*GLOBAL).cost),
-        value_of(INSTRUCTIONS, state),
-    ]
 
 
 def launch(state: State) -> str:

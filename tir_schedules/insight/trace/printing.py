@@ -10,23 +10,12 @@ from rich.markup import escape
 
 from tir_schedules.console import print_error, print_line, print_source, print_table, print_whole
 from tir_schedules.files import Json
-from tir_schedules.insight.inspection.tables import number, pair
-from tir_schedules.insight.metrics.counting import GLOBAL, SHARED
 from tir_schedules.insight.ring import views
 from tir_schedules.insight.trace.diffs import unified
-from tir_schedules.insight.trace.key_metrics import INSTRUCTIONS, REGISTERS, SHARED_BYTES, outputs
+from tir_schedules.insight.trace.key_metrics import FIGURES, figures, outputs
 from tir_schedules.insight.trace.states import State, Trace
 
-COLUMNS = (
-    "step",
-    "call",
-    "registers",
-    "shared bytes",
-    "wavefronts (ideal)",
-    "sectors",
-    "instructions",
-    "outputs",
-)
+COLUMNS = ("step", "call", *FIGURES, "outputs")
 
 
 def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
@@ -50,13 +39,9 @@ def rows(trace: Trace) -> Iterator[list[str]]:
     """Cells of a state, all text; without figures where there are none, see `gaps`."""
     for state in trace.states:
         cells = [str(state.number), state.step.call if state.step else "(the algorithm)"]
-        if state.measured:
-            cells += [number(key.value(state.measured) or 0) for key in (REGISTERS, SHARED_BYTES)]
-        if state.measured and state.metrics:
-            sectors, instructions = state.metrics.access(*GLOBAL).cost, INSTRUCTIONS.value(state.measured)
-            cells += [pair(state.metrics.access(*SHARED)), number(sectors), number(instructions or 0)]
-            cells.append(outputs(state) + (f" (CUDA of {state.same})" if state.repeats else ""))
-        yield cells + [""] * (len(COLUMNS) - len(cells))
+        told = outputs(state) if state.metrics else ""
+        again = f" (CUDA of {state.same})" if told and state.repeats else ""
+        yield [*cells, *figures(state), told + again]
 
 
 def gaps(trace: Trace) -> Iterator[str]:

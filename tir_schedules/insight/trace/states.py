@@ -15,12 +15,12 @@ from tir_schedules.compiler.lower import declared_launch, emit, last_line, lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import CheckFailed, TirSchedulesError
-from tir_schedules.insight.metrics.counting import Metrics, shared_bytes
+from tir_schedules.insight.metrics.counting import Metrics, occupancy_of
 from tir_schedules.insight.ring.timeline import Timeline, timeline, watch_units
 from tir_schedules.insight.trace.recorder import Step, only_function, record, script
 from tir_schedules.machines.execution import execute, written
 from tir_schedules.model.findings import NOTES, Finding
-from tir_schedules.model.gpus import find_sm, occupancy
+from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.rung import Rung
@@ -255,7 +255,7 @@ def measure(
         if any(finding.kind == "endless_loop" for finding in executions[-1].findings):
             unknown = f"not executed to its end: a warp takes more than {WARP_BUDGET:,} instructions"
             return replace(measured, unknown=unknown)
-    held = occupancy(kernel.arch, kernel.block, resources.registers, shared_bytes(binaries[0]))
+    held = occupancy_of(binaries[0])
     mismatch = None if outside else check.mismatch(arguments)
     seen = (*executions[0].findings, *executions[0].notes)
     findings = tuple(finding for finding in seen if not is_of_outside(finding, outside))
