@@ -19,7 +19,6 @@ from tir_schedules.insight.metrics.counting import (
     LOADS,
     STORES,
     metrics_of,
-    shared_bytes,
 )
 from tir_schedules.model.counters import Access
 from tir_schedules.model.gpus import WARP, occupancy
@@ -121,7 +120,7 @@ def known(part: Part, timed: bool, found: dict[tuple, Subject], reasons: dict[tu
         if key not in found:
             raise CheckFailed(reasons[key])
     binary = found[identity(part.shown)].binaries[0]
-    registers, shared = binary.resources.registers, shared_bytes(binary)
+    registers, shared = binary.resources.registers, binary.shared_bytes
     held = occupancy(binary.kernel.arch, binary.kernel.block, registers, shared)
     facts = {
         "registers": registers,

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import stat
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping
 
@@ -88,6 +89,18 @@ def plain_json(content: bytes) -> Any:
         raise ValueError(f"it is nested deeper than {DEPTH}") from None
     refuse_odd(value)
     return value
+
+
+def to_json(model: Any) -> Any:
+    """A model as JSON has it: what its `as_json` says, else the fields of a dataclass; the same of what it
+    holds."""
+    if hasattr(model, "as_json"):
+        return to_json(model.as_json())
+    if is_dataclass(model) and not isinstance(model, type):
+        return {field.name: to_json(getattr(model, field.name)) for field in fields(model)}
+    if isinstance(model, Mapping):
+        return {name: to_json(each) for name, each in model.items()}
+    return [to_json(each) for each in model] if isinstance(model, (list, tuple)) else model
 
 
 def lists_to_tuples(value: Any) -> Any:

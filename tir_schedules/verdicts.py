@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from tir_schedules.files import Json
+from tir_schedules.files import Json, to_json
 from tir_schedules.model.findings import Finding, Location
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import Mismatch
@@ -96,20 +96,21 @@ class Outcome:
         return (*([self.error] if self.error else []), *map(str, self.findings), *map(str, self.wrong))
 
     def as_json(self) -> Json:
-        findings = [asdict(finding) for finding in self.findings]
-        told = {"error": self.error or None, "wrong": list(map(str, self.wrong)), "findings": findings}
-        told["notes"] = [asdict(note) for note in self.notes]
-        told |= {"judged": self.judged, "unshown": self.unshown}
-        told["unexecuted"] = [asdict(place) for place in self.unexecuted]
-        return {
+        told = {
             "kernel": self.kernel,
             "ok": self.ok,
             "verdict": self.word,
             "seconds": self.seconds,
             "faults": self.faults,
-            **told,
-            **({"printed": self.printed} if self.printed else {}),
+            "error": self.error or None,
+            "wrong": list(map(str, self.wrong)),
+            "findings": self.findings,
+            "notes": self.notes,
+            "judged": self.judged,
+            "unshown": self.unshown,
+            "unexecuted": self.unexecuted,
         }
+        return to_json(told | ({"printed": self.printed} if self.printed else {}))
 
 
 @dataclass(frozen=True)
@@ -153,14 +154,14 @@ class Verdict:
         return sum(outcome.seconds for outcome in self.outcomes)
 
     def as_json(self) -> Json:
-        kernels = {"schedule": self.schedule, "twin": self.twin}
-        return {
+        kernels = {"schedule": self.schedule} | ({"twin": self.twin} if self.twin else {})
+        told = {
             "rung": self.rung.id,
-            "workload": asdict(self.workload),
+            "workload": self.workload,
             "ok": self.ok,
             "verdict": self.word,
             "identical": self.identical,
             "disagreement": self.disagreement or None,
-            "kernels": {name: outcome.as_json() for name, outcome in kernels.items() if outcome},
-            **({"why": self.rung.why} if self.rung.why else {}),
+            "kernels": kernels,
         }
+        return to_json(told | ({"why": self.rung.why} if self.rung.why else {}))

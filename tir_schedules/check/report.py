@@ -4,11 +4,12 @@ lane does."""
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Iterator, Sequence
 
 from rich.markup import escape
 
-from tir_schedules.check.preparing import Prepared, prepare
+from tir_schedules.check.preparing import Prepared, Step, prepare
 from tir_schedules.check.session import Checked, Places, launch_all, unreached_by
 from tir_schedules.console import (
     print_left_out,
@@ -20,7 +21,7 @@ from tir_schedules.console import (
 )
 from tir_schedules.errors import BadInput, CheckFailed, printable
 from tir_schedules.faults import WIDTH, closing_outcomes, kernel_paragraphs
-from tir_schedules.files import Json
+from tir_schedules.files import Json, to_json
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.attributes import spelled
 from tir_schedules.model.counters import Access, Counters
@@ -114,29 +115,25 @@ def costly(counters: Counters) -> Iterator[str]:
 
 
 def as_json(one: Checked) -> Json:
-    launches = []
-    for at, step in enumerate(one.steps):
-        kernel, counters = (
-            step.binary.kernel,
-            one.executions[at].counters if at < len(one.executions) else None,
-        )
-        launches.append(
-            {
-                "kernel": step.target.shown,
-                "symbol": step.target.symbol,
-                "grid": kernel.grid,
-                "block": kernel.block,
-                "dynamic_shared": kernel.dynamic_shared,
-                "arch": kernel.arch,
-                "registers": step.binary.resources.registers,
-                "static_shared": step.binary.resources.shared,
-                "accesses": {kind: vars(access) for kind, access in counters.accesses.items()}
-                if counters
-                else None,
-                "mix": counters.mix if counters else None,
-            }
-        )
-    return one.outcome.as_json() | {"launches": launches}
+    """A check, and of each launch what it is, what ptxas says and what it costs."""
+    launches = [
+        launch_json(step, done.counters if done else None)
+        for step, done in zip_longest(one.steps, one.executions)
+    ]
+    return one.outcome.as_json() | {"launches": to_json(launches)}
+
+
+def launch_json(step: Step, counters: Counters | None) -> Json:
+    kernel, resources = step.binary.kernel, step.binary.resources
+    return {
+        "kernel": step.target.shown,
+        "symbol": step.target.symbol,
+        **{name: getattr(kernel, name) for name in ("grid", "block", "dynamic_shared", "arch")},
+        "registers": resources.registers,
+        "static_shared": resources.shared,
+        "accesses": counters and counters.accesses,
+        "mix": counters and counters.mix,
+    }
 
 
 TRIED = 4

@@ -106,8 +106,7 @@ class Occupancy:
         return tuple(name for name, blocks in self.limits.items() if blocks == self.blocks)
 
     def as_json(self) -> dict[str, object]:
-        names = {"arch": self.arch, "blocks": self.blocks, "warps": self.warps, "max_warps": self.max_warps}
-        return names | {"share": self.share, "limits": self.limits, "limited_by": self.limited_by}
+        return vars(self) | {"share": self.share, "limited_by": self.limited_by}
 
 
 def occupancy(arch: str, block: tuple[int, ...], registers: int, shared: int) -> Occupancy:

@@ -14,6 +14,7 @@ from typing import Iterable, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.errors import BadInput, nearest
+from tir_schedules.files import Json, to_json
 from tir_schedules.insight.banks.wavefronts import PAIRING, WORD, Phase, bank_of, cost, split
 from tir_schedules.insight.metrics.counting import ACTIONS
 from tir_schedules.machines.cpu import CpuMachine
@@ -88,33 +89,11 @@ class Pattern:
         its own."""
         return cost(self.phases)
 
-    def as_json(self) -> dict[str, object]:
-        return {
-            "buffer": self.buffer,
-            "variable": self.variable,
-            "kind": self.kind,
-            "locations": [
-                {"ptx_line": at.ptx_line, "file": at.file, "line": at.line, "text": at.text}
-                for at in self.locations
-            ],
-            "bytes_per_lane": self.width,
-            "lanes": self.lanes,
-            "addresses": [self.addresses[lane] for lane in self.lanes],
-            "requests": self.requests,
-            "start_banks": self.starts,
-            "wavefronts": self.wavefronts,
-            "ideal": self.ideal,
-            "phases": [phase_json(phase) for phase in self.phases],
-        }
-
-
-def phase_json(phase: Phase) -> dict[str, object]:
-    """wavefronts: of each, the banks it uses, the word each serves and the lanes that get it."""
-    served = [
-        [{"bank": bank, "word": one.word, "lanes": one.lanes} for bank, one in wavefront.items()]
-        for wavefront in phase.wavefronts
-    ]
-    return {"lanes": phase.lanes, "wavefronts": served}
+    def as_json(self) -> Json:
+        alike = "buffer variable kind locations lanes requests wavefronts ideal phases".split()
+        told = {name: getattr(self, name) for name in alike}
+        told |= {"bytes_per_lane": self.width, "start_banks": self.starts}
+        return to_json(told | {"addresses": [self.addresses[lane] for lane in self.lanes]})
 
 
 def request_patterns(

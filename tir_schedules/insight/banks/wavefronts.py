@@ -38,6 +38,11 @@ class Phase:
     lanes: tuple[int, ...]
     wavefronts: tuple[Wavefront, ...]
 
+    def as_json(self) -> dict[str, object]:
+        """wavefronts: of each, the banks it uses, the word each serves and the lanes that get it."""
+        served = [[{"bank": bank, **vars(one)} for bank, one in each.items()] for each in self.wavefronts]
+        return {"lanes": self.lanes, "wavefronts": served}
+
 
 def bank_of(word: int) -> int:
     return word % BANKS

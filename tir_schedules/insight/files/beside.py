@@ -97,8 +97,7 @@ class Difference:
               "value": self.counter.of_line(line.counters)} for line in some if line.counters]
             for some in self.lines
         ]  # fmt: skip
-        return {"counter": self.counter.name, "unit": self.counter.unit, "values": self.values,
-                "share": self.share, "lines": lines}  # fmt: skip
+        return vars(self) | {"counter": self.counter.name, "unit": self.counter.unit, "lines": lines}
 
 
 def differences(one: Metrics, other: Metrics) -> list[Difference]:

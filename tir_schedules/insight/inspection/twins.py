@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Sequence, TypeVar
 
+from tir_schedules.files import Json, to_json
 from tir_schedules.insight.metrics.counting import Metrics
 from tir_schedules.insight.metrics.roofline import Gpu, Roofline, gpu_for, roofline
 from tir_schedules.insight.metrics.rungs import FORMS, metrics_of_rungs
@@ -51,19 +52,17 @@ class Inspection:
     def roofline(self, form: str) -> Roofline:
         return roofline(self.gpu, self.workload, self.kernels[form])
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> Json:
         """A kernel has the metrics of the rung's own launch, "earlier_launches" and "later_launches" those of
         others, where there are any."""
-        kernels: dict[str, dict[str, object]] = {
-            form: {"refused": reason} for form, reason in self.refused.items()
-        }
+        kernels: dict[str, Json] = {form: {"refused": reason} for form, reason in self.refused.items()}
         for form, launches in self.kernels.items():
-            kernels[form] = {**self.own(form).as_json(), "roofline": self.roofline(form).as_json()}
             earlier, later = launches[: self.place], launches[self.place + 1 :]
-            for name, others in (("earlier_launches", earlier), ("later_launches", later)):
-                kernels[form] |= {name: [launch.as_json() for launch in others]} if others else {}
-        names = {"rung": self.rung.id, "shape": str(self.workload), "workload": asdict(self.workload)}
-        return {**names, "arch": self.arch, "gpu": self.gpu.name, "kernels": kernels}
+            others = {"earlier_launches": earlier, "later_launches": later}
+            kernels[form] = {**self.own(form).as_json(), "roofline": self.roofline(form)}
+            kernels[form] |= {name: some for name, some in others.items() if some}
+        names = {"rung": self.rung.id, "shape": str(self.workload), "workload": self.workload}
+        return to_json({**names, "arch": self.arch, "gpu": self.gpu.name, "kernels": kernels})
 
 
 def inspect(jobs: Sequence[Job], arch: str, gpu: str | None = None) -> list[Inspection]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
 from typing import Sequence
 
 from tir_schedules.compiler.source_text import SourceText, shown_name
+from tir_schedules.files import Json, to_json
 from tir_schedules.machines.execution import execute
 from tir_schedules.model.counters import Access, Counters
 from tir_schedules.model.findings import Finding
@@ -65,18 +66,19 @@ class Metrics:
         source = kernel.source.split("\n")
         return source[line - 1] if 0 < line <= len(source) else ""
 
-    def as_json(self) -> dict[str, object]:
-        kernel = self.binary.kernel
-        lines = [asdict(line) | {"text": self.text_of(line.file, line.line)} for line in self.counters.lines]
-        launch = {"grid": kernel.grid, "block": kernel.block, "dynamic_shared": kernel.dynamic_shared}
-        return {
+    def as_json(self) -> Json:
+        kernel, resources = self.binary.kernel, vars(self.binary.resources)
+        lines = [vars(line) | {"text": self.text_of(line.file, line.line)} for line in self.counters.lines]
+        launch = {name: getattr(kernel, name) for name in ("grid", "block", "dynamic_shared")}
+        told = {
             "kernel": kernel.label,
             **launch,
-            "resources": asdict(self.binary.resources) | {"shared_bytes": self.binary.shared_bytes},
-            "occupancy": self.occupancy.as_json(),
-            "counters": asdict(self.counters) | {"lines": lines},
-            "findings": [str(finding) for finding in self.findings],
+            "resources": resources | {"shared_bytes": self.binary.shared_bytes},
+            "occupancy": self.occupancy,
+            "counters": vars(self.counters) | {"lines": lines},
+            "findings": list(map(str, self.findings)),
         }
+        return to_json(told)
 
 
 def total(accesses: dict[str, Access], classes: Sequence[str]) -> Access:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
+from tir_schedules.files import Json
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.abi import NONE, Happening
 from tir_schedules.model.findings import Location
@@ -44,6 +45,9 @@ class Barrier:
     def __str__(self) -> str:
         return f"{'full' if self.full else 'empty'} {self.slot}"
 
+    def as_json(self) -> dict[str, object]:
+        return {"name": str(self), "address": self.place[1], "arrivals": self.arrivals}
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -61,6 +65,9 @@ class Mark:
     slot: int | None
     location: Location | None = None
     over: bool = True
+
+    def as_json(self) -> Json:
+        return vars(self) | {"kind": self.kind.name.lower(), "location": str(self.location or "")}
 
 
 @dataclass(frozen=True)

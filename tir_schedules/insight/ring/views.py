@@ -3,14 +3,13 @@ picture or a page, a row for each actor, a column for each step, a colour for ea
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Sequence
 
 from markupsafe import Markup
 from rich.markup import escape
 
 from tir_schedules.console import print_line, print_table
-from tir_schedules.files import Json
+from tir_schedules.files import Json, to_json
 from tir_schedules.insight.banks import pictures
 from tir_schedules.insight.banks.pictures import svg
 from tir_schedules.insight.ring.timeline import Mark, Row, Timeline
@@ -71,21 +70,7 @@ def document(suffix: str, title: str, subject: str, found: Timeline, binary: Bin
 
 
 def as_json(found: Timeline) -> Json:
-    barriers = [
-        {"name": str(barrier), "address": barrier.place[1], "arrivals": barrier.arrivals}
-        for barrier in found.barriers
-    ]
-    rows = [
-        {
-            "name": row.name,
-            "marks": [
-                asdict(mark) | {"kind": mark.kind.name.lower(), "location": str(mark.location or "")}
-                for mark in row.marks
-            ],
-        }
-        for row in found.rows
-    ]
-    return {"barriers": barriers, "steps": found.steps, "cut": found.cut, "rows": rows}
+    return to_json(found)
 
 
 CELL, HEIGHT, LABEL, GAP = 66, 30, 120, 8  # px: a step, a row, what stands before it, between rows

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import groupby
 from typing import Iterator
 
 from rich.markup import escape
 
 from tir_schedules.console import print_error, print_line, print_source, print_table, print_whole
-from tir_schedules.files import Json
-from tir_schedules.insight.ring import views
+from tir_schedules.files import Json, to_json
 from tir_schedules.insight.trace.diffs import unified
 from tir_schedules.insight.trace.key_metrics import FIGURES, figures, outputs
 from tir_schedules.insight.trace.states import State, Trace
 
 COLUMNS = ("step", "call", *FIGURES, "outputs")
+STEP_FIELDS = ("primitive", "annotation", "call", "what", "places")
+"""What JSON has of a step."""
 
 
 def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
@@ -75,47 +75,25 @@ def print_changes(trace: Trace, tir: bool, cuda: bool) -> None:
 
 def as_json(trace: Trace) -> Json:
     """Everything that is known of each state, with its texts and what changed in them."""
-    return {
+    told = {
         "rung": trace.rung.id,
-        "workload": asdict(trace.workload),
+        "workload": trace.workload,
         "arch": trace.arch,
         "first_kernel": trace.first_kernel,
         "right": trace.right,
         "refusal": trace.refusal,
-        "ring": views.as_json(trace.ring) if trace.ring else None,
+        "ring": trace.ring,
         "states": [state_json(trace, state) for state in trace.states],
-        **({"why": trace.rung.why} if trace.rung.why else {}),
     }
+    return to_json(told | ({"why": trace.rung.why} if trace.rung.why else {}))
 
 
 def state_json(trace: Trace, state: State) -> Json:
     """A state; without "measured" where it does not compile, and "metrics" of it null where it was not
     executed."""
-    step, measured = state.step, state.measured
-    before = trace.states[max(0, state.number - 1)]
-    found: Json = {"number": state.number}
-    if step:
-        found |= {
-            "primitive": step.primitive,
-            "annotation": step.annotation,
-            "call": step.call,
-            "what": step.what,
-        }
-        found["places"] = [asdict(place) for place in step.places]
-    found |= {"tir": state.tir, "tir_diff": unified(before.tir, state.tir), "reason": state.reason}
-    found |= {
-        "cuda": state.cuda,
-        "cuda_diff": unified(trace.cuda_before(state), state.cuda) if state.cuda else "",
-        "same": state.same,
-    }
-    if measured:
-        resources = asdict(measured.binary.resources)
-        metrics = measured.metrics and measured.metrics.as_json()
-        found["measured"] = {
-            "right": measured.right,
-            "wrong": measured.wrong,
-            "outside": measured.outside,
-            "unknown": measured.unknown,
-        }
-        found["measured"] |= {"resources": resources, "metrics": metrics}
-    return found
+    before, cuda = trace.states[max(0, state.number - 1)], trace.cuda_before(state)
+    found: Json = {name: getattr(state, name) for name in ("number", "tir", "reason", "cuda", "same")}
+    found["tir_diff"] = unified(before.tir, state.tir)
+    found["cuda_diff"] = unified(cuda, state.cuda) if state.cuda else ""
+    found |= {name: getattr(state.step, name) for name in STEP_FIELDS} if state.step else {}
+    return found | ({"measured": state.measured} if state.measured else {})

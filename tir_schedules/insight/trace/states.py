@@ -15,6 +15,7 @@ from tir_schedules.compiler.lower import declared_launch, emit, last_line, lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import CheckFailed, TirSchedulesError
+from tir_schedules.files import Json
 from tir_schedules.insight.metrics.counting import Metrics, occupancy_of
 from tir_schedules.insight.ring.timeline import Timeline, timeline, watch_units
 from tir_schedules.insight.trace.recorder import Step, only_function, record, script
@@ -60,6 +61,10 @@ class Measured:
     def right(self) -> bool | None:
         """Whether the outputs are right; None where that is not known."""
         return None if self.unknown or self.outside else not self.wrong
+
+    def as_json(self) -> Json:
+        told = {name: getattr(self, name) for name in ("right", "wrong", "outside", "unknown", "metrics")}
+        return told | {"resources": self.binary.resources}
 
 
 @dataclass(frozen=True)
