@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from itertools import product
+from typing import Callable
 
 from rich.markup import escape
 
@@ -25,12 +27,9 @@ from tir_schedules.insight.banks.tiles import (
     Fragment,
     SharedTile,
     bank_table,
-    load_phases,
-    matrix_phases,
-    picture,
-    store_phases,
+    register_addresses,
 )
-from tir_schedules.insight.banks.wavefronts import BANKS, LINE, WORD, cost
+from tir_schedules.insight.banks.wavefronts import BANKS, LANES, LINE, WORD, Phase, cost, split
 from tir_schedules.numerals import integer_for
 
 SHAPES = ("m16n8k8", "m16n8k16")
@@ -155,6 +154,44 @@ def summed(tile: SharedTile, fragment: Fragment) -> str:
 def cell(tile: SharedTile, phases, *arguments: Fragment) -> str:
     """Of an access in pieces of 16 bytes, which need rows that start on 16 bytes."""
     return "-" if tile.pitch % PIECE else str(cost(phases(tile, *arguments)))
+
+
+def matrix_addresses(tile: SharedTile, fragment: Fragment) -> list[int]:
+    """The rows that ldmatrix reads for a fragment: lane l names row l % 8 of matrix l / 8."""
+    return [tile.address(row + r, column) for row, column in fragment.corners for r in range(8)]
+
+
+def store_addresses(tile: SharedTile) -> list[int]:
+    """Where a warp stores the first rows of the tile, 16 bytes per lane, piece after piece."""
+    return [tile.address(lane // tile.pieces, lane % tile.pieces * PIECE_HALVES) for lane in range(LANES)]
+
+
+def load_phases(tile: SharedTile, fragment: Fragment, register: int) -> tuple[Phase, ...]:
+    return split(register_addresses(tile, fragment, register), WORD, pairing=True)
+
+
+def matrix_phases(tile: SharedTile, fragment: Fragment) -> tuple[Phase, ...]:
+    addresses = matrix_addresses(tile, fragment)
+    return split(addresses, PIECE, range(len(addresses)))
+
+
+def store_phases(tile: SharedTile) -> tuple[Phase, ...]:
+    return split(store_addresses(tile), PIECE)
+
+
+def picture(
+    tile: SharedTile, lines: int, marked: Callable[[int, int], bool] = lambda row, piece: False
+) -> list[list[str]]:
+    """The first lines of 128 bytes, a cell for each 16 bytes: "row.piece", in brackets where marked, or "-"
+    for padding."""
+    places = product(range(lines * LINE // tile.pitch + 1), range(tile.pieces))
+    at = {tile.address(row, piece * PIECE_HALVES): (row, piece) for row, piece in places}
+    cells = []
+    for address in range(0, lines * LINE, PIECE):
+        row, piece = at.get(address, (-1, -1))
+        cells.append("-" if row < 0 else f"[{row}.{piece}]" if marked(row, piece) else f"{row}.{piece}")
+    across = LINE // PIECE
+    return [cells[first : first + across] for first in range(0, len(cells), across)]
 
 
 if __name__ == "__main__":

@@ -20,19 +20,13 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from counter_pack import PROBES, load_all, pack
+from cuda_tools import SANITIZERS, is_clean, known_metrics, sanitizer_summary
 from scripts import exit_code
 
 from tir_schedules.bench.tables import refusal
 from tir_schedules.files import check, check_folder, read_json, write_text
 from tir_schedules.insight.profile.cases import launch_all, verify_cases
-from tir_schedules.insight.profile.nsight import (
-    SANITIZERS,
-    Entry,
-    differences,
-    is_clean,
-    known_metrics,
-    sanitizer_summary,
-)
+from tir_schedules.insight.profile.nsight import Entry, differences
 from tir_schedules.insight.profile.results import as_text, count_launches, document
 from tir_schedules.ladders.registry import FAMILIES, current
 from tir_schedules.machines.choice import choose

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
+from cuda_tools import SANITIZERS
 from packs import at_once, cells, launched, loaded, manifest_of, noting, positive, read_result, saved
 from scripts import README, exit_code
 from writing import update
@@ -38,7 +39,7 @@ from tir_schedules import processes
 from tir_schedules.console import progress
 from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.files import Json, check_folder, write_text
-from tir_schedules.insight.profile.nsight import SANITIZERS, last_line, tool
+from tir_schedules.insight.profile.nsight import last_line, tool
 from tir_schedules.machines.choice import choose
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.subjects.results import about

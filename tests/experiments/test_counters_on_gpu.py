@@ -12,12 +12,12 @@ import counters_on_gpu
 import pytest
 from counter_pack import jobs_of, load_all
 from counter_probes import probes
+from cuda_tools import SANITIZERS
 from fake_tools import MadeUpGpu, installer, predicted_launches, table
 from unit_probes import boxes
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.insight.profile.nsight import SANITIZERS
 from tir_schedules.model.counters import METRICS
 from tir_schedules.run import launches
 from tir_schedules.subjects.packs import save_pack

@@ -6,24 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from article_004 import ARTICLE
+from bank_tables import (
+    load_phases,
+    matrix_addresses,
+    matrix_phases,
+    picture,
+    store_addresses,
+    store_phases,
+)
 from counter_probes import probes
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.banks.requests import request_patterns
-from tir_schedules.insight.banks.tiles import (
-    FRAGMENTS,
-    SharedTile,
-    bank_table,
-    load_phases,
-    matrix_addresses,
-    matrix_phases,
-    picture,
-    register_addresses,
-    store_addresses,
-    store_phases,
-)
+from tir_schedules.insight.banks.tiles import FRAGMENTS, SharedTile, bank_table, register_addresses
 from tir_schedules.insight.banks.wavefronts import PAIRING, cost, split
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine

@@ -1,10 +1,11 @@
 """What NVIDIA's tools print is read, compared and explained; the tools are made up."""
 
 import pytest
+from cuda_tools import is_clean
 from fake_tools import installer, table
 
 from tir_schedules.errors import CheckFailed, MissingTool
-from tir_schedules.insight.profile.nsight import is_clean, nsight_counters
+from tir_schedules.insight.profile.nsight import nsight_counters
 from tir_schedules.model.counters import METRICS
 
 

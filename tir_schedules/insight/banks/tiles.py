@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
-from typing import Callable
 
-from tir_schedules.insight.banks.wavefronts import LANES, LINE, WORD, Phase, bank_of, split
+from tir_schedules.insight.banks.wavefronts import LANES, WORD, bank_of
 
 HALF = 2  # bytes
 PIECE = 16  # bytes: the widest access of a lane, and a row of an 8x8 matrix of halves
@@ -76,29 +74,6 @@ def register_addresses(tile: SharedTile, fragment: Fragment, register: int) -> l
     return [tile.address(*fragment.place(register, lane)) for lane in range(LANES)]
 
 
-def matrix_addresses(tile: SharedTile, fragment: Fragment) -> list[int]:
-    """The rows that ldmatrix reads for a fragment: lane l names row l % 8 of matrix l / 8."""
-    return [tile.address(row + r, column) for row, column in fragment.corners for r in range(8)]
-
-
-def store_addresses(tile: SharedTile) -> list[int]:
-    """Where a warp stores the first rows of the tile, 16 bytes per lane, piece after piece."""
-    return [tile.address(lane // tile.pieces, lane % tile.pieces * PIECE_HALVES) for lane in range(LANES)]
-
-
-def load_phases(tile: SharedTile, fragment: Fragment, register: int) -> tuple[Phase, ...]:
-    return split(register_addresses(tile, fragment, register), WORD, pairing=True)
-
-
-def matrix_phases(tile: SharedTile, fragment: Fragment) -> tuple[Phase, ...]:
-    addresses = matrix_addresses(tile, fragment)
-    return split(addresses, PIECE, range(len(addresses)))
-
-
-def store_phases(tile: SharedTile) -> tuple[Phase, ...]:
-    return split(store_addresses(tile), PIECE)
-
-
 def bank_table(tile: SharedTile, fragment: Fragment, register: int = 0) -> list[tuple[tuple[int, ...], ...]]:
     """Article 004's table: by fours, the threads, the words they load (the article's total banks) and the
     banks of these (its inner banks)."""
@@ -108,18 +83,3 @@ def bank_table(tile: SharedTile, fragment: Fragment, register: int = 0) -> list[
         (four, tuple(words[lane] for lane in four), tuple(bank_of(words[lane]) for lane in four))
         for four in fours
     ]
-
-
-def picture(
-    tile: SharedTile, lines: int, marked: Callable[[int, int], bool] = lambda row, piece: False
-) -> list[list[str]]:
-    """The first lines of 128 bytes, a cell for each 16 bytes: "row.piece", in brackets where marked, or "-"
-    for padding."""
-    places = product(range(lines * LINE // tile.pitch + 1), range(tile.pieces))
-    at = {tile.address(row, piece * PIECE_HALVES): (row, piece) for row, piece in places}
-    cells = []
-    for address in range(0, lines * LINE, PIECE):
-        row, piece = at.get(address, (-1, -1))
-        cells.append("-" if row < 0 else f"[{row}.{piece}]" if marked(row, piece) else f"{row}.{piece}")
-    across = LINE // PIECE
-    return [cells[first : first + across] for first in range(0, len(cells), across)]

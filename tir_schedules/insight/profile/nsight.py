@@ -1,4 +1,4 @@
-"""Nsight Compute's counters beside those of the CPU machine, and NVIDIA's other tools."""
+"""Nsight Compute's counters beside those of the CPU machine."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ MANGLED = "_Z"
 
 NOISE = 0.01
 """Share of a counter that may differ without a reason."""
-
-SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
 
 
 class CountedEntry(TypedDict):
@@ -214,34 +212,12 @@ def parse_output(text: str) -> list[tuple[str, dict[str, float]]]:
     return list(launches.values())
 
 
-def known_metrics(pattern: str) -> list[str]:
-    """Sums of what ncu can count on this GPU, of which a part of the name matches a regular expression."""
-    done = processes.run([tool("ncu"), "--query-metrics"])
-    names = re.findall(r"^([a-z][a-z0-9_]+__[a-z0-9_]+)\s", done.stdout, re.M)
-    return [f"{name}.sum" for name in sorted(set(names)) if re.search(pattern, name)]
-
-
 def first_difference(kernels: Sequence[str], expected: Sequence[str]) -> str:
     """Where two sequences of kernels part."""
     for number, (one, other) in enumerate(zip(kernels, expected)):
         if one != other:
             return f"launch {number} is {one}, not {other}"
     return f"they agree up to launch {min(len(kernels), len(expected))}"
-
-
-def sanitizer_summary(name: str, command: Sequence[str], kernels: str) -> str:
-    """The closing line of a tool of compute-sanitizer. kernels: part of the names of the kernels it checks.
-    MissingTool without compute-sanitizer."""
-    sanitizer = [tool("compute-sanitizer"), "--tool", name, "--kernel-regex", f"kernel_substring={kernels}"]
-    done = processes.run([*sanitizer, *command])
-    lines = [line.strip("= ") for line in done.stdout.splitlines() if "SUMMARY" in line]
-    return lines[-1] if lines else f"no summary: {last_line(done.stdout + done.stderr, 'error')}"
-
-
-def is_clean(summary: str) -> bool:
-    """Whether a summary counts no error, hazard or warning."""
-    counts = re.findall(r"(\d+) (?:errors?|hazards?|warnings?)\b", summary)
-    return "SUMMARY" in summary and bool(counts) and not any(map(int, counts))
 
 
 def tool(name: str) -> str:
