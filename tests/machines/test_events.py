@@ -5,8 +5,9 @@ import pytest
 from test_units import MULTICAST, RING
 from unit_kernels import THREADS, text
 
-from tir_schedules.insight.ring.timeline import first_steps, timeline
-from tir_schedules.insight.ring.views import as_json, barriers_of, cell_of, timeline_svg
+from tir_schedules.files import to_json
+from tir_schedules.insight.ring.timeline import timeline
+from tir_schedules.insight.ring.views import barriers_of, cell_of, timeline_svg
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.kernel import Binary, Kernel, Resources
@@ -99,6 +100,5 @@ def test_a_picture_has_each_mark_and_json_all():
     assert [cell_of(found.rows[1], step) for step in (2, 4, 6)] == [
         "copies: X to slot 0", "...", "waits: empty 0, phase 0"
     ]  # fmt: skip
-    told = as_json(found)
+    told = to_json(found)
     assert told["barriers"][0]["name"] == "full 0" and told["rows"][0]["marks"][0]["kind"] == "landed"
-    assert max(mark.begins for row in first_steps(found, 4).rows for mark in row.marks) == 3

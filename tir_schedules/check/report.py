@@ -89,12 +89,18 @@ def print_costs(results: Sequence[Checked]) -> None:
 
 
 def cost_rows(counters: Counters) -> Iterator[tuple[str, ...]]:
+    for memory, name, unit, access in access_rows(counters):
+        numbers = (access.requests, access.cost, access.ideal)
+        yield memory, name, *map(str, numbers), f"{access.cost / access.requests:.2f}", unit
+
+
+def access_rows(counters: Counters) -> Iterator[tuple[str, str, str, Access]]:
+    """Memory, access, unit of its cost, and what accesses of a class cost."""
     for kind, name in CLASSES.items():
         access = counters.accesses.get(kind)
         if access and access.requests:
             memory, unit = where(kind)
-            per = f"{access.cost / access.requests:.2f}"
-            yield memory, name, str(access.requests), str(access.cost), str(access.ideal), per, unit
+            yield memory, name, unit, access
 
 
 def where(kind: str) -> tuple[str, str]:

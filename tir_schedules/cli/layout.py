@@ -10,7 +10,7 @@ from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_requ
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
 from tir_schedules.cli.problems import add_problem, check_options, problem_of
 from tir_schedules.errors import BadInput, shown
-from tir_schedules.files import check_folder, write_text
+from tir_schedules.files import check_folder, to_json, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.numerals import integer_for, integers
@@ -113,6 +113,7 @@ def layout_of_rung(options: Options) -> int:
     from tir_schedules.compiler.twin import load_twin
     from tir_schedules.insight.banks.requests import patterns_of, watch_block
     from tir_schedules.insight.banks.shared_tiles import find_shared_tiles
+    from tir_schedules.insight.banks.views import place
     from tir_schedules.subjects.compiling import settle_jobs
 
     check_arch(options.arch)
@@ -141,7 +142,7 @@ def layout_of_rung(options: Options) -> int:
 def ring_of(options: Options, binary: Binary, workload: Workload, block: Dim3) -> int:
     """Who waits for whom; exit code 0 also where somebody waits for ever."""
     from tir_schedules.insight.ring.timeline import timeline, watch_units
-    from tir_schedules.insight.ring.views import as_json, document, print_timeline
+    from tir_schedules.insight.ring.views import document, print_timeline
 
     events = watch_units(binary, workload, block).events
     assert events is not None, "they were asked for"
@@ -153,11 +154,8 @@ def ring_of(options: Options, binary: Binary, workload: Workload, block: Dim3) -
     if options.output:
         write_text(options.output, document(options.output.suffix, title, subject, found, binary))
     if options.json:
-        print(
-            json.dumps(
-                {"kernel": binary.kernel.label, "workload": str(workload), "block": block} | as_json(found)
-            )
-        )
+        facts = {"kernel": binary.kernel.label, "workload": str(workload), "block": block}
+        print(json.dumps(facts | to_json(found)))
     elif not options.output:
         print_timeline(f"{title}, {subject}", found, options.steps)
     return 0
@@ -167,6 +165,7 @@ def layout_of_file(options: Options, path: Path) -> int:
     """Of the first launch in which the warp uses shared memory."""
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.errors import CheckFailed
+    from tir_schedules.insight.banks.views import place
     from tir_schedules.insight.files.views import chosen, patterns_in, ready_for, watch_launches
 
     if options.twin:
@@ -191,10 +190,6 @@ def layout_of_file(options: Options, path: Path) -> int:
     return shown_as(options, step.binary, str(path), block, patterns, notes)
 
 
-def place(block: Sequence[int], warp: int) -> str:
-    return f"warp {warp} of block {','.join(map(str, block))}"
-
-
 def cut_off(execution: Execution) -> list[str]:
     """A note where the warp makes more requests than are kept."""
     kept = len(execution.requests)
@@ -211,23 +206,13 @@ def shown_as(
     tiles: Sequence[SharedTile] = (),
 ) -> int:
     """Patterns and tiles in shared memory, written and printed. of: the workload, or the file."""
-    from tir_schedules.insight.banks.printing import document, print_patterns
+    from tir_schedules.insight.banks.views import Layout, document, print_layout
 
-    title = f"{binary.kernel.label}: {options.buffer or 'shared memory'}"
-    subject = f"{of}, {place(block, options.warp)}"
+    found = Layout(binary, of, block, options.warp, options.buffer or "", patterns, notes, tiles)
     if options.output:
-        write_text(
-            options.output, document(options.output.suffix, title, subject, patterns, notes, binary, tiles)
-        )
+        write_text(options.output, document(found, options.output.suffix))
     if options.json:
-        facts = {"kernel": binary.kernel.label, "workload": of, "block": block, "warp": options.warp}
-        print(
-            json.dumps(
-                facts
-                | {"notes": notes, "patterns": [pattern.as_json() for pattern in patterns]}
-                | {"shared_tiles": [tile.as_json() for tile in tiles]}
-            )
-        )
+        print(json.dumps(to_json(found)))
     elif not options.output:
-        print_patterns(f"{title}, {subject}", patterns, notes, tiles)
+        print_layout(found)
     return 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Iterator, Sequence
 
-from tir_schedules.check.report import CLASSES, where
+from tir_schedules.check.report import access_rows
 from tir_schedules.errors import CheckFailed
 from tir_schedules.faults import closing_outcomes
 from tir_schedules.insight.banks import pictures
@@ -17,6 +17,7 @@ from tir_schedules.insight.inspection.views import LINE_COUNTERS, counters_of
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics, conflicts
 from tir_schedules.insight.metrics.formats import mix_shares, number, pair, percent, ratio
 from tir_schedules.model.attributes import spelled
+from tir_schedules.model.counters import Access
 from tir_schedules.model.findings import KINDS, NOTES, Finding, Location
 from tir_schedules.model.machine import Machine
 from tir_schedules.pages import render
@@ -64,7 +65,7 @@ class Launched:
 
     title: str
     cards: tuple[tuple[str, str], ...]
-    accesses: tuple[tuple[tuple[str, ...], bool], ...]
+    accesses: tuple[tuple[str, str, str, Access], ...]
     mix: str
     rows: tuple[Row, ...]
     patterns: tuple[Pattern, ...]
@@ -98,6 +99,8 @@ def page(views: Sequence[View], machine: Machine) -> str:
         counted=LINE_COUNTERS,
         heads=["line#", *(f"{name}#" for name in LINE_COUNTERS), "source"],
         pictures=pictures,
+        number=number,
+        ratio=ratio,
     )
 
 
@@ -158,7 +161,7 @@ def launch_section(view: View, at: int, name: str, several: bool, marked: set[tu
     lost = conflicts(launch.access(*SHARED))
     return Launched(
         f"Launch {at + 1}: {kernel.label}" if several else "", tuple(cards(launch)),
-        tuple(access_rows(launch)), ", ".join(shares), tuple(rows(launch, name, marked)),
+        tuple(access_rows(launch.counters)), ", ".join(shares), tuple(rows(launch, name, marked)),
         tuple(costliest_patterns(view, at)), lost,
     )  # fmt: skip
 
@@ -177,17 +180,6 @@ def cards(launch: Metrics) -> Iterator[tuple[str, str]]:
     yield number(launch.counters.warp_instructions), "instructions issued by warps"
     active = ratio(launch.counters.thread_instructions, launch.counters.warp_instructions)
     yield active, "active lanes of 32, on average"
-
-
-def access_rows(launch: Metrics) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Memory, access, unit, requests, cost, ideal, per request; and whether it costs more than the ideal."""
-    for kind, name in CLASSES.items():
-        access = launch.access(kind)
-        if access.requests:
-            figures = (*map(number, (access.requests, access.cost, access.ideal)),
-                       ratio(access.cost, access.requests))  # fmt: skip
-            memory, unit = where(kind)
-            yield (memory, name, unit, *figures), conflicts(access) > 0
 
 
 def rows(launch: Metrics, name: str, marked: set[tuple[str, int]]) -> Iterator[Row]:

@@ -7,7 +7,7 @@ wait for. What may happen at the same time stands in the same step; no step is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from tir_schedules.files import Json
@@ -374,11 +374,3 @@ def warps_named(warps: Sequence[int]) -> str:
             spans.append([warp, warp])
     written = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
     return f"warp {written}" if len(warps) == 1 else f"warps {written}"
-
-
-def first_steps(found: Timeline, steps: int) -> Timeline:
-    """The first steps of a timeline."""
-    rows = tuple(
-        replace(row, marks=tuple(mark for mark in row.marks if mark.begins < steps)) for row in found.rows
-    )
-    return replace(found, rows=tuple(row for row in rows if row.marks))

@@ -1,5 +1,5 @@
-"""The timeline of a ring shown: printed, a line for each step and a column for each actor; as JSON; and as a
-picture or a page, a row for each actor, a column for each step, a colour for each slot."""
+"""The timeline of a ring shown: printed, a line for each step and a column for each actor; and as a picture
+or a page, a row for each actor, a column for each step, a colour for each slot."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from markupsafe import Markup
 from rich.markup import escape
 
 from tir_schedules.console import print_line, print_table
-from tir_schedules.files import Json, to_json
 from tir_schedules.insight.banks import pictures
 from tir_schedules.insight.banks.pictures import svg
+from tir_schedules.insight.banks.views import made_by
 from tir_schedules.insight.ring.timeline import Mark, Row, Timeline
 from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.kernel import Binary
@@ -61,16 +61,9 @@ def document(suffix: str, title: str, subject: str, found: Timeline, binary: Bin
     picture = timeline_svg(found)
     if suffix == ".svg":
         return picture + "\n"
-    kernel = binary.kernel
-    made = f"{kernel.label} for {kernel.arch}, executed on the CPU machine; no GPU took part"
     notes = [barriers_of(found), *LEGEND, *notes_of(found, STEPS_SHOWN)]
-    return render(
-        "ring.html.j2", title=title, subject=subject, picture=picture, notes=notes, provenance=[made]
-    )
-
-
-def as_json(found: Timeline) -> Json:
-    return to_json(found)
+    made = [made_by(binary)]
+    return render("ring.html.j2", title=title, subject=subject, picture=picture, notes=notes, provenance=made)
 
 
 CELL, HEIGHT, LABEL, GAP = 66, 30, 120, 8  # px: a step, a row, what stands before it, between rows
