@@ -40,7 +40,6 @@ MOST_BYTES = 1 << 32
 WIDEST = 1e300
 """Of LOW..HIGH."""
 
-WHAT = "an array such as A=f32[M,K], a number, a .npy file, or null"
 OCTAVES = 2
 """Random reals differ by so many powers of two in either direction."""
 

@@ -88,6 +88,12 @@ class Events:
     rank: int = 0
     met: int = 0
 
+    @property
+    def rows(self) -> list[dict[str, int]]:
+        """The table, each row by the names of its columns."""
+        names = list(self.table.dtype.names or ())
+        return [dict(zip(names, row)) for row in self.table.tolist()]
+
 
 @dataclass(frozen=True)
 class Execution:

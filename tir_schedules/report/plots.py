@@ -74,10 +74,6 @@ def embed_svg(svg: str, name: str, label: str) -> Markup:
     return Markup(svg)
 
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-    from matplotlib.axes import Axes
-
 ROW = 31  # px per rung of a ladder
 CLOSE = 2.2  # decades of an axis that has labels between powers of ten
 NEAR = 0.3  # decades of intensity, or half as many of the rate

@@ -27,13 +27,12 @@ from tir_schedules.insight.advice.subject import (
     list_lines,
     mean,
 )
+from tir_schedules.insight.banks.requests import shared_variables
 from tir_schedules.insight.banks.wavefronts import LINE
 from tir_schedules.insight.metrics.counting import SHARED, total
 from tir_schedules.insight.metrics.formats import plural
 from tir_schedules.machines.cpu.abi import Counting
 from tir_schedules.machines.cpu.extents import source_name
-from tir_schedules.machines.cpu.library import the_library
-from tir_schedules.machines.cpu.machine import linked
 from tir_schedules.model.gpus import STATIC_SHARED
 
 LEAST_GAIN = 0.25
@@ -302,8 +301,7 @@ def arrays_of(subject: Subject, recording: Recording) -> list[SharedArray]:
     if not len(chosen):
         return []
     low, high = bounds(table[chosen])
-    kernel = linked(the_library(), subject.binary.ptx, subject.binary.kernel.entry).lowered.kernel
-    shared = [variable for variable in kernel.variables.values() if variable.space == "shared"]
+    shared = shared_variables(subject.binary)
     static = [variable for variable in shared if variable.size]
     end = max((variable.offset + variable.size for variable in static), default=0)
     found, taken = [], np.zeros(len(chosen), bool)

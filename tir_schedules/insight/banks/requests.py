@@ -21,6 +21,7 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.machine import linked
+from tir_schedules.machines.cpu.ptx import Variable
 from tir_schedules.model.findings import Location
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
@@ -216,12 +217,17 @@ def shape_of(request: Request) -> tuple[int, ...]:
 
 def arrays_of(binary: Binary) -> dict[str, range]:
     """Static arrays in shared memory, named as in the CUDA source -> the bytes they take."""
-    variables = linked(the_library(), binary.ptx, binary.kernel.entry).lowered.kernel.variables.values()
-    shared = [variable for variable in variables if variable.space == "shared" and variable.size]
     return {
         array_name(variable.name): range(variable.offset, variable.offset + variable.size)
-        for variable in shared
+        for variable in shared_variables(binary)
+        if variable.size
     }
+
+
+def shared_variables(binary: Binary) -> list[Variable]:
+    """Variables in shared memory that the kernel's PTX declares; those of dynamic memory have no size."""
+    kernel = linked(the_library(), binary.ptx, binary.kernel.entry).lowered.kernel
+    return [variable for variable in kernel.variables.values() if variable.space == "shared"]
 
 
 def array_name(symbol: str) -> str:

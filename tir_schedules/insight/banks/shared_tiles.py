@@ -92,8 +92,7 @@ class Read:
 
 def find_shared_tiles(events: Events) -> list[SharedTile]:
     """The first box of each array and instruction of the block that is watched, and factors in no box."""
-    names = list(events.table.dtype.names or ())
-    table = [dict(zip(names, row)) for row in events.table.tolist()]
+    table = events.rows
     moved: dict[int, list[tuple[int, int]]] = {}
     for event, at, address, _ in events.moved.tolist():
         moved.setdefault(event, []).append((at, address))

@@ -21,7 +21,13 @@ from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool, nearest, one_line, shown
 from tir_schedules.faults import closing_words
 from tir_schedules.files import Json
-from tir_schedules.insight.banks.requests import Pattern, array_at, arrays_of, group_requests
+from tir_schedules.insight.banks.requests import (
+    Pattern,
+    array_at,
+    arrays_of,
+    group_requests,
+    shared_variables,
+)
 from tir_schedules.insight.inspection.listing import listing, opcodes
 from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, rows_of, short_cells
 from tir_schedules.insight.inspection.views import (
@@ -35,8 +41,6 @@ from tir_schedules.insight.profile.nsight import Entry, nsight_counters
 from tir_schedules.insight.profile.results import Result, document
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.cpu.extents import source_name
-from tir_schedules.machines.cpu.library import the_library
-from tir_schedules.machines.cpu.machine import linked
 from tir_schedules.machines.gpu import GpuMachine
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
@@ -193,8 +197,7 @@ def patterns_in(binary: Binary, requests: Sequence[SharedRequest]) -> list[Patte
 
 def dynamic_name(binary: Binary) -> str:
     """What the source calls its dynamic shared memory; empty where it has none, or several names for it."""
-    variables = linked(the_library(), binary.ptx, binary.kernel.entry).lowered.kernel.variables.values()
-    names = {source_name(one.name) for one in variables if one.space == "shared" and one.extern}
+    names = {source_name(one.name) for one in shared_variables(binary) if one.extern}
     return names.pop() if len(names) == 1 else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Iterator, Mapping, Sequence
 
 from tir_schedules.errors import MissingTool
 from tir_schedules.insight.inspection.twins import Inspection
@@ -29,6 +29,7 @@ from tir_schedules.insight.metrics.formats import (
 from tir_schedules.insight.metrics.ports import MainLoop, main_loop
 from tir_schedules.insight.metrics.roofline import Roofline
 from tir_schedules.insight.metrics.rungs import FORMS
+from tir_schedules.model.counters import Access
 
 Row = tuple[str, ...]
 Show = Callable[[Metrics], str]
@@ -54,8 +55,13 @@ def rows_of(launches: Sequence[Metrics | None], arch: str) -> Iterator[Row]:
 
 def sections(arch: str) -> list[tuple[str, Sequence[tuple[str, Show]]]]:
     """Heading -> rows: their names and how their cells are written."""
-    shared = [row for name, classes in SHARED_ROWS.items() for row in shared_rows(name, classes)]
-    memory = [row for name, classes in GLOBAL_ROWS.items() for row in global_rows(name, classes)]
+    of_shared = {
+        "conflicts": lambda access: count_of(conflicts(access), access),
+        "wavefronts per request": lambda access: ratio(access.cost, access.requests),
+    }
+    of_memory = {"sectors per request (ideal)": per_request}
+    shared = [row for name in SHARED_ROWS.items() for row in access_rows(*name, "wavefronts", of_shared)]
+    memory = [row for name in GLOBAL_ROWS.items() for row in access_rows(*name, "sectors", of_memory)]
     mix = [(name, share_of(classes)) for name, classes in MIX.items()]
     return [
         ("launch", LAUNCH),
@@ -118,23 +124,13 @@ SHARED_ROWS = {
 GLOBAL_ROWS = {"loads": GLOBAL_LOADS, "stores": GLOBAL_STORES}
 
 
-def shared_rows(name: str, classes: Row) -> list[tuple[str, Show]]:
+def access_rows(
+    name: str, classes: Row, unit: str, more: Mapping[str, Callable[[Access], str]]
+) -> list[tuple[str, Show]]:
+    """Rows of some classes of access. more: rows besides requests and cost."""
+    cells = {"requests": lambda access: count_of(access.requests, access), f"{unit} (ideal)": pair, **more}
     return [
-        (f"{name}: requests", lambda one: count_of(one.access(*classes).requests, one.access(*classes))),
-        (f"{name}: wavefronts (ideal)", lambda one: pair(one.access(*classes))),
-        (f"{name}: conflicts", lambda one: count_of(conflicts(one.access(*classes)), one.access(*classes))),
-        (
-            f"{name}: wavefronts per request",
-            lambda one: ratio(one.access(*classes).cost, one.access(*classes).requests),
-        ),
-    ]
-
-
-def global_rows(name: str, classes: Row) -> list[tuple[str, Show]]:
-    return [
-        (f"{name}: requests", lambda one: count_of(one.access(*classes).requests, one.access(*classes))),
-        (f"{name}: sectors (ideal)", lambda one: pair(one.access(*classes))),
-        (f"{name}: sectors per request (ideal)", lambda one: per_request(one.access(*classes))),
+        (f"{name}: {what}", lambda one, show=show: show(one.access(*classes))) for what, show in cells.items()
     ]
 
 

@@ -112,8 +112,7 @@ def watch_units(
 
 def timeline(events: Events) -> Timeline:
     """The timeline of a block. It has no rows where the block uses no mbarrier."""
-    names = [name for name in events.table.dtype.names or ()]
-    table = [dict(zip(names, row)) for row in events.table.tolist()]
+    table = events.rows
     barriers = barriers_of(table)
     if not barriers:
         return Timeline((), (), 0)
