@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
+import tvm.s_tir.tensor_intrin.cuda  # noqa: F401  has the map that the one below replaces
 import tvm_ffi
 from tvm.script import tirx as T
 from tvm.tirx import FloatImm
