@@ -300,10 +300,10 @@ def emit(
             raise ScheduleMistake(f"{unfit.primitive} does not fit: {unfit}", (unfit.primitive,)) from unfit
         host, devices = split_host_device_mods(pipeline(asked)(module))
         kernels = [(device, finalize_device()(part)) for device, part in devices.items()]
-        if len(kernels) != 1 or len(kernels[0][1].functions) != 1:
-            raise CheckFailed(
-                f"{entry}: the schedule must end in one CUDA kernel; bind its loops to blockIdx and threadIdx"
-            )
+        count = sum(len(part.functions) for _, part in kernels)
+        if count != 1:
+            remedy = f"it ends in {count}" if count else "bind its loops to blockIdx and threadIdx"
+            raise CheckFailed(f"{entry}: the schedule must end in one CUDA kernel; {remedy}")
         device, kernel = kernels[0]
         ((variable, function),) = kernel.functions.items()
         named = tvm.IRModule({variable: function.with_attr("global_symbol", entry)})

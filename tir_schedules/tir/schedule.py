@@ -36,7 +36,7 @@ class Listener:
         found = getattr(self.schedule, name)
         return partial(self._call, name, found) if inspect.isroutine(found) else found
 
-    def _call(self, name: str, method: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    def _call(self, name: str, method: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
         frame = sys._getframe(1)
         words = [*map(self.written, given), *(f"{key}={self.written(value)}" for key, value in named.items())]
         result = method(*given, **named)

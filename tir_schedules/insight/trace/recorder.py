@@ -11,7 +11,6 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeGuard
 
-import tir_schedules
 from tir_schedules.compiler import lower
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.rung import Rung
@@ -21,7 +20,7 @@ from tir_schedules.tir.schedule import Listener, Schedule
 if TYPE_CHECKING:
     from tvm import IRModule
 
-PACKAGE = Path(tir_schedules.__file__).parent
+PACKAGE = Path(__file__).parents[2]
 QUERIES = re.compile(r"get|can_|copy|fork_seed|seed|show|work_on|remove_rv")
 """Beginnings of the names of methods that leave the function as it is."""
 
@@ -102,7 +101,7 @@ class Recorder(Listener):
             return
         results = [] if result is None else list(result) if is_sequence(result) else [result]
         made = f"{', '.join(map(self.written, results))} = " if result is not None else ""
-        annotation = json.loads(given[1]) if name == "annotate" else ""
+        annotation = json.loads(re.sub(r"^ann_key=", "", given[1])) if name == "annotate" else ""
         call = f"{made}sch.{name}({', '.join(given)})"
         number, module = len(self.steps) + 1, self.schedule.mod
         self.steps.append(Step(number, name, call, places_of(frame), module, annotation))

@@ -23,6 +23,8 @@ HELD = 1 << 31  # bytes
 def wide_offsets(source: str, module: IRModule) -> str:
     """The CUDA source of a module, with offsets of asynchronous copies that reach all of its arguments."""
     functions = getattr(module, "functions").values()
-    buffers = (buffer for function in functions for buffer in function.params)
-    largest = max(math.prod(map(int, one.shape)) * element_type(str(one.dtype)).itemsize for one in buffers)
+    params = (one for function in functions for one in function.params)
+    buffers = (one for one in params if hasattr(one, "shape"))  # others are numbers
+    sizes = (math.prod(map(int, one.shape)) * element_type(str(one.dtype)).itemsize for one in buffers)
+    largest = max(sizes, default=0)
     return OFFSET.sub(r"\1\2ll;", source) if largest >= HELD else source
