@@ -8,6 +8,7 @@ import re
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from itertools import zip_longest
 from typing import Callable, Iterable, Iterator, Mapping, Sequence, TextIO
 
@@ -23,6 +24,7 @@ PIPE_WIDTH = 1_000_000  # a pipe has no edge to wrap at
 USUAL_WIDTH = 80  # of a terminal that does not tell
 HEIGHT = 25  # no view asks for it, but without it rich takes a dumb terminal for 80 columns
 GAP = 2  # blanks between columns
+HTML: list[list[str]] = []  # where parts of HTML go instead, the last of them
 BLOCKS = 3  # most blocks that a table is cut into before its records are stood on end
 ROOM = 24  # columns that are enough for the text of a record stood on end, however narrow the terminal
 
@@ -51,6 +53,23 @@ def columns_of(stream: TextIO) -> int | None:
 def terminal_width() -> int | None:
     """Columns of standard output; None for a pipe or file."""
     return columns_of(sys.stdout)
+
+
+@contextmanager
+def as_html() -> Iterator[list[str]]:
+    """What is printed inside becomes parts of HTML: a table, a paragraph of prose, code."""
+    HTML.append([])
+    try:
+        yield HTML[-1]
+    finally:
+        HTML.pop()
+
+
+def html_of(tag: str, text: str) -> bool:
+    """Keep an element with this text, where HTML is wanted; whether it is."""
+    if HTML and text:
+        HTML[-1].append(f"<{tag}>{escape(text)}</{tag}>")
+    return bool(HTML)
 
 
 # ---- tables
@@ -112,6 +131,11 @@ def print_table(
     stands on end, a line to a field; without `keys` always the latter.
     """
     out, cells = console(), [[Text.from_markup(cell) for cell in row] for row in rows]
+    if HTML:
+        lines = [("th", columns), *(("td", [cell.plain for cell in row]) for row in cells)]
+        inside = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) for tag, row in lines)
+        HTML[-1].append(f"<table>{''.join(f'<tr>{row}</tr>' for row in inside)}</table>")
+        return ()
     every = [
         Column(Text.from_markup(name, style="bold"), [row[at] for row in cells], prose.get(name))
         for at, name in enumerate(columns)
@@ -249,6 +273,8 @@ def side_by_side(columns: Sequence[Sequence[str]]) -> Iterator[str]:
 # ---- text ---
 def print_line(text: str = "") -> None:
     """A line of plain text, whatever brackets it holds; wrapped between words on a terminal."""
+    if html_of("p", text):
+        return
     out = console()
     for line in text.split("\n"):
         write(out, *wrap_text(Text(printable(line, "\t")), out.width))
@@ -256,6 +282,8 @@ def print_line(text: str = "") -> None:
 
 def print_whole(text: str) -> None:
     """Code, a command or a path, line by line: what a terminal wraps is copied from it as it is."""
+    if html_of("pre", text):
+        return
     if sys.stdout.isatty():
         write(console(), Text(text))
     else:
@@ -265,6 +293,8 @@ def print_whole(text: str) -> None:
 def print_paragraph(text: str) -> None:
     """Lines of plain text; on a terminal broken between words, with an indent after the first, where they do
     not fit."""
+    if html_of("p", text):
+        return
     width = terminal_width() or PIPE_WIDTH
     for line in text.split("\n"):
         broken = fold_paragraph(line, width) if len(line) > width else [line]
@@ -278,6 +308,8 @@ def print_error(message: str) -> None:
 
 def print_source(text: str, language: str) -> None:
     """Source text, whole: coloured on a terminal, byte for byte otherwise."""
+    if html_of("pre", text):
+        return
     if sys.stdout.isatty():
         syntax = Syntax("", language, theme="ansi_dark", background_color="default", tab_size=8)
         coloured = syntax.highlight(text)
