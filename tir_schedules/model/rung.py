@@ -7,17 +7,23 @@ import re
 import runpy
 import sys
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Generic, Sequence, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Callable, Generic, Sequence, TypeVar, cast
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.schedule import PrimFunc, Schedule
 
-W = TypeVar("W")
-"""The class of a rung's workloads."""
+if TYPE_CHECKING:  # a plain Rung is one of any workload and configuration
+    from typing_extensions import TypeVar as TypeVarOf
 
-C = TypeVar("C")
-"""The class of its configurations."""
+    W = TypeVarOf("W", default=Any)
+    C = TypeVarOf("C", default=Any)
+else:
+    W = TypeVar("W")
+    """The class of a rung's workloads."""
+
+    C = TypeVar("C")
+    """The class of its configurations."""
 
 NextW = TypeVar("NextW")
 NextC = TypeVar("NextC")

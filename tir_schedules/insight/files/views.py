@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
-from typing import Iterator, Mapping, Sequence
+from typing import Callable, Iterator, Mapping, Sequence
 
 from tir_schedules.check.preparing import Prepared, Request, Step
 from tir_schedules.check.session import (
@@ -169,7 +169,10 @@ def print_several(views: Sequence[View]) -> None:
             print_line(f"{view.checked.label}: {line}")
 
 
-PRINTERS = {None: print_table_of, **LAUNCH_PRINTERS}
+PRINTERS: dict[str | None, Callable[[Mapping[str, Metrics]], None]] = {
+    None: print_table_of,
+    **LAUNCH_PRINTERS,
+}
 """View of `inspect` -> what prints it."""
 
 

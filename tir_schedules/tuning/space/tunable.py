@@ -44,7 +44,7 @@ DEFAULTS = {
 """Family -> the rungs that are tuned when the family is asked for."""
 
 
-def space_of(rung_id: str) -> Space:
+def space_of(rung_id: str) -> Space[Any, Any]:
     """The space of a rung, named without a variant. BadInput for one that has none."""
     if rung_id in RUNGS:
         return own_space(RUNGS[rung_id])
