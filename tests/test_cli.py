@@ -6,6 +6,7 @@ import runpy
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 
@@ -237,7 +238,7 @@ class PretendedGpu(CpuMachine):
 @pytest.fixture
 def pretended_gpu(monkeypatch):
     monkeypatch.setattr(
-        "tir_schedules.cli.run.choose",
+        "tir_schedules.api.running.choose",
         lambda name, orders: {"gpu": PretendedGpu, "auto": PretendedGpu, "cpu": CpuMachine}[name](),
     )
 
@@ -273,7 +274,7 @@ def test_a_wrong_twin_leaves_its_schedule_right(tool, monkeypatch):
         kernel = load_twin(rung, workload, arch)
         return replace(kernel, source=kernel.source.replace("acc += A", "acc -= A"))
 
-    monkeypatch.setattr("tir_schedules.run.load_twin", broken)
+    monkeypatch.setattr(import_module("tir_schedules.run"), "load_twin", broken)
     code, out, _ = tool("run", "sgemm/naive", "--mnk", "5,6,7", "--machine", "cpu")
     assert code == 1 and out.splitlines()[1].split()[:4] == ["sgemm/naive", "5x6x7", "pass", "FAIL"]
     assert (

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = "tir_schedules"
 
 ROWS = (
-    "errors interrupts keeper numerals processes files console provenance pages",
+    "errors version interrupts keeper numerals processes files console provenance pages",
     "model",
     "workloads",
     "tir",
@@ -24,6 +24,7 @@ ROWS = (
     "insight",
     "tuning",
     "report",
+    "api",
     "cli",
     "sgemm hgemm reduce __main__",
 )
@@ -54,7 +55,7 @@ def imports(root):
 
 def spelled(root):
     """Module -> modules of the package that a string of it names, as import_module() and `python -m` take
-    them. Of an f-string the part before its first {}.
+    them. Of an f-string the part before its first {}. The name of the package itself has other uses.
     """
     known, found = modules(root), {}
     for name, path in known.items():
@@ -62,13 +63,13 @@ def spelled(root):
         texts = (
             node.value for node in tree if isinstance(node, ast.Constant) and isinstance(node.value, str)
         )
-        found[name] = {text.rstrip(".") for text in texts} & known.keys() - {name}
+        found[name] = {text.rstrip(".") for text in texts} & known.keys() - {name, PACKAGE}
     return found
 
 
 def row(module):
-    """The number of the row a module stands in. The package itself holds its version alone: the first."""
-    return ROW[module.split(".")[1]] if "." in module else 0
+    """The number of the row a module stands in. The package itself is what the library offers."""
+    return ROW[module.split(".")[1] if "." in module else "api"]
 
 
 def upward(found):

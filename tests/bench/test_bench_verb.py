@@ -10,7 +10,7 @@ from unittest.mock import create_autospec
 import made_up
 import pytest
 
-from tir_schedules.bench import measure, session
+from tir_schedules.bench import measure, session, vendor
 from tir_schedules.bench.measure import Policy
 from tir_schedules.cli import main as cli
 from tir_schedules.errors import MissingTool
@@ -64,7 +64,7 @@ def gpu(monkeypatch):
 @pytest.fixture
 def no_cub(monkeypatch):
     """Nothing in place of CUB's library, which takes longer to compile than all else here together."""
-    monkeypatch.setattr("tir_schedules.bench.vendor.build_cub", lambda arch: b"\x7fELF of " + arch.encode())
+    monkeypatch.setattr(vendor, "build_cub", lambda arch: b"\x7fELF of " + arch.encode())
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import made_up
 import pytest
 from fake_gpu import FakeMachine, FakeVendors, multiply, subject
 
+from tir_schedules.bench import measure as measure_module
 from tir_schedules.bench.measure import SINGLE_SAMPLES, Policy, measure
 from tir_schedules.bench.tables import print_results
 from tir_schedules.subjects.results import document, load_results, save_results
@@ -17,7 +18,7 @@ QUICK = Policy(pause_s=0.0, settle_s=0.2, cold=True)
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch):
-    monkeypatch.setattr("tir_schedules.bench.measure.IDLE_S", 0.0)
+    monkeypatch.setattr(measure_module, "IDLE_S", 0.0)
 
 
 def measured(machine, *subjects, policy=QUICK):

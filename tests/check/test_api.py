@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tir_schedules.check.api import check
+from tir_schedules import check
 from tir_schedules.check.bounded import Bounded, rounding_of
 from tir_schedules.check.expecting import Truth
 from tir_schedules.check.expressions import evaluate

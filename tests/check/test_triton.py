@@ -12,8 +12,7 @@ pytest.importorskip("triton")
 import triton_broken
 import triton_kernels
 
-from tir_schedules.check.api import check
-from tir_schedules.check.triton.api import check_triton
+from tir_schedules import check, check_triton
 from tir_schedules.check.triton.compiling import align_lines, compile_triton, own_memory
 from tir_schedules.check.triton.functions import kernel_of, kernels_in
 from tir_schedules.errors import BadInput, MissingTool
@@ -293,7 +292,7 @@ GOOD = dict(x=X, y=X, out=X, n=8, BLOCK=8)
         ({"grid": lambda meta: meta["missing"]}, "the grid fails: it is not given 'missing'"),
         ({"grid": 0}, "CUDA allows 1 to"),
         ({"expect": {"z": X}}, "there is no array 'z'"),
-        ({"expect": {"out": X[:4]}}, "--expect out= has the shape (4,); out has (8,)"),
+        ({"expect": {"out": X[:4]}}, "has the shape (4,); out has (8,)"),
     ],
 )
 def test_bad_arguments(change, told):

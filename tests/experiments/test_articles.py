@@ -12,7 +12,7 @@ import made_up
 import pytest
 from article_tables import NOTHING, TABLES, roof_of, section
 
-from tir_schedules.bench import session
+from tir_schedules.bench import session, vendor
 from tir_schedules.bench.measure import Policy
 from tir_schedules.ladders.registry import find
 from tir_schedules.subjects.packs import load_pack
@@ -332,7 +332,7 @@ def test_articles_are_measured_here(call, gpu, tmp_path):
 
 
 def test_articles_are_packed_for_another_computer_and_timed_there(call, gpu, tmp_path, monkeypatch):
-    monkeypatch.setattr("tir_schedules.bench.vendor.build_cub", lambda arch: b"\x7fELF of " + arch.encode())
+    monkeypatch.setattr(vendor, "build_cub", lambda arch: b"\x7fELF of " + arch.encode())
     path = tmp_path / "a.zip"
     code, out, _ = call("002", "000", "--pack", path, "--arch", "sm_80")
     assert code == 0 and f"packed {len(SUMS + GEMMS)} subjects for sm_80" in out and gpu.seen == []

@@ -7,6 +7,7 @@ from sweep_points import SWEEPS, Series
 from sweep_tables import section
 from test_sweeps import line_of, results_of
 
+from tir_schedules.bench import vendor
 from tir_schedules.subjects.packs import load_pack
 from tir_schedules.workloads.reduction import Reduction
 
@@ -27,7 +28,7 @@ def test_all_launches_of_a_sum_are_counted_and_packed_with_cub(calling, tmp_path
     """Two launches: 512 elements, then as many as there were blocks."""
     sums = Series("reduce/sequential", "block", (128, 256), (Reduction(512),), Reduction(512))
     monkeypatch.setitem(SWEEPS, "block", replace(SWEEPS["block"], series=(sums,)))
-    monkeypatch.setattr("tir_schedules.bench.vendor.build_cub", lambda arch: b"CUB")
+    monkeypatch.setattr(vendor, "build_cub", lambda arch: b"CUB")
     path = tmp_path / "s.zip"
     assert calling(sweeps.main)("block", "--pack", path, "--arch", ARCH)[0] == 0
     pack = load_pack(path)

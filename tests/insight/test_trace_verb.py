@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from tir_schedules.api import tracing
 from tir_schedules.cli import main as cli
-from tir_schedules.cli import trace as trace_verb
 from tir_schedules.insight.trace.key_metrics import CHARTS, REGISTERS, SPILLS, cells, change
 from tir_schedules.insight.trace.page import chart, page, sections
 from tir_schedules.insight.trace.states import trace
@@ -207,14 +207,14 @@ def test_bad_input_is_one_line(tool, arguments, code, parts):
 
 
 def test_a_page_that_could_not_be_written_is_said_before_anything_is_compiled(monkeypatch, tool, tmp_path):
-    monkeypatch.setattr(trace_verb, "trace_with_progress", lambda *arguments: pytest.fail("it was traced"))
+    monkeypatch.setattr(tracing, "record", lambda *arguments: pytest.fail("it was traced"))
     assert tool("sgemm/naive", "-o", tmp_path)[0] == 2
 
 
 def test_a_schedule_that_is_refused_is_shown_and_fails(monkeypatch, tool, found, tmp_path):
     monkeypatch.setattr(
-        trace_verb,
-        "trace_with_progress",
+        tracing,
+        "record",
         lambda *arguments: replace(found, refusal="sgemm/naive: TVM refuses <it>"),
     )
     code, out, err = tool("sgemm/naive", *SMALL)

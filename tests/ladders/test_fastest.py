@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tir_schedules.cli.bench import notes_on
+from tir_schedules.api.benching import notes_on
 from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput, TooLarge
 from tir_schedules.ladders import fastest, known

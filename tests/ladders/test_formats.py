@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tir_schedules.cli.problems import taking
+from tir_schedules.api import running
+from tir_schedules.api.problems import taking
 from tir_schedules.emit import emit_text
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.own import RUNGS, at_path
@@ -141,7 +142,7 @@ def test_a_whole_ladder_has_each_kind_and_its_last_rungs_have_all():
 def test_a_ladder_that_is_named_runs_in_some_kinds(monkeypatch, tool, names, less):
     """All kinds where one of them, all configurations or rungs are asked for."""
     asked = []
-    monkeypatch.setattr("tir_schedules.run.run", lambda jobs, *others: asked.extend(jobs) or [])
+    monkeypatch.setattr(running, "run_jobs", lambda jobs, *others: asked.extend(jobs) or [])
     code, _, told = tool("run", *names.split())
     kinds = {str(work).split(" ", 1)[1] for rung, work in asked if rung.id == "hgemm/wmma_naive"}
     assert code == 0 and ("a rung that is named" in told) == less

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import pytest
 from made_records import predicted, record
 
+from tir_schedules.api import tuning as verb
 from tir_schedules.cli import main as cli
-from tir_schedules.cli import tune as verb
 from tir_schedules.tuning.records import database, searches
 from tir_schedules.tuning.records.database import Database
 from tir_schedules.tuning.records.timesheet import BUILDING, TIMED, Spent
-from tir_schedules.tuning.search import metaschedule, tuner
 from tir_schedules.workloads.reduction import Reduction
 
 CPU = ("--machine", "cpu", "--mnk", "256,256,64", "--arch", "sm_90")
@@ -50,8 +49,8 @@ def made_up(monkeypatch):
         spent = Spent(40, 30, 0, 20, {BUILDING: 50, TIMED: 24}, 2, 1)
         return SimpleNamespace(model_rank_correlation=0.75, spent=spent)
 
-    monkeypatch.setattr(tuner, "tune", tune)
-    monkeypatch.setattr(metaschedule, "import_metaschedule", lambda: None)
+    monkeypatch.setattr(verb, "run_search", tune)
+    monkeypatch.setattr(verb, "import_metaschedule", lambda: None)
     return fake
 
 

@@ -3,10 +3,7 @@ printed."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Sequence
 
 from tir_schedules.cli.options import (
     RUNG_HELP,
@@ -17,18 +14,12 @@ from tir_schedules.cli.options import (
     check_pack_arch,
     is_pack,
 )
-from tir_schedules.cli.problems import add_problems, check_options, problems_of, taking
+from tir_schedules.cli.problems import add_problems
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder
-from tir_schedules.ladders.fastest import reason_for
 from tir_schedules.ladders.own import is_path
-from tir_schedules.ladders.problems import BENCH_SHAPES, Job
-from tir_schedules.ladders.problems import jobs_of as jobs_on
-from tir_schedules.ladders.registry import FAMILIES, find_each
-from tir_schedules.machines.choice import CPU_ARCH, arch_for, choose
+from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.model.kernel import FIXED_TWIN
-from tir_schedules.model.machine import Machine
-from tir_schedules.tuning.measure.lookup import tuned_jobs
 
 PROBLEM = ("sizes", "mnk", "layout", "accumulate", "dtype", "result", "n", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
@@ -123,7 +114,10 @@ def bench(options: Options) -> int:
     if mode == "pack":
         return pack(options)
     if mode == "predict":
-        return predict(options)
+        from tir_schedules.api.benching import predicted
+        from tir_schedules.api.results import finish
+
+        return finish(predicted(options.names, options, options.predict), options.json, 1)
     return show(options, mode)
 
 
@@ -172,12 +166,13 @@ def check_together(options: Options, mode: str) -> None:
 
 
 def pack(options: Options) -> int:
+    from tir_schedules.api.benching import jobs_of
     from tir_schedules.bench.session import pack_jobs
     from tir_schedules.bench.tables import refusal
     from tir_schedules.console import print_line
 
     arch, path = check_pack_arch(options.arch), options.pack
-    jobs = jobs_of(options)
+    jobs = jobs_of(options.names, options)
     check_pack(rung for rung, _ in jobs)
     subjects, refused = pack_jobs(jobs, arch, path, command_of(options), twin_of(options))
     kernels = len({binary.cubin for subject in subjects for binary in subject.binaries})
@@ -186,21 +181,6 @@ def pack(options: Options) -> int:
     for row in refused:
         print_line(refusal(row))
     return 1 if refused else 0
-
-
-def predict(options: Options) -> int:
-    from tir_schedules.insight.metrics.predict import predictions, print_predictions
-    from tir_schedules.insight.metrics.roofline import find_gpu
-    from tir_schedules.subjects.compiling import settle_jobs
-
-    arch = options.arch or CPU_ARCH
-    jobs = settle_jobs(jobs_of(options), arch)
-    predicted = predictions(jobs, find_gpu(options.predict), arch)
-    if options.json:
-        print(json.dumps(predicted, indent=1))
-    else:
-        print_predictions(predicted)
-    return 1 if predicted["refused"] else 0
 
 
 def show(options: Options, mode: str) -> int:
@@ -236,50 +216,16 @@ def show(options: Options, mode: str) -> int:
 
 def measure_asked(options: Options, mode: str, baseline: Json | None) -> Json:
     """What is timed on this computer's GPU: the jobs of the options, or those of a pack."""
+    from tir_schedules.api.benching import measured
     from tir_schedules.bench import session
 
-    policy = session.Policy(sustained=options.sustained, cold=options.cold)
+    policy, command = session.Policy(sustained=options.sustained, cold=options.cold), command_of(options)
     if mode == "unpack":
-        return session.measure_pack(Path(options.names[0]), command_of(options), policy, baseline)
-    machine = session.gpu_machine() if options.tuned is not None else None
-    jobs = jobs_of(options, machine)  # bad names and options show before a GPU is looked for
-    machine = machine or session.gpu_machine()
-    session.check_baseline(machine, baseline)
-    arch = arch_for(machine, options.arch)
-    found = session.measure_jobs(machine, jobs, arch, command_of(options), policy, twin_of(options))
-    notes = notes_on(jobs, arch, options.names)
-    return {**found, "notes": [*found.get("notes", ()), *notes]} if notes else found
-
-
-def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
-    """Why rungs that are named, not as a ladder, have their configurations, and why they are slower there
-    than elsewhere, as far as models say so."""
-    named = [(rung, workload) for rung, workload in jobs if rung.family not in names]
-    reasons = []
-    for rung, workload in named:
-        try:
-            reasons.append(reason_for(rung.settled(workload, arch), workload))
-        except BadInput:
-            continue  # it was left out, and a line says why
-    return [*dict.fromkeys(filter(None, reasons))]
-
-
-def jobs_of(options: Options, machine: Machine | None = None) -> list[Job]:
-    """The rungs that are named, each once, with the workloads they are timed on. BadInput for names and
-    options that do not fit.
-
-    machine: with --tuned the GPU that records are to be of; without one, records for --arch count.
-    """
-    rungs = find_each(options.names, options.configs)
-    check_options(rungs, options)
-    rungs = taking(rungs, options.names, options)
-    if options.no_twins:
-        rungs = [replace(rung, twinned=False) for rung in rungs]
-    problems = problems_of(rungs, options)
-    if options.tuned is None:
-        return jobs_on(rungs, problems, BENCH_SHAPES)
-    there: Machine = machine or choose("cpu")
-    return tuned_jobs(rungs, problems, options.tuned, there, arch_for(there, options.arch), beside=True)
+        return session.measure_pack(Path(options.names[0]), command, policy, baseline)
+    return measured(
+        options.names, options, policy, twin_of(options), command,
+        lambda machine: session.check_baseline(machine, baseline),
+    ).results  # fmt: skip
 
 
 def twin_of(options: Options) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import re
 import shlex
 from dataclasses import replace
@@ -21,8 +20,6 @@ from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
 
 if TYPE_CHECKING:
     from tir_schedules.check.preparing import Request
-    from tir_schedules.check.session import Checked
-    from tir_schedules.model.machine import Machine
     from tir_schedules.source import Source
 
 EPILOG = """\
@@ -129,39 +126,21 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
 
 
 def run(options: Options) -> int:
+    from tir_schedules.api.checking import check_requests
+    from tir_schedules.api.results import finish
     from tir_schedules.machines.choice import arch_for, choose
 
     if options.page:
         check_page(options.page, options.file)
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
-    requests = requests_of(options, arch)
-    done = check_with_page(requests, machine, options.page) if options.page else check_all(requests, machine)
+    found = check_requests(requests_of(options, arch), machine, options.advice)
+    done = [one for _, one in found.checked]
     if len(done) == 1 and done[0].unsupported:
         raise MissingTool(done[0].outcome.error)
-    if options.json:
-        from tir_schedules.check.report import as_json
-
-        told = [as_json(one) | advice_json(one, options) for one in done]
-        print(json.dumps(told, indent=2))
-    else:
-        from tir_schedules.check.report import print_all
-
-        print_all(done, machine)
-        if options.advice:
-            from tir_schedules.insight.advice.advising import print_advice_on_checks
-
-            print_advice_on_checks(done)
-    return 0 if all(one.outcome.ok for one in done) else 1
-
-
-def advice_json(one: Checked, options: Options) -> dict[str, object]:
-    """Advice on each launch, where it is asked for."""
-    if not options.advice:
-        return {}
-    from tir_schedules.insight.advice.advising import advice_on_check
-
-    return {"advice": [[each.as_json() for each in found] for _, found in advice_on_check(one)]}
+    if options.page:
+        write_text(options.page, found.page())
+    return finish(found, options.json, 2)
 
 
 def requests_of(options: Options, arch: str) -> list[Request]:
@@ -274,28 +253,11 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     )  # fmt: skip
 
 
-def check_all(requests: Sequence[Request], machine: Machine) -> list[Checked]:
-    """Each request's result, in order; a file is compiled once for all that compile it alike."""
-    from tir_schedules.check.session import check_requests
-
-    return list(check_requests(requests, machine))
-
-
 def check_page(page: Path, file: Path) -> None:
     """BadInput for a page that cannot be written, or that would be written over the file."""
     if page.absolute() == file.absolute():
         raise BadInput(f"the page would be written over {page}: name another file, such as page.html")
     check_folder(page)
-
-
-def check_with_page(requests: Sequence[Request], machine: Machine, path: Path) -> list[Checked]:
-    """The same, with a page of them."""
-    from tir_schedules.insight.files.page import page
-    from tir_schedules.insight.files.views import view_all
-
-    views = list(view_all(requests, machine))
-    write_text(path, page(views, machine))
-    return [view.checked for view in views]
 
 
 def add_triton(verb: Parser) -> None:

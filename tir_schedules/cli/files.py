@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Sequence
 
+from tir_schedules.api.subjects import is_code
 from tir_schedules.cli.check import add_subject, requests_of
 from tir_schedules.cli.options import Options, Parser
 from tir_schedules.errors import BadInput, printable
 
 if TYPE_CHECKING:
     from tir_schedules.check.preparing import Request
-
-NAMED = re.compile(r"(.+?\.(?:cu|cuh|ptx|py))(?::(.+))?", re.S)
-TRITON = re.compile(r"^\s*(?:import\s+triton\b|from\s+triton\b)", re.M)
-HEAD = 1 << 16
-"""Bytes of a Python file in which Triton is imported, if it is one of Triton's."""
 
 FILE_HELP = "or a .cu, .ptx or Triton file with the options of `check`"
 OWN = (
@@ -28,22 +23,6 @@ OWN = (
 SPELLED = {"defines": "-D", "includes": "-I", "ladder": "--as"}
 
 
-def is_file(name: str) -> bool:
-    """Whether a name is of a file with kernels: by its ending, and of Python by what it imports. A file that
-    is not there is one, too, but for Python, which may be a rung."""
-    match = NAMED.fullmatch(name)
-    if not match:
-        return False
-    path = Path(match[1])
-    if path.suffix != ".py":
-        return True
-    try:
-        with path.open("rb") as file:
-            return bool(TRITON.search(file.read(HEAD).decode("utf-8", "replace")))
-    except OSError:
-        return False
-
-
 def add_file(verb: Parser, block: bool = True) -> None:
     """The options of a verb that takes files besides rungs, and has those of a problem already, and perhaps a
     --block."""
@@ -52,7 +31,7 @@ def add_file(verb: Parser, block: bool = True) -> None:
 
 def the_file(names: Sequence[str], verb: str) -> Path | None:
     """The one file that is named; None for rungs. BadInput for several, or both."""
-    files = [name for name in names if is_file(name)]
+    files = [name for name in names if is_code(name)]
     if files and len(names) > 1:
         raise BadInput(f"{verb} takes one file at a time, or rungs: name {printable(files[0])} alone")
     return Path(files[0]) if files else None

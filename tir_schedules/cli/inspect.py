@@ -3,35 +3,31 @@ beside another file's, or a rung's."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tir_schedules.api.problems import SIZES, check_options, options_of, problem_of, shape_of
+from tir_schedules.api.subjects import is_code, split_file
 from tir_schedules.cli.check import commented_checks, is_for, parse_comment
 from tir_schedules.cli.files import (
     FILE_HELP,
-    NAMED,
     OWN,
     add_file,
     check_no_file,
     file_requests,
-    is_file,
     one_request,
     the_file,
 )
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
-from tir_schedules.cli.problems import SIZES, add_problem, check_options, problem_of, taking
+from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput
-from tir_schedules.files import Json
-from tir_schedules.ladders import fastest
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
-from tir_schedules.ladders.registry import FAMILIES, find_each, find_one
-from tir_schedules.model.rung import StandIn
+from tir_schedules.ladders.registry import FAMILIES, find_one
 from tir_schedules.source import read_source
 
 if TYPE_CHECKING:
+    from tir_schedules.api.inspecting import FileCosts
     from tir_schedules.check.preparing import Request
-    from tir_schedules.insight.inspection.twins import Inspection
     from tir_schedules.insight.metrics.counting import Metrics
 
 VIEWS = {
@@ -76,134 +72,41 @@ def add_verb(verbs: Verbs) -> None:
 
 
 def inspect_verb(options: Options) -> int:
-    """Run the verb; returns the exit code: 1 when a kernel does not compile."""
-    from tir_schedules.compiler.toolchain import check_arch
-    from tir_schedules.console import print_error, print_line
-    from tir_schedules.insight.inspection import views
-    from tir_schedules.insight.inspection.twins import inspect
-    from tir_schedules.insight.metrics.roofline import gpu_for
-    from tir_schedules.subjects.compiling import settle_jobs
+    """Run the verb; returns the exit code: 1 when a kernel does not compile, or one of a file is wrong."""
+    from tir_schedules.api.inspecting import costs_of_rungs
+    from tir_schedules.api.results import finish
+    from tir_schedules.console import print_error
 
     path = the_file(options.names, "inspect")
     if path:
-        return inspect_file(options, path)
+        return finish(costs_of_file(options, path), options.json, 1)
     for name in options.names:
         check_no_file(options, name)
     if options.beside:
         raise BadInput(f"--beside is for files; name both rungs instead: {options.names[0]} {options.beside}")
-    rungs = find_each(options.names)
-    if options.view and len(rungs) > 1:
-        raise BadInput(f"--{options.view} shows one rung, but {len(rungs)} are named")
-    check_options(rungs, options)
-    rungs = taking(rungs, options.names, options)
-    check_arch(options.arch)
-    gpu_for(options.arch, options.gpu)  # BadInput before anything is compiled
-    jobs = [(rung, workload_of(rung, problem_of(rung.family, options))) for rung in rungs]
-    jobs = settle_jobs(jobs, options.arch)
-    inspections = inspect(jobs, options.arch, options.gpu)
-    reasons = [fastest.reason_for(rung, workload) for rung, workload in jobs]
-    if options.json:
-        found = [
-            as_json(inspection, options.view) | ({"why": reason} if reason else {})
-            for inspection, reason in zip(inspections, reasons)
-        ]
-        print(json.dumps(found[0] if len(rungs) == 1 else found, indent=1))
-    elif len(rungs) > 1:
-        views.print_several(inspections)
-    elif options.view == "advice":
-        from tir_schedules.insight.advice.advising import print_advice_on_rung
-
-        print_advice_on_rung(inspections[0])
-    else:
-        views.print_one(inspections[0], options.view, default_size=options.mnk is None and options.n is None)
-        if reasons[0] and not isinstance(rungs[0], StandIn):
-            print_line(reasons[0])
-    for inspection in inspections:
-        for form, reason in inspection.refused.items():
-            print_error(f"{inspection.rung.id} ({form}): {reason}")
-    return 0 if all(inspection.ok for inspection in inspections) else 1
+    asked = options_of(shape_of(options), "inspect", arch=options.arch)
+    found = costs_of_rungs(options.names, asked, options.gpu, options.view)
+    code = finish(found, options.json, 1)
+    for fault in found.faults:
+        print_error(fault)
+    return code
 
 
-def inspect_file(options: Options, path: Path) -> int:
-    """The same of a file's kernels: 1 when one is wrong or was not run."""
-    from tir_schedules.insight.files.views import check_known, print_several, print_view, view_all
+def costs_of_file(options: Options, path: Path) -> FileCosts:
+    """The same of a file's kernels, or of one beside another."""
+    from tir_schedules.api.inspecting import costs_beside, costs_of_files
 
     if options.gpu:
         raise BadInput("--gpu is for rungs, whose roofline is known")
     if options.beside:
-        return inspect_beside(options, path)
+        first = one_request(own_options(options, path), path, options.arch, "--beside")
+        if is_code(options.beside):
+            return costs_beside([first, other_request(options, options.beside)], view=options.view)
+        return costs_beside([first], lambda: metrics_of_rung(options, first), options.view)
     requests = file_requests(options, path, options.arch)
     if options.view and len(requests) > 1:
         raise BadInput(f"--{options.view} shows one check, but {path} has {len(requests)}: say --kernel NAME")
-    views = list(view_all(requests))
-    check_known(views)
-    if options.json:
-        print(json.dumps([view.as_json(options.view) for view in views], indent=1))
-    elif len(views) == 1:
-        print_view(views[0], options.view)
-    else:
-        print_several(views)
-    return 0 if all(view.checked.outcome.ok for view in views) else 1
-
-
-def as_json(inspection: Inspection, view: str | None) -> Json:
-    """An inspection, with the code where it is asked for."""
-    from tir_schedules.insight.inspection.listing import listing, opcodes
-
-    found = inspection.as_json()
-    kernels: Any = found["kernels"]
-    if view in ("sass", "ptx"):
-        for form in inspection.kernels:
-            code = listing(inspection.own(form).binary, view)
-            kernels[form][view] = {"opcodes": opcodes(code), "lines": code}
-    if view == "advice":
-        from tir_schedules.insight.advice.advising import advice_on_rung
-
-        for form, advice in advice_on_rung(inspection).items():
-            kernels[form]["advice"] = [one.as_json() for one in advice]
-    return found
-
-
-def inspect_beside(options: Options, path: Path) -> int:
-    """Run a kernel of a file and what it is put next to, and show both; returns the exit code: 1 when a
-    kernel is wrong or was not run."""
-    from tir_schedules.console import print_line
-    from tir_schedules.errors import CheckFailed
-    from tir_schedules.insight.files.beside import differences, print_differences
-    from tir_schedules.insight.files.views import PRINTERS, costliest, remarks, view_all
-
-    other = options.beside
-    first = one_request(own_options(options, path), path, options.arch, "--beside")
-    requests = [first]
-    if is_file(other):
-        requests.append(other_request(options, other))
-    views = list(view_all(requests))
-    for view in views:
-        if not view.launches:
-            raise CheckFailed("; ".join(view.checked.outcome.faults))
-    found = [costliest(view.launches) for view in views]
-    if len(found) == 1:
-        found.append(costliest(metrics_of_rung(options, first)))
-    places = [PurePath(one.binary.kernel.file).name or one.binary.kernel.label for one in found]
-    names = [one.binary.kernel.label for one in found]
-    if names[0] == names[1]:
-        names = [f"{one.binary.kernel.file}: {name}" for one, name in zip(found, names)]
-    if names[0] == names[1]:
-        raise BadInput(f"{names[0]} would stand beside itself: name another kernel, FILE:KERNEL, or a rung")
-    places = names if places[0] == places[1] else places
-    differing = differences(*found)
-    if options.json:
-        told = [{"name": name, **one.as_json()} for name, one in zip(names, found)]
-        print(json.dumps({"launches": told, "differences": [one.as_json() for one in differing]}, indent=1))
-    else:
-        PRINTERS[options.view](dict(zip(names, found)))
-        if not options.view:
-            print_line()
-            print_differences(places, differing)
-        for view in views:
-            for line in remarks(view):
-                print_line(f"{view.checked.label}: {line}")
-    return 0 if all(view.checked.outcome.ok for view in views) else 1
+    return costs_of_files(requests, options.view)
 
 
 def own_options(options: Options, path: Path) -> Options:
@@ -215,15 +118,14 @@ def own_options(options: Options, path: Path) -> Options:
 
 def other_request(options: Options, name: str) -> Request:
     """Of FILE or FILE:KERNEL: as the comments in it say, else with the options of the command."""
-    match = NAMED.fullmatch(name)
-    assert match, "is_file says so"
-    path, kernel = Path(match[1]), match[2]
+    place, kernel = split_file(name)
+    path = Path(place)
     source = read_source(path)
     comments = [parse_comment(words, place) for place, words in commented_checks(source.text, source.file)]
     if kernel:
         comments = [own for own in comments if is_for(own, kernel)]
     given = {**vars(options), **(dict.fromkeys((*OWN, *SHAPED)) if comments else {})}
-    return one_request(Options(**{**given, "kernel": kernel}), path, options.arch, "--beside")
+    return one_request(Options(**{**given, "kernel": kernel or None}), path, options.arch, "--beside")
 
 
 def metrics_of_rung(options: Options, request: Request) -> list[Metrics]:

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Sequence
 
+from tir_schedules.api.problems import check_options, problem_of
 from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_request, the_file
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
-from tir_schedules.cli.problems import add_problem, check_options, problem_of
+from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.files import check_folder, to_json, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of

@@ -6,26 +6,18 @@ import json
 from dataclasses import asdict
 from typing import Sequence
 
+from tir_schedules.api.problems import OF_PROBLEMS, check_options, problem_of
 from tir_schedules.cli.options import Options, Verbs, add_arch
-from tir_schedules.cli.problems import (
-    OF_PROBLEMS,
-    OTHERS,
-    add_kinds,
-    check_options,
-    parse_extents,
-    parse_length,
-    parse_shape,
-    problem_of,
-)
+from tir_schedules.cli.problems import OTHERS, add_kinds, parse_extents, parse_length, parse_shape
 from tir_schedules.errors import BadInput
-from tir_schedules.files import Json, read_json
+from tir_schedules.files import read_json
 from tir_schedules.ladders.articles import ARTICLES, FACTS
 from tir_schedules.ladders.fastest import able, candidates, fastest_rung
-from tir_schedules.ladders.known import ladder_names, ladder_of, rungs_beside
+from tir_schedules.ladders.known import ladder_names, ladder_of
 from tir_schedules.ladders.own import is_path, ladder_at
 from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, ladder
-from tir_schedules.model.rung import Rung, Unasked
+from tir_schedules.model.rung import Unasked
 from tir_schedules.numerals import power
 
 HELD_ON_GPU = "instructions_h200.json"
@@ -73,27 +65,10 @@ def list_rungs(options: Options) -> int:
     families = [options.family] if options.family else ladder_names()
     if options.articles:
         return list_articles(families, options.json)
-    if options.json:
-        print(json.dumps([describe(rung) for family in families for rung in all_rungs(family)], indent=2))
-        return 0
-    from tir_schedules.console import print_left_out, print_table
+    from tir_schedules.api.ladders import ladders
+    from tir_schedules.api.results import finish
 
-    columns, left_out = ("rung", "what it adds", "article", "shapes", "configurations"), []
-    prose = {"what it adds": 28, "article": 10, "shapes": 30, "configurations": 20}
-    for family in families:
-        one = fastest_rung(family)
-        rungs = [*all_rungs(family), *([one] if one else [])]
-        rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in rungs]
-        left_out += print_table(
-            columns, rows, prose=prose, spare=("configurations", "shapes", "article"), keys=0
-        )
-    print_left_out(left_out)
-    return 0
-
-
-def all_rungs(family: str) -> list[Rung]:
-    """Those of a ladder, and those beside it."""
-    return [*ladder(family), *rungs_beside(family)]
+    return finish(ladders(*families), options.json, 2)
 
 
 def list_estimates(options: Options) -> int:
@@ -126,20 +101,6 @@ def list_estimates(options: Options) -> int:
     print_table(("rung", "us", "why"), cells, prose={"why": 30}, keys=0)
     print_line(best.why)
     return 0
-
-
-def describe(rung: Rung) -> Json:
-    """A rung as JSON has it."""
-    configs = {"": rung.config, **rung.configs}
-    return {
-        "id": rung.id,
-        "summary": rung.summary,
-        "article": rung.article,
-        "shapes": rung.shapes,
-        "min_arch": rung.arch or f"sm_{rung.min_arch}",
-        "configs": {name: vars(config) for name, config in configs.items()},
-        "flawed": rung.flawed,
-    }
 
 
 def list_articles(families: Sequence[str], as_json: bool) -> int:

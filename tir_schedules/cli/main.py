@@ -11,7 +11,6 @@ import argparse
 import sys
 from typing import Sequence
 
-from tir_schedules import __version__
 from tir_schedules.cli import (
     bench,
     check,
@@ -29,6 +28,7 @@ from tir_schedules.cli import (
 from tir_schedules.cli import list as list_rungs
 from tir_schedules.cli.endings import code_of, command
 from tir_schedules.cli.options import Parser
+from tir_schedules.version import VERSION
 
 VERBS = (
     list_rungs,
@@ -64,7 +64,7 @@ def perform(arguments: Sequence[str]) -> int:
 
 def parser() -> Parser:
     top = Parser("tir-schedules", description=DESCRIPTION)
-    top.add_argument("--version", action="version", version=f"tir-schedules {__version__}")
+    top.add_argument("--version", action="version", version=f"tir-schedules {VERSION}")
     verbs = top.add_subparsers(metavar="VERB", required=True, parser_class=Parser)
     for verb in VERBS:
         verb.add_verb(verbs)

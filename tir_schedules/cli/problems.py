@@ -3,34 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Sequence
-
-from tir_schedules.cli.options import Options, Parser
+from tir_schedules.api.problems import SIZES
+from tir_schedules.cli.options import Parser
 from tir_schedules.errors import BadInput, shown
-from tir_schedules.ladders.known import FAMILIES, OfLadders, ladder_of
-from tir_schedules.ladders.problems import (
-    BENCH_SHAPES,
-    KINDS,
-    RUN_SHAPES,
-    Problem,
-    Problems,
-    Shapes,
-    square_shapes,
-    takes,
-    workloads_of,
-)
-from tir_schedules.machines.choice import CPU_ARCH
-from tir_schedules.model.rung import Rung
+from tir_schedules.ladders.known import FAMILIES, ladder_of
+from tir_schedules.ladders.problems import BENCH_SHAPES, KINDS, RUN_SHAPES, Shapes
 from tir_schedules.numerals import integer_or_power, integers, power
-
-SIZES = OfLadders(lambda ladder: ladder.option)
-"""Ladder -> the option for its shape."""
-
-OPTIONS = OfLadders(lambda ladder: (ladder.option, *ladder.kind_options.values()))
-"""Ladder -> the options that say what it is run on."""
-
-OF_PROBLEMS = ("accumulate", "dtype", "layout", "mnk", "n", "result", "shape")
-"""All of them, whatever ladders there are."""
 
 
 def add_problem(verb: Parser, shapes: Shapes) -> None:
@@ -133,72 +111,3 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         return tuple(dict.fromkeys(map(integer_or_power, text.split(","))))
     except ValueError:
         raise BadInput(f"--sizes takes sizes such as 256,512 or 2^20,2^25, not {shown(text)}") from None
-
-
-def check_options(rungs: Sequence[Rung], options: Options) -> None:
-    """BadInput when an option is given that no rung takes, and for fields of a configuration that break the
-    rung's constraints."""
-    for rung in rungs:
-        if "=" in rung.variant and not rung.file:
-            from tir_schedules.tuning.space.tunable import check_fields
-
-            check_fields(rung, options.arch or CPU_ARCH)
-    families = sorted({rung.family for rung in rungs})
-    taken = [name for family in families for name in OPTIONS[family]]
-    for name in OF_PROBLEMS:
-        if getattr(options, name) is not None and name not in taken:
-            owners = " and ".join(family for family in FAMILIES if name in OPTIONS[family])
-            takes = " and ".join(f"--{other}" for other in taken)
-            raise BadInput(
-                f"--{name} is for {owners or 'ladders from elsewhere'}; {rungs[0].id} takes {takes}"
-            )
-
-
-def problem_of(ladder: str, options: Options) -> Problem:
-    """The one problem of a verb that takes one size; its shape is open where none is given."""
-    size = getattr(options, SIZES[ladder])
-    return Problem(ladder, () if size is None else as_shape(size), **kinds_of(ladder, options))
-
-
-def problems_of(rungs: Sequence[Rung], options: Options) -> Problems:
-    """The problems of a verb that takes several sizes, by ladder; with an open shape where none is given."""
-    return {rung.family: of_ladder(rung.family, options) for rung in rungs}
-
-
-def of_ladder(ladder: str, options: Options) -> list[Problem]:
-    given: Iterable[int | tuple[int, ...]] = getattr(options, SIZES[ladder]) or ()
-    shapes = [*map(as_shape, given)] or square_shapes(ladder, getattr(options, "sizes", None) or ())
-    return [Problem(ladder, shape, **kinds_of(ladder, options)) for shape in shapes or [()]]
-
-
-def as_shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
-    """A shape, of what --n gives, too."""
-    return (size,) if isinstance(size, int) else size
-
-
-def kinds_of(ladder: str, options: Options) -> dict[str, str | None]:
-    asked = ladder_of(ladder).kind_options.items()
-    return {name: getattr(options, option) or None for name, option in asked}
-
-
-def taking(rungs: Sequence[Rung], names: Sequence[str], options: Options) -> list[Rung]:
-    """The rungs without those of a ladder, named as a whole, that do not take the kinds asked for. Where none
-    takes them, all, for each says why. names: ladders and rungs, as a command is given them."""
-    left = {rung.family for rung in rungs if takes_kinds(rung, options)}
-    return [
-        rung
-        for rung in rungs
-        if rung.family not in names or rung.family not in left or takes_kinds(rung, options)
-    ]
-
-
-def takes_kinds(rung: Rung, options: Options) -> bool:
-    """Whether a rung takes the kinds asked for, at the shape that its ladder takes where none is named."""
-    kinds = kinds_of(rung.family, options)
-    if not any(kinds.values()):
-        return True
-    asked = Problem(rung.family, ladder_of(rung.family).shape, **kinds)
-    try:
-        return any(takes(rung, workload) for workload in workloads_of(rung, asked))
-    except BadInput:
-        return False

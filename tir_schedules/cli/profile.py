@@ -7,17 +7,18 @@ import shlex
 from pathlib import Path
 from typing import Sequence
 
+from tir_schedules.api.problems import check_options, problem_of, taking
+from tir_schedules.api.subjects import is_code
 from tir_schedules.cli.files import (
     FILE_HELP,
     add_file,
     check_no_file,
-    is_file,
     one_request,
     the_file,
     words_of,
 )
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, check_pack, check_pack_arch, is_pack
-from tir_schedules.cli.problems import add_problem, check_options, problem_of, taking
+from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, Job, workload_of
@@ -246,7 +247,7 @@ def show(options: Options, result: Json, faults: Sequence[str] = ()) -> int:
         print(json.dumps(add_comparisons(result), indent=1))
     else:
         named = options.names and all(
-            is_file(name) or ("/" in name and not name.endswith(".zip")) for name in options.names
+            is_code(name) or ("/" in name and not name.endswith(".zip")) for name in options.names
         )
         print_result(result, whole=bool(options.all or named) or is_of_one_rung(result))
     for fault in faults:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tir_schedules.api.problems import shape_of
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
-from tir_schedules.cli.problems import add_problem, check_options, problem_of
+from tir_schedules.cli.problems import add_problem
 from tir_schedules.files import check_folder
-from tir_schedules.ladders.problems import TRACE_SHAPES, workload_of
-from tir_schedules.ladders.registry import find_one
-
-if TYPE_CHECKING:
-    from tir_schedules.insight.trace.states import Trace
-    from tir_schedules.model.rung import Rung
-    from tir_schedules.model.workload import Workload
+from tir_schedules.ladders.problems import TRACE_SHAPES
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -42,50 +35,22 @@ def add_verb(verbs: Verbs) -> None:
 
 def trace_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when the finished schedule is not right."""
-    from tir_schedules.subjects.compiling import settle_jobs
-
-    rung = find_one(options.rung, "trace")
-    check_options([rung], options)
-    workload = workload_of(rung, problem_of(rung.family, options), TRACE_SHAPES)
-    ((rung, workload),) = settle_jobs([(rung, workload)], options.arch)
-    if options.output:
-        check_folder(options.output)
-    found = trace_with_progress(rung, workload, options.arch)
-    if options.output:
-        write_page(found, options.output, quiet=options.json)
-    if options.json:
-        from tir_schedules.insight.trace.printing import as_json
-
-        print(json.dumps(as_json(found), indent=1))
-    elif options.tir or options.cuda or not options.output:
-        from tir_schedules.insight.trace.printing import print_trace
-
-        print_trace(found, options.tir, options.cuda)
-    return 0 if found.right else 1
-
-
-def trace_with_progress(rung: Rung, workload: Workload, arch: str) -> Trace:
-    """The trace, with progress on a terminal. BadInput for a workload too large for the CPU machine."""
-    from tir_schedules.compiler.toolchain import check_arch
-    from tir_schedules.console import progress
-    from tir_schedules.insight.metrics.rungs import check_size
-    from tir_schedules.insight.trace.states import trace
-
-    check_arch(arch)
-    check_size(rung, workload)
-    with progress(None, "tracing") as step:
-        return trace(rung, workload, arch, step)
-
-
-def write_page(trace: Trace, path: Path, quiet: bool) -> None:
+    from tir_schedules.api.results import finish
+    from tir_schedules.api.tracing import trace
     from tir_schedules.console import print_line
     from tir_schedules.files import write_text
-    from tir_schedules.insight.trace.page import page
 
-    text = page(trace)
-    write_text(path, text)
-    if not quiet:
-        print_line(
-            f"written: {path}, {len(trace.states) - 1} steps, {len(text.encode()) >> 10} KiB; open it in a"
-            " browser"
-        )
+    if options.output:
+        check_folder(options.output)
+    found = trace(options.rung, arch=options.arch, **shape_of(options))
+    if options.output:
+        text = found.page()
+        write_text(options.output, text)
+        size = f"{len(found.states) - 1} steps, {len(text.encode()) >> 10} KiB"
+        if not options.json:
+            print_line(f"written: {options.output}, {size}; open it in a browser")
+    if options.json or not options.output:
+        return finish(found.showing(options.tir, options.cuda), options.json, 1)
+    if options.tir or options.cuda:
+        found.showing(options.tir, options.cuda).show()
+    return 0 if found.ok else 1

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import math
-import time
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING
 
 from tir_schedules import interrupts
+from tir_schedules.api.problems import OPTIONS, problem_of
 from tir_schedules.cli.options import Options, Verbs
-from tir_schedules.cli.problems import OPTIONS, add_problem, check_options, problem_of
+from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder
-from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
-from tir_schedules.ladders.registry import FAMILIES, find
-from tir_schedules.machines.choice import CPU_ARCH, MACHINES, arch_for, choose
+from tir_schedules.ladders.problems import EMIT_SHAPES
+from tir_schedules.ladders.registry import FAMILIES
+from tir_schedules.machines.choice import CPU_ARCH, MACHINES
 from tir_schedules.numerals import integer_for
 
 if TYPE_CHECKING:
-    from tir_schedules.model.machine import Machine
-    from tir_schedules.model.rung import Rung
-    from tir_schedules.model.workload import Workload
-    from tir_schedules.tuning.building.hosts import Hosts
-    from tir_schedules.tuning.records.database import Database
-    from tir_schedules.tuning.records.record import Record
-    from tir_schedules.tuning.records.searches import Run, Search
+    from tir_schedules.api.tuning import Searches
+    from tir_schedules.tuning.records.searches import Search
     from tir_schedules.tuning.space.points import Space
-
-    Job = tuple[Space, Workload, str]
 
 TRIALS = 64
 SHAPES = EMIT_SHAPES
@@ -95,13 +87,22 @@ def tune(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when a search finds nothing that is right, that of an
     interrupted command after Ctrl-C."""
     check_together(options)
+    from tir_schedules.api.tuning import search, spaces_of
+    from tir_schedules.console import print_error
+    from tir_schedules.tuning.records.database import own_records
+
     spaces = spaces_of(options)
     if options.show:
         return show(options, spaces)
-    from tir_schedules.tuning.records.database import own_records
-
     options.records = options.records or own_records()
-    return search(options, spaces)
+    found = search(options, spaces)
+    if found.interrupted:
+        interrupts.told()
+        print_error(
+            f"interrupted after {found.new} trials, all of them in {options.records}; --resume goes on"
+        )
+    code = report(options, found)
+    return interrupts.exit_code() if found.interrupted else code
 
 
 def check_together(options: Options) -> None:
@@ -135,21 +136,10 @@ def check_together(options: Options) -> None:
         check_plot(options.plot)
 
 
-def spaces_of(options: Options) -> list[Space]:
-    """The spaces that NAME stands for, all without one. BadInput for a name that cannot be tuned."""
-    from tir_schedules.tuning.space.tunable import DEFAULTS, TUNABLE, space_of
-
-    names = DEFAULTS.get(options.name, TUNABLE)
-    if options.name and options.name not in FAMILIES:
-        names = tuple(rung.id for rung in find(options.name))
-    spaces = [space_of(name) for name in names]
-    check_options([space.rung for space in spaces], options)
-    return spaces
-
-
 def show(options: Options, spaces: list[Space]) -> int:
     """Show the searches of a file, or of your own and those shipped; those of NAME and of the shape that is
     asked for."""
+    from tir_schedules.api.tuning import Searches
     from tir_schedules.tuning.records.database import SHIPPED, Database, own_records
     from tir_schedules.tuning.records.searches import searches_of
 
@@ -172,7 +162,7 @@ def show(options: Options, spaces: list[Space]) -> int:
         for search in found:
             if search.best:
                 best.append(search.best)
-    return report(options, found, {}, paths)
+    return report(options, Searches(tuple(found), tuple(paths), ok=all(one.best for one in found)))
 
 
 def is_asked_for(search: Search, options: Options) -> bool:
@@ -184,123 +174,11 @@ def is_asked_for(search: Search, options: Options) -> bool:
     return problem_of(first.family, options).includes(first.problem)
 
 
-def search(options: Options, spaces: list[Space]) -> int:
-    """Search each space, and report what this command was about."""
-    from tir_schedules.compiler.toolchain import check_arch
-    from tir_schedules.console import print_error
-    from tir_schedules.tuning.records.database import Database
-    from tir_schedules.tuning.records.searches import search_of
-    from tir_schedules.tuning.search.metaschedule import import_metaschedule
+def report(options: Options, found: Searches) -> int:
+    """Print and draw searches that have records; returns the exit code."""
+    from tir_schedules.api.results import finish
+    from tir_schedules.tuning.records.searches import save_plots
 
-    import_metaschedule()
-    machine = machine_of(options)
-    arch = arch_for(machine, options.arch)
-    check_arch(arch)
-    if options.name in FAMILIES:
-        spaces = [space for space in spaces if runs_on(space.rung, arch)] or spaces
-    jobs = [
-        (
-            space,
-            workload_of(space.rung, problem_of(space.rung.family, options), SHAPES),
-            space.rung.arch_for(arch),
-        )
-        for space in spaces
-    ]
-    options.records.parent.mkdir(parents=True, exist_ok=True)
-    database = Database(options.records)
-    earlier = [
-        search_of(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs
-    ]
-    check_earlier(options, jobs, earlier)
-    runs, interrupted = {}, False
-    try:
-        for (space, workload, own), before in zip(jobs, earlier):
-            runs[space.rung.id] = search_one(space, workload, own, options, database, machine, before)
-    except KeyboardInterrupt:
-        interrupted = True
-    after = [
-        search_of(database.records(), space.rung, workload, own, machine) for space, workload, own in jobs
-    ]
-    if interrupted:
-        count = sum(map(len, after)) - sum(map(len, earlier))
-        interrupts.told()
-        print_error(f"interrupted after {count} trials, all of them in {options.records}; --resume goes on")
-    code = report(options, after, runs)
-    return interrupts.exit_code() if interrupted else code
-
-
-def runs_on(rung: Rung, arch: str) -> bool:
-    """Whether a rung of a ladder can be tuned for an architecture, asked for or not."""
-    try:
-        rung.check_arch(str(arch))
-    except BadInput:
-        return False
-    return True
-
-
-def machine_of(options: Options) -> Machine | Hosts:
-    """What measures: this computer's GPU or CPU machine, or the hosts of --on."""
-    if not options.on:
-        return choose(options.machine)
-    from tir_schedules.tuning.building.hosts import Hosts
-
-    return Hosts(options.on)
-
-
-def check_earlier(options: Options, jobs: Sequence[Job], earlier: list[Search]) -> None:
-    """BadInput for a search of which there are results already, unless it is to go on; and where nothing is
-    left to try."""
-    for (space, workload, _), search in zip(jobs, earlier):
-        if len(search) and not options.resume:
-            what = f"{options.records} has {len(search)} trials of {space.rung.id} on {workload} already"
-            raise BadInput(
-                f"{what}: --resume goes on with them, --records FILE begins anew, --show shows them"
-            )
-    if all(len(search) >= options.trials for search in earlier):
-        fewest = min(map(len, earlier))
-        raise BadInput(
-            f"{options.records} has {fewest} trials of each search already: name more --trials, or see them"
-            " with --show"
-        )
-
-
-def search_one(
-    space: Space,
-    workload: Workload,
-    arch: str,
-    options: Options,
-    database: Database,
-    machine: Machine | Hosts,
-    earlier: Search,
-) -> Run:
-    """Run one search, with a bar that shows the best so far."""
-    from tir_schedules.console import progress
-    from tir_schedules.tuning.records.searches import Run
-    from tir_schedules.tuning.search.tuner import tune as run_search
-
-    first, start = earlier.best.median if earlier.best else math.inf, time.monotonic()
-    medians: list[float] = []
-    with progress(max(0, options.trials - len(earlier)), f"{space.rung.id} {workload}") as step:
-
-        def on_trial(record: Record) -> None:
-            medians.append(record.median)
-            step(f"best {min(first, *medians) * 1e6:.4g} us")
-
-        tuned = run_search(space, workload, arch, options.trials, database, machine, options.seed, on_trial)
-    return Run(len(medians), time.monotonic() - start, tuned.model_rank_correlation, tuned.spent)
-
-
-def report(
-    options: Options, searches: list[Search], runs: dict[str, Run], paths: list[Path] | None = None
-) -> int:
-    """Print and draw searches that have records, and the runs of them by rung; returns the exit code. paths:
-    of records, if of several."""
-    from tir_schedules.tuning.records.searches import as_json, print_searches, save_plots
-
-    code, searches = 0 if all(search.best for search in searches) else 1, list(filter(None, searches))
-    drawn = save_plots(searches, options.plot) if options.plot else []
-    if options.json:
-        print(json.dumps([as_json(search, runs.get(search.rung)) for search in searches], indent=1))
-    else:
-        print_searches(searches, paths or [options.records], runs, drawn)
-    return code
+    if options.plot:
+        found = replace(found, drawn=tuple(save_plots(found.searches, options.plot)))
+    return finish(found, options.json, 1)

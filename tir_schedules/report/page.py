@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tir_schedules import __version__
 from tir_schedules.bench import tables, views
 from tir_schedules.bench.views import Group
 from tir_schedules.insight.banks import pictures as banks
@@ -20,6 +19,7 @@ from tir_schedules.report.counted import ByKernel, Job, count, index_by_kernel, 
 from tir_schedules.report.recorded import Document, Recorded
 from tir_schedules.report.sweeps import series_of, times_svg
 from tir_schedules.subjects.results import about, device_name
+from tir_schedules.version import VERSION
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -146,7 +146,7 @@ def made_by(here: Document) -> str:
         "nvcc": versions.get("nvcc"),
         "revision": here["git_revision"][:12],
     }
-    return f"Made by {COMMAND}, tir_schedules {__version__}, {join_known(parts)}, {here['date'][:10]}."
+    return f"Made by {COMMAND}, tir_schedules {VERSION}, {join_known(parts)}, {here['date'][:10]}."
 
 
 WRITING = {

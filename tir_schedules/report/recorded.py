@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Sequence
 
-import tir_schedules
 from tir_schedules.bench.tables import provenance_line
 from tir_schedules.bench.views import Group, groups_of
 from tir_schedules.errors import BadInput
@@ -15,7 +14,7 @@ from tir_schedules.files import Json, check, read_json
 from tir_schedules.ladders.registry import FAMILIES, current
 from tir_schedules.subjects.results import check_results
 
-DEFAULT_FOLDER = Path(tir_schedules.__file__).parents[1] / "experiments" / "results"
+DEFAULT_FOLDER = Path(__file__).parents[2] / "experiments" / "results"
 """Where a checkout has them; an installed package has none."""
 
 REMEDY = "name a folder or files with --results, such as what `bench -o FILE` wrote"

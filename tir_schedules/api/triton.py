@@ -1,8 +1,9 @@
+# pyright: strict
 """Triton kernels from notebooks and pytest:
 
-from tir_schedules.check.triton.api import check_triton
+import tir_schedules as ts
 
-result = check_triton(add, (4,), x, y, out, 1000, BLOCK=256, expect={"out": "x + y"})
+result = ts.check_triton(add, (4,), x, y, out, 1000, BLOCK=256, expect={"out": "x + y"})
 assert result.ok, result.faults
 """
 
@@ -12,7 +13,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.api import Result, result_of
+from tir_schedules.api.checking import Check, result_of
 from tir_schedules.check.arguments import OUT, Argument
 from tir_schedules.check.expecting import expectation
 from tir_schedules.check.preparing import Request
@@ -36,13 +37,13 @@ def check_triton(
     orders: int = 2,
     finite: bool = False,
     **named: Any,
-) -> Result:
+) -> Check:
     """Launch a Triton kernel as `kernel[grid](*arguments, **named)` would, on arrays of numpy.
 
     kernel: a function under `@triton.jit`; of `@triton.autotune` the first configuration is taken. named:
     also num_warps, num_stages. Arrays are copied and not changed. expect: what arrays should be, as arrays or
     expressions of arguments, by the kernel's names. outputs: arrays whose content counts as unwritten.
-    tolerance, orders, finite: as of `tir_schedules.check.api.check`.
+    tolerance, orders, finite: as of `check`.
 
     What is wrong with the kernel is in the result, also that it does not compile, or has what the machine
     does not know; BadInput and MissingTool are raised.

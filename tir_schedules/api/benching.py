@@ -1,0 +1,173 @@
+# pyright: strict
+"""`bench`: rungs, their twins and the vendor's libraries timed on a GPU, or predicted without one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Sequence
+
+from tir_schedules.api.options import Shape
+from tir_schedules.api.problems import Options, check_options, options_of, problems_of, rungs_of, taking
+from tir_schedules.api.results import Result
+from tir_schedules.api.subjects import RUNG, kind_of
+from tir_schedules.bench import session, tables
+from tir_schedules.errors import BadInput
+from tir_schedules.files import Json
+from tir_schedules.insight.metrics.predict import predictions, print_predictions
+from tir_schedules.insight.metrics.roofline import find_gpu
+from tir_schedules.ladders.fastest import reason_for
+from tir_schedules.ladders.problems import BENCH_SHAPES, Job
+from tir_schedules.ladders.problems import jobs_of as jobs_on
+from tir_schedules.machines.choice import CPU_ARCH, arch_for, choose
+from tir_schedules.model.kernel import FIXED_TWIN
+from tir_schedules.model.machine import Machine
+from tir_schedules.model.rung import Rung
+from tir_schedules.subjects.compiling import settle_jobs
+from tir_schedules.subjects.results import load_results, save_results
+from tir_schedules.tuning.measure.lookup import tuned_jobs
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@dataclass(frozen=True, repr=False)
+class Times(Result):
+    """What was timed, or predicted. rows: a dictionary for each rung, form and shape, with every sample, as
+    microseconds. refused: those that could not be timed, with the reason. results: all of it, with the GPU,
+    clocks and versions."""
+
+    results: Json = field(hash=False)
+
+    @property
+    def timed(self) -> bool:
+        """Whether a GPU ran them."""
+        return bool(self.results.get("timed", True))
+
+    @property
+    def rows(self) -> list[Json]:
+        return self.results["rows" if self.timed else "kernels"]
+
+    @property
+    def refused(self) -> list[Json]:
+        return self.results["refused"]
+
+    @property
+    def ok(self) -> bool:
+        return not self.refused
+
+    def __repr__(self) -> str:
+        return f"Times({len(self.rows)} {'rows' if self.timed else 'kernels, nothing timed'})"
+
+    def show(self) -> None:
+        (tables.print_results if self.timed else print_predictions)(self.results)
+
+    def to_json(self) -> Json:
+        return self.results
+
+    def save(self, path: str | Path) -> None:
+        """Write a results file, which `recorded=` reads and the command's `--compare` compares with."""
+        if not self.timed:
+            raise BadInput("what is predicted is no results file: nothing was timed")
+        save_results(self.results, Path(path))
+
+
+def bench(
+    *subjects: str | Rung,
+    arch: str | None = None,
+    configs: bool = False,
+    tuned: str | None = None,
+    run_time_sizes: bool = False,
+    no_twins: bool = False,
+    sustained: bool = False,
+    cold: bool = False,
+    predict: str | None = None,
+    recorded: str | Path | None = None,
+    sizes: Sequence[int] | None = None,
+    **shape: Unpack[Shape],
+) -> Times:
+    """Time rungs and their twins beside cuBLAS or CUB on this computer's GPU.
+
+    subjects: rungs and ladders, by name or as they are. arch: the GPU architecture to compile for; by default
+    the GPU's own. configs: every configuration. tuned: a file of records of `tune`, "" for your own.
+    run_time_sizes: twins take sizes as arguments. no_twins: the schedules alone. sustained: without pauses.
+    cold: single launches, too. predict: time nothing, and show counters and bounds of a GPU's datasheet, such
+    as "h200". recorded: results of an earlier run, in place of subjects. sizes: M = N = K, or N, of each.
+
+    BadInput for what does not exist or cannot be, MissingTool without a GPU, but for predict and recorded.
+    """
+    if recorded is not None:
+        if subjects:
+            raise BadInput(f"recorded= shows a whole file: leave out {', '.join(map(str, subjects))}")
+        return Times(load_results(Path(recorded)))
+    if not subjects:
+        raise BadInput("bench takes rungs or ladders, such as 'sgemm'")
+    for one in subjects:
+        kind_of(one, "bench", RUNG)
+    options = options_of(shape, "bench", True, arch=arch, configs=configs, tuned=tuned, no_twins=no_twins,
+                         sizes=sizes)  # fmt: skip
+    if predict is not None:
+        return predicted(subjects, options, predict)
+    policy = session.Policy(sustained=sustained, cold=cold)
+    twin = "twin" if run_time_sizes else FIXED_TWIN
+    command = f"bench {' '.join(one if isinstance(one, str) else one.typed for one in subjects)}"
+    return measured(subjects, options, policy, twin, command, lambda machine: None)
+
+
+def predicted(subjects: Sequence[str | Rung], options: Options, gpu: str) -> Times:
+    """Counters, and bounds of a datasheet."""
+    arch = options.arch or CPU_ARCH
+    jobs = settle_jobs(jobs_of(subjects, options), arch)
+    return Times(predictions(jobs, find_gpu(gpu), arch))
+
+
+def measured(
+    subjects: Sequence[str | Rung],
+    options: Options,
+    policy: session.Policy,
+    twin: str,
+    command: str,
+    check: Callable[[Any], None],
+) -> Times:
+    """What is timed on this computer's GPU. check: called with it before."""
+    machine = session.gpu_machine() if options.tuned is not None else None
+    jobs = jobs_of(subjects, options, machine)  # bad names and options show before a GPU is looked for
+    machine = machine or session.gpu_machine()
+    check(machine)
+    arch = arch_for(machine, options.arch)
+    found = session.measure_jobs(machine, jobs, arch, command, policy, twin)
+    notes = notes_on(jobs, arch, [one for one in subjects if isinstance(one, str)])
+    return Times({**found, "notes": [*found.get("notes", ()), *notes]} if notes else found)
+
+
+def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
+    """Why rungs that are named, not as a ladder, have their configurations, and why they are slower there
+    than elsewhere, as far as models say so."""
+    named = [(rung, workload) for rung, workload in jobs if rung.family not in names]
+    reasons: list[str] = []
+    for rung, workload in named:
+        try:
+            reasons.append(reason_for(rung.settled(workload, arch), workload))
+        except BadInput:
+            continue  # it was left out, and a line says why
+    return [*dict.fromkeys(filter(None, reasons))]
+
+
+def jobs_of(subjects: Sequence[str | Rung], options: Options, machine: Machine | None = None) -> list[Job]:
+    """The rungs that are named, each once, with the workloads they are timed on. BadInput for names and
+    options that do not fit.
+
+    machine: with --tuned the GPU that records are to be of; without one, records for --arch count.
+    """
+    rungs = rungs_of(subjects, options.configs)
+    check_options(rungs, options)
+    rungs = taking(rungs, [one for one in subjects if isinstance(one, str)], options)
+    if options.no_twins:
+        rungs = [replace(rung, twinned=False) for rung in rungs]
+    if getattr(options, "workload", None) is not None:
+        return [(rung, options.workload) for rung in rungs]
+    problems = problems_of(rungs, options)
+    if options.tuned is None:
+        return jobs_on(rungs, problems, BENCH_SHAPES)
+    there: Machine = machine or choose("cpu")
+    return tuned_jobs(rungs, problems, options.tuned, there, arch_for(there, options.arch), beside=True)

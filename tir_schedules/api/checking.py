@@ -1,0 +1,365 @@
+# pyright: strict
+"""`check` and `run`: kernels executed on given arguments, judged, and compared with another beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Mapping, Sequence, overload
+
+import numpy as np
+
+from tir_schedules.api.functions import Own, kernel_of, own_of
+from tir_schedules.api.options import Arguments, Asking, Extent, Running, Scheduler, Shape, check_names
+from tir_schedules.api.requests import request_of_file, request_of_function, with_reference
+from tir_schedules.api.results import Result, framed
+from tir_schedules.api.running import ORDERS, Verdicts, run_rungs
+from tir_schedules.api.subjects import CODE, OWN, RUNG, Subject, as_file, as_rung, kind_of, known_kind
+from tir_schedules.check.expecting import NEAR, Truth, to_numpy, wide
+from tir_schedules.check.preparing import Request
+from tir_schedules.check.report import as_json, print_all
+from tir_schedules.check.session import Checked, failed_check
+from tir_schedules.check.session import check_requests as check_each
+from tir_schedules.check.types import format_of
+from tir_schedules.compiler.toolchain import check_arch
+from tir_schedules.console import print_line
+from tir_schedules.errors import BadInput, CheckFailed, shown
+from tir_schedules.files import Json
+from tir_schedules.insight.advice.advising import advice_on_check, print_advice_on_checks
+from tir_schedules.insight.files.page import page
+from tir_schedules.insight.files.views import View, metrics
+from tir_schedules.machines.choice import CPU_ARCH, choose
+from tir_schedules.model.counters import Counters
+from tir_schedules.model.findings import Finding
+from tir_schedules.model.machine import Machine
+from tir_schedules.model.rung import Rung
+from tir_schedules.verdicts import (
+    CELLS,
+    DISAGREE,
+    ERROR,
+    FAIL,
+    HAZARD,
+    LOOSE,
+    PASS,
+    UNJUDGED,
+    Outcome,
+    number,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from tir_schedules.api.functions import Function
+
+WORST = (FAIL, ERROR, DISAGREE, HAZARD, LOOSE, UNJUDGED, PASS)
+FAIL_CELL = CELLS[FAIL]
+
+
+@dataclass(frozen=True, repr=False)
+class Check(Result):
+    """What became of a kernel, or of several launched in order.
+
+    verdict: "pass", "FAIL" (a value is wrong), "HAZARD" (a finding, though values came out right), "ERROR"
+    (it did not compile, or CUDA would refuse the launch), "no hazard" (nothing says what is right, and
+    nothing was found), "loose" (rounding explains more than elements of the inputs change), or "twins
+    disagree". faults: everything that is wrong, one text each, with file and line. findings: those of the
+    machine. outputs: arrays that were written, by name, as the kernels left them. counters: of each launch;
+    wavefronts of shared memory, 32-byte sectors of global memory, see `Counters`. printed: by printf.
+    seconds: that the machine took. unshown: inputs that no run shows to matter, and why. beside: the same of
+    the kernel beside it. identical: whether both left the same bits; None without one. disagreement: how
+    their outputs differ, where they differ by more than rounding explains.
+    """
+
+    verdict: str
+    faults: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    outputs: Mapping[str, np.ndarray]
+    counters: tuple[Counters | None, ...]
+    printed: str
+    seconds: float = 0.0
+    unshown: tuple[str, ...] = ()
+    beside: Check | None = None
+    identical: bool | None = None
+    disagreement: str = ""
+    checked: tuple[tuple[Request | None, Checked], ...] = ()
+    machine: Machine | None = None
+    verdicts: Verdicts | None = None
+    advice: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict in (CELLS[PASS], CELLS[UNJUDGED], CELLS[LOOSE])
+
+    def __repr__(self) -> str:
+        names = ", ".join(one.label for _, one in self.checked) or ", ".join(
+            v.rung.id for v in self.verdicts or ()
+        )
+        return f"Check({names}: {self.verdict}{f', {len(self.faults)} faults' if self.faults else ''})"
+
+    def show(self) -> None:
+        if self.verdicts:
+            return self.verdicts.show()
+        print_all([one for _, one in self.checked], self.machine or choose("cpu"))
+        if self.advice:
+            print_advice_on_checks([one for _, one in self.checked])
+        if self.disagreement:
+            print_line(self.disagreement)
+        elif self.identical is not None and self.ok:
+            print_line(f"both leave the same, {'bit for bit' if self.identical else 'within tolerance'}")
+
+    def to_json(self) -> list[Json]:
+        if self.verdicts:
+            return self.verdicts.to_json()
+        both = {"identical": self.identical, "disagreement": self.disagreement or None} if self.beside else {}
+        return [as_json(one) | advice_json(one, self.advice) | both for _, one in self.checked]
+
+    def page(self) -> str:
+        """Self-contained HTML: the source with its counters, pictures of banks."""
+        views = [View(request, one, one.prepared, metrics(one)) for request, one in self.checked if request]
+        return page(views, self.machine or choose("cpu"))
+
+    def _repr_html_(self) -> str:
+        return framed(self.page()) if all(request for request, _ in self.checked) else super()._repr_html_()
+
+
+def advice_json(one: Checked, wanted: bool) -> Json:
+    """Advice on each launch, where it is asked for."""
+    if not wanted:
+        return {}
+    return {"advice": [[each.as_json() for each in found] for _, found in advice_on_check(one)]}
+
+
+def check_requests(requests: Sequence[Request], machine: Machine, advice: bool = False) -> Check:
+    """Several checks, each judged by itself: the verdict is the worst of theirs."""
+    found = [
+        result_of(one, request, machine) for one, request in zip(check_each(requests, machine), requests)
+    ]
+    worst = min(found, key=lambda one: [*map(cell, WORST)].index(one.verdict))
+    faults = tuple(fault for one in found for fault in one.faults)
+    return replace(
+        worst, faults=faults, checked=tuple(pair for one in found for pair in one.checked), advice=advice
+    )
+
+
+def result_of(checked: Checked, request: Request | None = None, machine: Machine | None = None) -> Check:
+    """The result of one check."""
+    counters = tuple(execution.counters for execution in checked.executions)
+    return judged(checked.outcome, checked.outputs, counters, checked=((request, checked),), machine=machine)
+
+
+def judged(
+    outcome: Outcome, outputs: Mapping[str, np.ndarray], counters: tuple[Counters | None, ...], **others: Any
+) -> Check:
+    return Check(
+        CELLS[outcome.word], outcome.faults, outcome.findings, outputs, counters, outcome.printed,
+        outcome.seconds, outcome.unshown, **others,
+    )  # fmt: skip
+
+
+def check(
+    subject: Subject,
+    kernel: str = "",
+    *,
+    grid: Extent | None = None,
+    block: Extent | None = None,
+    shared: int = 0,
+    launches: Sequence[str] = (),
+    arguments: Arguments = (),
+    outputs: Sequence[str] = (),
+    sizes: Mapping[str, int | float] | None = None,
+    expect: Mapping[str, str | np.ndarray] | None = None,
+    tolerance: float | None = None,
+    usual: tuple[str, Sequence[int]] | None = None,
+    arch: str = CPU_ARCH,
+    machine: str = "cpu",
+    orders: int = ORDERS,
+    defines: Sequence[str] = (),
+    includes: Sequence[str | Path] = (),
+    seed: int = 0,
+    finite: bool = False,
+    beside: str | Path | None = None,
+    schedule: Scheduler | None = None,
+    **shape: Unpack[Shape],
+) -> Check:
+    """Run a kernel on given arguments, and judge what it leaves.
+
+    subject: a path of CUDA or PTX, or the text itself; a Schedule, PrimFunc or IRModule of TVM's, with loops
+    on blocks and threads; or a rung, which is run as `run` does. kernel: its name, `"sgemm<128, 8>"` of a
+    template; left out where there is one. grid, block: (x, y, z), those left out are 1; a function of TVM's
+    has its own. shared: bytes of dynamic shared memory. launches: in place of these four, several in order,
+    such as `"scan[cdiv(N, 256), 256](X, sums, N)"`. arguments: by the parameters' names: arrays of numpy of
+    any shape (they are copied and not changed), numbers, None for a null pointer, or texts as `--arg` takes
+    them, such as "f32[M,K]"; texts also in the parameters' order. What a function of TVM's is not given is
+    drawn. outputs: names of arrays whose content counts as unwritten. sizes: names for those texts and for
+    `launches`; a parameter of that name takes it, and so does a symbolic extent of a function. expect: what
+    arrays should be, as arrays or expressions of arguments. tolerance: of each element, absolute and as a
+    share of its value; None for what rounding explains. usual: ("sgemm", (M, N, K)), a ladder whose inputs
+    and truth are taken. machine, orders: what executes, and in which orders of blocks and warps. defines:
+    "NAME=VALUE". finite: leave out the runs with NaN, infinity, -0 and denormal numbers. beside: a second
+    kernel on the same arguments, "mine.cu" or "mine.cu:name" or CUDA text; beside a function of TVM's, grid
+    and block are for it, and are the function's where left out. schedule: a function that schedules a
+    PrimFunc, called with a TVM Schedule of a copy; where nothing is expected, the PrimFunc as it was says
+    what is right.
+
+    Raises BadInput for what cannot be, such as an array of another format than its pointer's, MissingTool
+    without a compiler; what is wrong with the kernel itself is in the result.
+    """
+    kind = kind_of(subject, "check", RUNG, OWN, CODE)
+    asked = {"grid": grid, "block": block, "shared": shared, "launches": launches, "arguments": arguments,
+             "outputs": outputs, "sizes": sizes, "expect": expect, "tolerance": tolerance, "usual": usual,
+             "defines": defines, "includes": includes, "seed": seed, "finite": finite}  # fmt: skip
+    if kind == RUNG:
+        every = asked | {"kernel": kernel, "beside": beside, "schedule": schedule}
+        given = {name: value for name, value in every.items() if value not in (None, (), "", 0, False)}
+        check_names(given, Shape, "check")
+        return result_of_rung(run_rungs(as_rung(subject), arch=arch, machine=machine, orders=orders, **shape))
+    check_names(shape, Asking, "check")
+    check_arch(arch)
+    there = choose(machine, orders)
+    if kind == CODE:
+        if schedule:
+            raise BadInput("schedule= is for a PrimFunc of TVM's, not for CUDA")
+        requests: list[Request] = [request_of_file(as_file(subject), arch, kernel=kernel, **asked)]
+    else:
+        try:
+            own = own_of(subject, kernel, sizes or {}, schedule, arguments)
+            requests = [request_of_own(own, arch, asked, beside is not None)]
+        except CheckFailed as error:
+            return result_of(failed_check(str(error).partition(":")[0], error), machine=there)
+    if beside is not None:
+        requests.append(request_beside(beside, requests[0], arch, kind == OWN, asked))
+    done = check_each(requests, there)
+    results = [result_of(one, request, there) for one, request in zip(done, requests)]
+    return results[0] if len(results) == 1 else beside_each_other(results[0], results[1], tolerance)
+
+
+def request_of_own(own: Own, arch: str, asked: Mapping[str, Any], beside: bool) -> Request:
+    """Of a function. Where nothing is expected, and the function is known as it was before its schedule, that
+    says what is right."""
+    check_launch(asked, beside)
+    request = request_of_function(own, kernel_of(own, arch), arch, **asked)
+    return request if asked["expect"] or own.original is None else with_reference(request, own)
+
+
+def check_launch(asked: Mapping[str, Any], beside: bool) -> None:
+    """BadInput for a launch of a function of TVM's, which has its own. beside: whether there is another
+    kernel."""
+    for name in ("grid", "block", "shared", "launches", "usual", "defines", "includes"):
+        if asked.get(name) and (not beside or name in ("launches", "usual")):
+            raise BadInput(f"{name}= is for CUDA: a function of TVM's has a launch of its own, leave it out")
+
+
+def request_beside(
+    beside: str | Path, first: Request, arch: str, is_own: bool, asked: Mapping[str, Any]
+) -> Request:
+    """Of the second kernel, which has the arguments and the expected values of the first. Of a function also
+    its launch, where none is said."""
+    if known_kind(beside) != CODE:
+        raise BadInput(
+            f"beside= takes a file of CUDA or PTX, or its text, not {shown(str(beside))}; that of a rung is"
+            " emit(rung, twin=True).text"
+        )
+    (launch, *_) = first.launches
+    own = (
+        {"grid": asked.get("grid") or launch.grid, "block": asked.get("block") or launch.block}
+        if is_own
+        else {}
+    )
+    found = request_of_file(beside, arch, **{**asked, "kernel": "", "launches": (), **own})
+    return replace(
+        found, given=first.given, arguments=first.arguments, expect=first.expect, usual=first.usual
+    )
+
+
+def result_of_rung(found: Verdicts) -> Check:
+    """Of a rung's two kernels, on one shape or several."""
+    words = [verdict.word for verdict in found]
+    worst = found[words.index(min(words, key=WORST.index))]
+    twin = result_of_outcome(worst.twin) if worst.twin else None
+    return replace(
+        result_of_outcome(worst.schedule), verdict=cell(worst.word), faults=found.faults, beside=twin,
+        identical=worst.identical, disagreement=worst.disagreement, machine=found.machine, verdicts=found,
+    )  # fmt: skip
+
+
+def result_of_outcome(outcome: Outcome) -> Check:
+    return judged(outcome, outcome.outputs[0] if outcome.outputs else {}, ())
+
+
+def cell(word: str) -> str:
+    """A verdict as results have it."""
+    return CELLS.get(word, word)
+
+
+def beside_each_other(one: Check, other: Check, tolerance: float | None) -> Check:
+    """Two results, and how their outputs agree."""
+    identical, differing = agreement(one, other, tolerance)
+    words = [one.verdict, other.verdict, *([DISAGREE] if differing else [])]
+    faults = (*one.faults, *other.faults, *([differing] if differing else []))
+    return replace(
+        one, verdict=min(words, key=[*map(cell, WORST)].index), faults=faults, beside=other,
+        identical=identical, disagreement=differing, checked=(*one.checked, *other.checked),
+    )  # fmt: skip
+
+
+def agreement(one: Check, other: Check, tolerance: float | None) -> tuple[bool | None, str]:
+    """Whether two kernels left the same bits, None where one left nothing; and how they differ, where
+    rounding does not explain it and both are right."""
+    names = [name for name in one.outputs if name in other.outputs]
+    if not names:
+        return None, ""
+    identical = all(one.outputs[name].tobytes() == other.outputs[name].tobytes() for name in names)
+    if identical or FAIL_CELL in (one.verdict, other.verdict):
+        return identical, ""
+    first, second = one.checked[0][1], other.checked[0][1]
+    for name in names:
+        ours, theirs = one.outputs[name], other.outputs[name]
+        allowed = apart(first, name, theirs, tolerance)
+        found = Truth(wide(theirs), allowed).mismatch(name, ours) if ours.shape == theirs.shape else None
+        if found:
+            return False, (
+                f"the two disagree: {found.element} is {number(found.got)} in {first.label},"
+                f" {number(found.expected)} in {second.label}, {found.allowed:.3g} apart would do;"
+                f" {found.count} of {found.size}"
+            )
+    return False, ""
+
+
+def apart(checked: Checked, name: str, values: np.ndarray, tolerance: float | None) -> Any:
+    """How far two right kernels can be from each other: twice what one may be off; where nothing says that,
+    so much of the largest value as is allowed of an array that is given."""
+    prepared = checked.prepared
+    truth = prepared.trials.runs[0].truths.get(f"{name}[]") if prepared else None
+    if truth is not None:
+        return 2 * truth.allowed
+    finite = np.abs(np.nan_to_num(to_numpy(values).astype(np.float64), posinf=0, neginf=0))
+    share = NEAR.get(format_of(values.dtype), 0.0) if tolerance is None else 2 * tolerance
+    return share * float(np.max(finite, initial=0)) + (2 * tolerance if tolerance else 0)
+
+
+@overload
+def run(subject: str | Path | Rung, *subjects: str | Path | Rung, **options: Unpack[Running]) -> Verdicts: ...
+@overload
+def run(subject: Function, **options: Unpack[Running]) -> Check: ...
+def run(subject: Subject, *subjects: Subject, **options: Unpack[Running]) -> Verdicts | Check:
+    """Emit, compile and execute: rungs with their twins, which are verified, or a function of TVM's.
+
+    subject: a rung or ladder, by name or as it is, or several; or a Schedule, PrimFunc or IRModule of TVM's,
+    of which `check` has the options. Its outputs are in the result.
+
+    Of rungs, arch: the GPU architecture to compile for; by default the GPU's own, or sm_80 for the CPU
+    machine. machine: "cpu", "gpu", or "auto" for a GPU where CuPy shows one. orders: in which blocks and
+    warps take turns on the CPU machine. configs: every configuration of the rungs. tuned: a file of records
+    of `tune`, whose best configurations are taken; "" for your own. source: a CUDA file, or its text, that is
+    run as the kernel of the one rung.
+
+    What is wrong with a kernel is in the result. BadInput for what does not exist or cannot be, MissingTool
+    without a compiler.
+    """
+    kinds = [kind_of(one, "run", RUNG, OWN) for one in (subject, *subjects)]
+    given: dict[str, Any] = dict(options)
+    if kinds == [OWN]:
+        return check(subject, **given)
+    if OWN in kinds:
+        raise BadInput("run takes one function of TVM's at a time, or rungs")
+    return run_rungs(*map(as_rung, (subject, *subjects)), **given)

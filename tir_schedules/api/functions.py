@@ -1,0 +1,424 @@
+"""A function of TVM's, scheduled by anybody: found in what a user has, given its sizes, and made a kernel.
+
+TVM changes a function in place while it is scheduled or lowered, also one that somebody else still holds. So
+everything here works on copies.
+"""
+
+# TVM's nodes have their fields at run time alone.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Iterator, Mapping
+
+import numpy as np
+
+from tir_schedules.api.options import Scheduler
+from tir_schedules.check.expressions import wholes
+from tir_schedules.check.types import format_of
+from tir_schedules.compiler.lint import Lines, ScheduleMistake
+from tir_schedules.compiler.lower import OF_TVM, check_parameters, emit, has_threads, last_line
+from tir_schedules.compiler.signature import argument_name
+from tir_schedules.emit import extents_text, without_unused
+from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, nearest, one_line, place_in
+from tir_schedules.insight.trace.states import short_reason
+from tir_schedules.model.kernel import Kernel
+from tir_schedules.tir.schedule import open_schedule
+from tir_schedules.tir.tvm import import_tvm
+from tir_schedules.workloads import element_type
+
+if TYPE_CHECKING:
+    from tvm import IRModule
+    from tvm.s_tir import Schedule
+    from tvm.tirx import PrimFunc
+
+    Function = Schedule | IRModule | PrimFunc
+    """What a user of TVM has."""
+
+OUTSIDE = "main"
+"""No kernel can have this name in CUDA."""
+
+BIND = (
+    'bind them, sch.bind(loop, "blockIdx.x") and sch.bind(loop, "threadIdx.x"), or write'
+    " T.thread_binding in the function"
+)
+
+
+@dataclass(frozen=True)
+class Array:
+    """A parameter that is an array. format: as `--arg` has it, such as "f32". read, written: by the
+    function, as its blocks say."""
+
+    name: str
+    shape: tuple[int, ...]
+    format: str
+    dtype: str
+    read: bool
+    written: bool
+
+    @property
+    def element(self) -> Any:
+        """Its type for numpy."""
+        return element_type(self.dtype)
+
+    @property
+    def shown(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    @property
+    def text(self) -> str:
+        """How `--arg` has an array of random numbers for it; of one that is only written, of nothing."""
+        out, fill = self.written and not self.read, ":0..1" if self.dtype == "bool" else ""
+        return f"{self.format}[{','.join(map(str, self.shape or (1,)))}]{':out' if out else fill}"
+
+
+@dataclass(frozen=True)
+class Own:
+    """A function of the user's own, with its sizes. module: has it alone. original: the function before the
+    schedule, where that is known. schedule: what schedules that."""
+
+    name: str
+    module: Any = field(repr=False)
+    arrays: Mapping[str, Array]
+    numbers: Mapping[str, str]
+    original: Any = field(default=None, repr=False)
+    schedule: Scheduler | None = field(default=None, repr=False)
+
+    @property
+    def entry(self) -> str:
+        """The kernel's name."""
+        return f"{self.name}_kernel" if self.name == OUTSIDE else self.name
+
+    @property
+    def function(self) -> Any:
+        ((_, function),) = self.module.functions_items()
+        return function
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of its parameters, in their order."""
+        return tuple(argument_name(one.name) for one in self.function.params)
+
+    @property
+    def tir(self) -> str:
+        return re.sub(r"\A(#.*\n|\n)*", "", self.function.script())
+
+
+def is_tvm(subject: object) -> bool:
+    """Whether it is of TVM, which is not imported to find out."""
+    return any(kind.__module__.partition(".")[0] == "tvm" for kind in type(subject).__mro__)
+
+
+def own_of(
+    subject: object,
+    kernel: str,
+    sizes: Mapping[str, int | float],
+    schedule: Scheduler | None = None,
+    arguments: Any = (),
+) -> Own:
+    """The function that a user means. kernel: its name, where a module has several. sizes: values for its
+    symbolic extents and numbers, which are compiled in; those of extents follow from arrays among its
+    `arguments`, too. schedule: what schedules it first.
+
+    BadInput for what is no function, for one whose shape stays open, and for a schedule that fails.
+    """
+    import_tvm()
+    name, function = function_in(subject, kernel)
+    function = with_sizes(function, name, {**sizes_in(function, arguments), **sizes})
+    original = function if schedule else None
+    if schedule:
+        with refusals(name, "the schedule", schedule):
+            function = scheduled(function, schedule)
+    return Own(name, module_of(function, name), arrays_of(function, name), numbers_of(function, name),
+               original, schedule)  # fmt: skip
+
+
+def schedule_of(subject: Any) -> Schedule:
+    """BadInput for what is no Schedule."""
+    import_tvm()
+    from tvm.s_tir import Schedule
+
+    if not isinstance(subject, Schedule):
+        raise BadInput(f"original= goes with a Schedule, not with a {type(subject).__name__}")
+    return subject
+
+
+def copied(node: Any) -> Any:
+    """A node that shares nothing with another."""
+    tvm = import_tvm()
+    return tvm.ir.load_json(tvm.ir.save_json(node))
+
+
+def module_of(function: PrimFunc, name: str) -> IRModule:
+    """A module with a copy of one function, which has a name that CUDA takes."""
+    tvm = import_tvm()
+    named = copied(function).with_attr("global_symbol", name).without_attr("target")
+    return tvm.IRModule({name: named})
+
+
+def scheduled(function: PrimFunc, schedule: Scheduler) -> PrimFunc:
+    """A function after a schedule."""
+    sch: Any = open_schedule(copied(function))
+    schedule(sch)
+    return sch.mod["main"]
+
+
+def function_in(subject: Any, kernel: str) -> tuple[str, PrimFunc]:
+    """The function that is meant, and its name."""
+    tvm = import_tvm()
+    from tvm.s_tir import Schedule
+    from tvm.tirx import PrimFunc
+
+    if isinstance(subject, PrimFunc):
+        return name_of(subject, "main"), subject
+    module = subject.mod if isinstance(subject, Schedule) else subject
+    if not isinstance(module, tvm.IRModule):
+        raise BadInput(
+            f"a {type(subject).__name__} of TVM's is no kernel: give a PrimFunc of TensorIR, an IRModule with"
+            " one, or a Schedule of it"
+        )
+    found = {
+        variable.name_hint: function
+        for variable, function in module.functions_items()
+        if isinstance(function, PrimFunc)
+    }
+    if not found:
+        raise BadInput("the module has no PrimFunc of TensorIR, which a kernel is made of")
+    if kernel:
+        if kernel not in found:
+            raise BadInput(f"the module has no function {kernel!r}{nearest(kernel, found)}; it has"
+                           f" {', '.join(found)}")  # fmt: skip
+        return name_of(found[kernel], kernel), found[kernel]
+    working = getattr(subject, "func_working_on", None) if isinstance(subject, Schedule) else None
+    bound = [name for name in found if is_bound(found[name])] or [*found]
+    if working is not None and working.name_hint in found and (len(bound) > 1 or len(found) == 1):
+        bound = [working.name_hint]
+    if len(bound) > 1:
+        raise BadInput(f"the module has {len(found)} functions: name one, kernel={bound[0]!r};"
+                       f" it has {', '.join(found)}")  # fmt: skip
+    return name_of(found[bound[0]], bound[0]), found[bound[0]]
+
+
+def name_of(function: PrimFunc, otherwise: str) -> str:
+    """By its global symbol."""
+    return str((function.attrs or {}).get("global_symbol", otherwise))
+
+
+def is_bound(function: PrimFunc) -> bool:
+    """Whether something in it runs on blocks or threads of a GPU."""
+    tvm = import_tvm()
+    import tvm_ffi
+
+    found: list[Any] = []
+
+    def visit(statement: Any) -> None:
+        if statement.attr_key == "thread_extent":
+            found.append(statement)
+
+    tvm_ffi.structural_walk(function.body, (tvm.tirx.AttrStmt, visit))
+    return bool(found) or has_threads(function)
+
+
+def sizes_in(function: Any, arguments: Any) -> dict[str, int]:
+    """Symbolic extents that arrays among the arguments have."""
+    found: dict[str, int] = {}
+    if not isinstance(arguments, Mapping):
+        arguments = dict(zip((argument_name(one.name) for one in function.params), arguments))
+    for one in filter(is_array, function.params):
+        shape = getattr(arguments.get(argument_name(one.name)), "shape", ())
+        if len(shape) == len(one.shape):
+            pairs = zip(one.shape, shape)
+            found |= {extent.name: int(size) for extent, size in pairs if hasattr(extent, "name")}
+    return found
+
+
+def with_sizes(function: Any, name: str, sizes: Mapping[str, Any]) -> PrimFunc:
+    """The function with sizes for what it leaves open: symbolic extents, and numbers among its parameters."""
+    tvm = import_tvm()
+    function = copied(function)
+    numbers = {one.name: one for one in function.params if not is_array(one)}
+    given = {
+        one: constant(one, sizes[key], f"{name}: sizes={{{key!r}: ...}}")
+        for key, one in numbers.items()
+        if key in sizes
+    }
+    if given:
+        function = function.specialize(given)
+    known, left = {}, {}
+    for one in filter(is_array, function.params):
+        extents = [extent_of(extent, sizes) for extent in one.shape]
+        if any(isinstance(extent, str) for extent in extents):
+            left[one.name] = next(extent for extent in extents if isinstance(extent, str))
+        elif not all(is_whole(extent) for extent in one.shape):
+            dtype = str(one.dtype)
+            known[one] = tvm.tirx.decl_buffer(extents, dtype, one.name, strides=None, scope="global")
+    if left:
+        array, extent = next(iter(left.items()))
+        raise BadInput(f"the shape of {array} of {name} has {extent}: say what it is, such as"
+                       f" sizes={{{extent!r}: 1024}}")  # fmt: skip
+    return function.specialize(known) if known else function
+
+
+def is_array(parameter: Any) -> bool:
+    return hasattr(parameter, "shape")
+
+
+def is_whole(extent: Any) -> bool:
+    """Whether an extent is a number."""
+    return hasattr(extent, "value") or isinstance(extent, int)
+
+
+def extent_of(extent: Any, sizes: Mapping[str, Any]) -> int | str:
+    """An extent as a number, or what is left open in it."""
+    if is_whole(extent):
+        return int(extent)
+    tvm = import_tvm()
+    import tvm_ffi
+
+    seen: list[Any] = []
+    tvm_ffi.structural_walk(extent, (tvm.tirx.Var, lambda each: seen.append(each)))
+    for variable in seen:
+        if variable.name not in sizes:
+            return str(variable.name)
+    return wholes(str(extent), sizes, "sizes=")[0]
+
+
+def constant(variable: Any, value: Any, what: str) -> Any:
+    """A number of the type of a parameter."""
+    tvm = import_tvm()
+    kind = str(variable.ty)
+    if isinstance(value, (bool, int, float, np.number)):
+        return tvm.tirx.const(float(value) if "float" in kind else int(value), kind)
+    raise BadInput(f"{what}: it takes a number, not {value!r}")
+
+
+def arrays_of(function: Any, name: str) -> dict[str, Array]:
+    """Parameters that are arrays, by name. BadInput for a format or a layout that is not known."""
+    read, written = accesses(function)
+    found = {}
+    for one in filter(is_array, function.params):
+        dtype = str(one.dtype)
+        try:
+            format = format_of(element_type("uint8" if dtype == "bool" else dtype))
+        except TypeError:
+            format = ""
+        if not format:
+            raise BadInput(
+                f"{name}: {one.name} is an array of {dtype}, which arrays of numpy are not; kernels take"
+                " float16, bfloat16, float32, float64, bool and integers"
+            )
+        if len(one.strides) or extent_of(one.elem_offset, {}) != 0:
+            raise BadInput(
+                f"{name}: {one.name} has strides or an offset of its own; arrays are given whole, with rows"
+                " one behind another"
+            )
+        shape = tuple(map(int, one.shape))
+        known = argument_name(one.name)
+        found[known] = Array(known, shape, format, dtype, one.name in read, one.name in written)
+    return found
+
+
+def numbers_of(function: Any, name: str) -> dict[str, str]:
+    """Parameters that are numbers, and their types. BadInput for a pointer without a buffer."""
+    found = {one.name: str(one.ty) for one in function.params if not is_array(one)}
+    for parameter, kind in found.items():
+        if "handle" in kind or "Pointer" in kind:
+            raise BadInput(f"{name}: {parameter} is a pointer of which nothing says what it points to: use"
+                           " T.match_buffer, or T.Buffer in the signature")  # fmt: skip
+    return found
+
+
+def accesses(function: Any) -> tuple[set[str], set[str]]:
+    """Names of buffers that are read, and of those that are written: as blocks declare, which leave out that
+    a reduction reads its own sum; else by each load and store."""
+    tvm = import_tvm()
+    import tvm_ffi
+
+    read: set[str] = set()
+    written: set[str] = set()
+
+    def block(each: Any) -> None:
+        read.update(region.source.name for region in each.reads)
+        written.update(region.source.name for region in each.writes)
+
+    tvm_ffi.structural_walk(function.body, (tvm.s_tir.SBlock, block))
+    if not written:
+        tvm_ffi.structural_walk(function.body, (tvm.ir.TensorLoad, lambda load: read.add(load.source.name)))
+        tvm_ffi.structural_walk(function.body, (tvm.tirx.BufferStore, lambda to: written.add(to.buffer.name)))
+    return read, written
+
+
+@contextmanager
+def refusals(name: str, what: str, schedule: Scheduler | None = None) -> Iterator[None]:
+    """TVM's errors, and those of a schedule, in one line; after the line of the schedule that they came
+    by."""
+    try:
+        yield
+    except TirSchedulesError:
+        raise
+    except Exception as error:  # TVM turns its errors into Python's, of many classes
+        code = getattr(schedule, "__code__", None)
+        place = f"{place_in(error, code.co_filename)}: " if code else ""
+        if "tvm" in type(error).__module__ or OF_TVM in str(error):
+            reason = short_reason(last_line(error).removeprefix("Error message: "))
+            raise CheckFailed(f"{place}{name}: TVM refuses {what}: {reason}") from error
+        raise CheckFailed(
+            f"{place}{name}: {what} fails: {type(error).__name__}: {one_line(error)}"
+        ) from error
+
+
+def kernel_of(own: Own, arch: str) -> Kernel:
+    """The CUDA kernel that TVM makes of it, under a comment that says its launch.
+
+    BadInput where nothing is bound to threads; CheckFailed where TVM refuses it, or makes of it what is not
+    one kernel.
+    """
+    if not is_bound(own.function):
+        raise BadInput(f"{own.name} has no loops on blocks and threads: {BIND}")
+    schedule = open_schedule(copied(own.function))
+    with refusals(own.name, "the function"):
+        try:
+            emitted = emit(schedule, own.entry, arch)
+            check_parameters(schedule, emitted)
+        except ScheduleMistake as mistake:
+            place = lines(own).place(mistake.names, mistake.subject)
+            raise CheckFailed(f"{own.name}: {place}{mistake}") from mistake
+    launch = emitted.launch
+    head = (
+        f"// {own.entry}, made by TVM for {arch}\n"
+        f"// launch:  grid {extents_text(launch.grid)}, block {extents_text(launch.block)},"
+        f" {launch.dynamic_shared} bytes of dynamic shared memory\n\n"
+    )
+    return Kernel(
+        own.entry, head + without_unused(emitted.source), own.entry, emitted.params, arch=arch,
+        file=f"{own.name}.cu", **vars(launch),
+    )  # fmt: skip
+
+
+def lines(own: Own) -> Lines:
+    """The calls of the schedule with their lines; without any where the schedule was made elsewhere."""
+    found = Lines(open_schedule(copied(own.function if own.original is None else own.original)))
+    if own.original is not None and own.schedule is not None:
+        own.schedule(found)
+    return found
+
+
+def computed(own: Own, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """What the function leaves in the arrays that it writes, as it was before its schedule, executed by the
+    host's processor. values: of all its parameters; they are not changed.
+
+    CheckFailed where TVM does not compile it for the host.
+    """
+    tvm = import_tvm()
+    copies = {
+        name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()
+    }
+    given = {name: tvm.runtime.tensor(copies[name].reshape(own.arrays[name].shape)) if name in own.arrays
+             else copies[name] for name in own.parameters}  # fmt: skip
+    with refusals(own.name, "the function without its schedule"):
+        built = tvm.compile(module_of(own.original or own.function, own.name), target="llvm")
+        built[own.name](*given.values())
+    return {name: given[name].numpy() for name, array in own.arrays.items() if array.written}

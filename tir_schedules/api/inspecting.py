@@ -1,0 +1,287 @@
+# pyright: strict
+"""`inspect`: what kernels cost, counted without a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
+
+from tir_schedules.api.checking import advice_json, check_launch, request_beside
+from tir_schedules.api.functions import kernel_of, own_of
+from tir_schedules.api.options import Asking, AskingAll, check_names
+from tir_schedules.api.problems import Options, check_options, options_of, problem_of, rungs_of, taking
+from tir_schedules.api.requests import request_of_file, request_of_function
+from tir_schedules.api.results import Result
+from tir_schedules.api.subjects import CODE, OWN, RUNG, Subject, as_file, as_rung, kind_of
+from tir_schedules.check.preparing import Request
+from tir_schedules.compiler.toolchain import check_arch
+from tir_schedules.console import print_line
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.files import Json
+from tir_schedules.insight.advice.advising import advice_on_rung, print_advice_on_checks, print_advice_on_rung
+from tir_schedules.insight.files.beside import Difference, differences, print_differences
+from tir_schedules.insight.files.views import (
+    PRINTERS,
+    View,
+    check_known,
+    costliest,
+    print_several,
+    print_view,
+    remarks,
+    view_all,
+)
+from tir_schedules.insight.inspection import views as inspections
+from tir_schedules.insight.inspection.listing import listing, opcodes
+from tir_schedules.insight.inspection.twins import Inspection
+from tir_schedules.insight.inspection.twins import inspect as inspect_jobs
+from tir_schedules.insight.metrics.counting import Metrics
+from tir_schedules.insight.metrics.roofline import gpu_for
+from tir_schedules.ladders import fastest
+from tir_schedules.ladders.problems import workload_of
+from tir_schedules.machines.choice import CPU_ARCH
+from tir_schedules.model.rung import Rung, StandIn
+from tir_schedules.subjects.compiling import settle_jobs
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+CODES = ("sass", "ptx")
+VIEWS = ("lines", "conflicts", "advice", *CODES)
+
+
+@dataclass(frozen=True, repr=False)
+class Costs(Result):
+    """What kernels cost. launches: counters, registers and occupancy of each launch, by the name of its
+    kernel; of a rung "schedule" and "twin". ok: whether all compiled, and those that were judged are right.
+    faults: why not. view: None for the table, or "lines", "conflicts", "advice", "sass", "ptx", which `show`
+    prints and `to_json` has."""
+
+    launches: Mapping[str, Metrics]
+    view: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.launches)})"
+
+
+@dataclass(frozen=True, repr=False)
+class RungCosts(Costs):
+    """Of rungs, each with its twin."""
+
+    inspections: tuple[Inspection, ...] = ()
+    reasons: tuple[str, ...] = ()
+    default_size: bool = False
+    stands_in: bool = False
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        return tuple(
+            f"{one.rung.id} ({form}): {reason}"
+            for one in self.inspections
+            for form, reason in one.refused.items()
+        )
+
+    def show(self) -> None:
+        first = self.inspections[0]
+        if len(self.inspections) > 1:
+            inspections.print_several(self.inspections)
+        elif self.view == "advice":
+            print_advice_on_rung(first)
+        else:
+            inspections.print_one(first, self.view, self.default_size)
+            if self.reasons[0] and not self.stands_in:
+                print_line(self.reasons[0])
+
+    def to_json(self) -> Json | list[Json]:
+        found = [
+            json_of_rung(one, self.view) | ({"why": reason} if reason else {})
+            for one, reason in zip(self.inspections, self.reasons)
+        ]
+        return found[0] if len(found) == 1 else found
+
+
+def json_of_rung(inspection: Inspection, view: str | None) -> Json:
+    """An inspection, with the code where it is asked for."""
+    found = inspection.as_json()
+    kernels: Any = found["kernels"]
+    if view in CODES:
+        for form in inspection.kernels:
+            code = listing(inspection.own(form).binary, view)
+            kernels[form][view] = {"opcodes": opcodes(code), "lines": code}
+    if view == "advice":
+        for form, advice in advice_on_rung(inspection).items():
+            kernels[form]["advice"] = [one.as_json() for one in advice]
+    return found
+
+
+@dataclass(frozen=True, repr=False)
+class FileCosts(Costs):
+    """Of kernels of files, and of functions of TVM's."""
+
+    views: tuple[View, ...] = ()
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        return tuple(fault for view in self.views for fault in view.checked.outcome.faults)
+
+    def show(self) -> None:
+        if self.view == "advice":
+            print_advice_on_checks([view.checked for view in self.views])
+        elif len(self.views) == 1:
+            print_view(self.views[0], self.view)
+        else:
+            print_several(self.views)
+
+    def to_json(self) -> Json | list[Json]:
+        advice = self.view == "advice"
+        return [view.as_json(self.view) | advice_json(view.checked, advice) for view in self.views]
+
+
+@dataclass(frozen=True, repr=False)
+class CostsBeside(FileCosts):
+    """Of two kernels beside each other. differing: the counters that differ most, and the lines that cause
+    it."""
+
+    differing: tuple[Difference, ...] = field(default=())
+
+    def show(self) -> None:
+        PRINTERS[self.view](self.launches)
+        if not self.view:
+            print_line()
+            print_differences(self.places, self.differing)
+        for view in self.views:
+            for line in remarks(view):
+                print_line(f"{view.checked.label}: {line}")
+
+    @property
+    def places(self) -> list[str]:
+        """What the kernels' lines are called: by their files, where these differ."""
+        found = [
+            PurePath(one.binary.kernel.file).name or one.binary.kernel.label for one in self.launches.values()
+        ]
+        return [*self.launches] if found[0] == found[1] else found
+
+    def to_json(self) -> Json | list[Json]:
+        told = [{"name": name, **one.as_json()} for name, one in self.launches.items()]
+        return {"launches": told, "differences": [one.as_json() for one in self.differing]}
+
+
+def costs_of_files(requests: Sequence[Request], view: str | None = None) -> FileCosts:
+    """Each request run and counted. MissingTool where the only one has what the machine does not know."""
+    found = tuple(view_all(requests))
+    check_known(found)
+    return FileCosts(dict(named(found)), view, found)
+
+
+def named(views: Sequence[View]) -> Iterator[tuple[str, Metrics]]:
+    """Launches by their names, which have the file before them where there are several."""
+    several = len({view.file for view in views}) > 1
+    for view in views:
+        for name, launch in view.named.items():
+            yield (f"{view.file}: {name}" if several else name), launch
+
+
+def costs_beside(
+    requests: Sequence[Request],
+    other: Callable[[], Sequence[Metrics]] | None = None,
+    view: str | None = None,
+) -> CostsBeside:
+    """Two requests, or one and what counts another kernel, beside each other: of each the launch that
+    executes most.
+
+    CheckFailed for a kernel that did not run, BadInput for one beside itself.
+    """
+    if view == "advice":
+        raise BadInput("--advice is on one kernel: leave out --beside")
+    views = tuple(view_all(requests))
+    for one in views:
+        if not one.launches:
+            raise CheckFailed("; ".join(one.checked.outcome.faults))
+    found = [costliest(one.launches) for one in views] + ([costliest(other())] if other else [])
+    names = [one.binary.kernel.label for one in found]
+    if names[0] == names[1]:
+        names = [f"{one.binary.kernel.file}: {name}" for one, name in zip(found, names)]
+    if names[0] == names[1]:
+        raise BadInput(f"{names[0]} would stand beside itself: name another kernel, FILE:KERNEL, or a rung")
+    return CostsBeside(dict(zip(names, found)), view, views, tuple(differences(*found)))
+
+
+def costs_of_rungs(
+    subjects: Sequence[str | Rung], options: Options, gpu: str | None = None, view: str | None = None
+) -> RungCosts:
+    """Rungs with their twins, each on one workload."""
+    rungs = rungs_of(subjects)
+    if view and len(rungs) > 1:
+        raise BadInput(f"--{view} shows one rung, but {len(rungs)} are named")
+    check_options(rungs, options)
+    rungs = taking(rungs, [one for one in subjects if isinstance(one, str)], options)
+    check_arch(options.arch)
+    gpu_for(options.arch, gpu)  # BadInput before anything is compiled
+    jobs = settle_jobs(
+        [(rung, options.workload or workload_of(rung, problem_of(rung.family, options))) for rung in rungs],
+        options.arch,
+    )
+    found = tuple(inspect_jobs(jobs, options.arch, gpu))
+    reasons = tuple(fastest.reason_for(rung, workload) for rung, workload in jobs)
+    launches = {
+        form if len(found) == 1 else f"{one.rung.id} ({form})": one.own(form)
+        for one in found
+        for form in one.kernels
+    }
+    default = not (options.mnk or options.n or options.workload)
+    return RungCosts(launches, view, found, reasons, default, isinstance(rungs[0], StandIn))
+
+
+def inspect(
+    *subjects: Subject,
+    arch: str = CPU_ARCH,
+    gpu: str | None = None,
+    beside: str | Path | None = None,
+    view: str | None = None,
+    **asked: Unpack[AskingAll],
+) -> Costs:
+    """Registers, occupancy, bank conflicts, sectors and instructions of kernels, with no GPU.
+
+    subjects: rungs by name or as they are, each counted with its twin; or one path of CUDA or PTX, or one
+    Schedule, PrimFunc or IRModule of TVM's, with the options of `check`. gpu: whose datasheet the roofline of
+    a rung is from. beside: of a file or function, another, "mine.cu" or "mine.cu:kernel", and the lines that
+    make the difference. view: in place of the table, "lines", "conflicts", "sass", "ptx" or, of a rung,
+    "advice".
+
+    BadInput for what does not exist or cannot be, CheckFailed for a kernel that does not compile.
+    """
+    if view not in (None, *VIEWS):
+        raise BadInput(f"view is {view!r}; it can be {', '.join(VIEWS)}")
+    if not subjects:
+        raise BadInput("inspect takes rungs, a file or a function, such as 'sgemm/naive'")
+    kinds = [kind_of(one, "inspect", RUNG, OWN, CODE) for one in subjects]
+    given: dict[str, Any] = dict(asked)
+    if {*kinds} == {RUNG}:
+        options = options_of(given, "inspect", arch=arch)
+        if beside is not None:
+            raise BadInput(f"--beside is for files; name both rungs instead: {subjects[0]} {beside}")
+        return costs_of_rungs([*map(as_rung, subjects)], options, gpu, view)
+    check_names(given, Asking, "inspect")
+    if len(subjects) > 1:
+        raise BadInput("inspect takes one file or function at a time, or rungs")
+    if gpu:
+        raise BadInput("--gpu is for rungs, whose roofline is known")
+    subject, is_own = next(iter(subjects)), kinds == [OWN]
+    if is_own:
+        own = own_of(subject, given.get("kernel") or "", given.get("sizes") or {}, given.get("schedule"),
+                     given.get("arguments") or ())  # fmt: skip
+        check_launch(given, beside is not None)
+        requests = [request_of_function(own, kernel_of(own, arch), arch, **given)]
+    else:
+        requests = [request_of_file(as_file(subject), arch, **given)]
+    if beside is None:
+        return costs_of_files(requests, view)
+    return costs_beside([*requests, request_beside(beside, requests[0], arch, is_own, given)], view=view)

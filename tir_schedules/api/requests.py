@@ -1,0 +1,218 @@
+# pyright: strict
+"""What is asked of a kernel, from Python: its launch, arguments and expected values, for a file and for a
+function of TVM's."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from tir_schedules.api.functions import Own, computed
+from tir_schedules.api.options import Arguments, Extent
+from tir_schedules.api.subjects import split_file
+from tir_schedules.check.arguments import OUT, Argument, Given, make_argument, seed_of
+from tir_schedules.check.building import Compiling
+from tir_schedules.check.expecting import Expected, expectation
+from tir_schedules.check.expressions import Asked, dim3, parse_launch
+from tir_schedules.check.preparing import Request
+from tir_schedules.check.types import format_of
+from tir_schedules.check.usual import Usual
+from tir_schedules.errors import BadInput, CheckFailed, nearest, shown
+from tir_schedules.model.kernel import Kernel
+from tir_schedules.source import Source, read_source
+
+COMMENT = re.compile(r"^[ \t]*//[ \t]*check:", re.M)
+
+
+def request_of_file(file: str | Path, arch: str, **asked: Any) -> Request:
+    """Of a path of CUDA or PTX, perhaps with the kernel behind it, "mine.cu:sgemm", or of the text itself.
+    asked: see Asking."""
+    if isinstance(file, str) and "\n" in file:
+        source, kernel = Source(file, "kernel.cu", ""), ""
+    else:
+        place, kernel = split_file(str(file))
+        source = read_source(Path(place))
+    if source.file.endswith(".py"):
+        raise BadInput(
+            f"{source.file} has kernels of Triton: give one itself, check_triton(kernel, grid, ...)"
+        )
+    if COMMENT.search(source.text) and not any(asked.get(name) for name in ("block", "launches", "usual")):
+        raise BadInput(
+            f"comments of {source.file} say how `tir-schedules check` runs it; say it here by block=,"
+            " arguments= and expect="
+        )
+    usual = asked.get("usual")
+    workload = Usual(usual[0], tuple(usual[1])) if usual else None
+    sizes: dict[str, Any] = {**(workload.sizes if workload else {}), **(asked.get("sizes") or {})}
+    given, ready = sort_arguments(asked.get("arguments") or (), asked.get("outputs") or ())
+    launches = [parse_launch(text, sizes) for text in asked.get("launches") or ()] or [
+        Asked(asked.get("kernel") or kernel, extents(asked.get("grid"), "grid"),
+              extents(asked.get("block"), "block"), asked.get("shared") or 0)
+    ]  # fmt: skip
+    includes = tuple(map(str, asked.get("includes") or ()))
+    return Request(
+        source, tuple(launches), sizes, tuple(given), ready, expected(asked.get("expect")), workload,
+        asked.get("tolerance"), Compiling(arch, includes, tuple(asked.get("defines") or ())),
+        asked.get("seed") or 0, bool(asked.get("finite")),
+    )  # fmt: skip
+
+
+def expected(expect: Any) -> tuple[Expected, ...]:
+    """BadInput for what is no dictionary of expressions and arrays."""
+    given: Any = expect or {}
+    if not hasattr(given, "items"):
+        raise BadInput(f"expect is {shown(str(expect))}; it takes a dictionary such as {{'C': 'A @ B'}}")
+    return tuple(
+        expectation(name, value if isinstance(value, str) else np.asarray(as_value(name, value)))
+        for name, value in given.items()
+    )
+
+
+def extents(value: Extent | None, what: str) -> tuple[int, int, int]:
+    """Grid or block as (x, y, z), those left out 1."""
+    given: Any = 1 if value is None else value
+    values = [given] if hasattr(given, "__index__") else list(given)
+    return dim3([int(one) for one in values], str(value), what)
+
+
+def sort_arguments(arguments: Arguments, outputs: Sequence[str]) -> tuple[list[Given], dict[str, Argument]]:
+    """Arguments that are texts, and those that are made already. By place they are texts or arrays alike."""
+    given: list[Given] = []
+    ready: dict[str, Argument] = {}
+    pairs = arguments.items() if isinstance(arguments, Mapping) else [("", value) for value in arguments]
+    for name, value in pairs:
+        if isinstance(value, str):
+            given.append(Given(name, value))
+        elif not name:
+            raise BadInput("arguments by their place are texts such as 'f32[N]'; give arrays by name")
+        else:
+            ready[name] = Argument(as_value(name, value), OUT if name in outputs else "", name)
+    return given, ready
+
+
+def as_value(name: str, value: Any) -> Any:
+    """An array of numpy of what is one elsewhere, or nested lists; a number, or None, as it is."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if type(value).__module__ == "numpy" and not np.ndim(value):
+        return value.item()
+    try:
+        array: Any = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    except (TypeError, ValueError, RuntimeError):
+        array = np.asarray(None)
+    if array.dtype.kind == "O":
+        raise BadInput(
+            f"{name} is {shown(str(value))}: give an array of numpy, a number, None, or a text such as"
+            " 'f32[64,64]'"
+        )
+    return np.array(array if array.ndim else array.reshape(1), order="C")
+
+
+def request_of_function(own: Own, made: Kernel, arch: str, **asked: Any) -> Request:
+    """Of a function of TVM's and its kernel. What is not given of its arrays is drawn; an array that is only
+    written has nothing in it before. BadInput for an array of another shape or format."""
+    if made.maps:
+        raise BadInput(f"{own.name} takes tensor maps, made for rungs alone: run(rung) verifies one")
+    given, ready = arguments_of(own, asked.get("arguments") or (), asked.get("outputs") or ())
+    launch = Asked(made.entry, made.grid, made.block, made.dynamic_shared, made.params)
+    return Request(
+        Source(made.source, made.file, ""), (launch,), asked.get("sizes") or {}, tuple(given), ready,
+        expected(asked.get("expect")), None, asked.get("tolerance"), Compiling(arch), asked.get("seed") or 0,
+        bool(asked.get("finite")),
+    )  # fmt: skip
+
+
+def arguments_of(
+    own: Own, arguments: Arguments, outputs: Sequence[str]
+) -> tuple[list[Given], dict[str, Argument]]:
+    """The arguments of every parameter."""
+    names = [*own.arrays, *own.numbers]
+    outputs = [outputs] if isinstance(outputs, str) else outputs
+    if not isinstance(arguments, Mapping):
+        if len(arguments) > len(names):
+            raise BadInput(f"{own.name} takes {', '.join(names)}; {len(arguments)} arguments are given")
+        arguments = dict(zip(own.parameters, arguments))
+    for name in (*arguments, *outputs):
+        if name not in names:
+            raise BadInput(f"{own.name} has no parameter {name!r}{nearest(name, names)}; it takes"
+                           f" {', '.join(names)}")  # fmt: skip
+    lists: dict[str, Any] = {
+        name: value for name, value in arguments.items() if isinstance(value, (list, tuple))
+    }
+    made = {
+        name: as_value(name, lists[name]).astype(own.arrays[name].element)
+        for name in lists
+        if name in own.arrays
+    }
+    given, ready = sort_arguments({**arguments, **made}, outputs)
+    for name, argument in ready.items():
+        if name in own.arrays:
+            ready[name] = replace(argument, value=fitting(own, name, argument.value))
+    missing = [name for name in own.numbers if name not in arguments]
+    if missing:
+        name = missing[0]
+        raise BadInput(
+            f"nothing is given for {own.numbers[name]} {name} of {own.name}: say arguments={{{name!r}: 1}},"
+            f" or sizes={{{name!r}: 1}} to compile it in"
+        )
+    for name, array in own.arrays.items():
+        if name not in arguments:
+            given.append(Given(name, replace(array, read=False).text if name in outputs else array.text))
+    return given, ready
+
+
+def fitting(own: Own, name: str, value: Any) -> Any:
+    """An array that has the shape and the format of its buffer."""
+    wanted, given = own.arrays[name], value
+    if not isinstance(value, np.ndarray):
+        raise BadInput(f"{name} of {own.name} is an array {wanted.shown}, not {shown(str(value))}")
+    shape: tuple[int, ...] = given.shape
+    found = f"{given.dtype}[{', '.join(map(str, shape))}]"
+    format = format_of(given.dtype)
+    if shape != (wanted.shape or (1,)) or format != wanted.format:
+        convert = f": .astype({wanted.dtype!r})" if format != wanted.format and shape == wanted.shape else ""
+        raise BadInput(f"{name} of {own.name} is an array {wanted.shown}, not {found}{convert}")
+    return given
+
+
+SMALL = 4
+"""Whole numbers up to this are drawn for reals: their products and the sums of some thousand are exact."""
+
+
+def with_reference(request: Request, own: Own) -> Request:
+    """A request that expects what the function leaves as it was before its schedule. As it is where TVM does
+    not compile the function for the host."""
+    made = whole_numbers(own, request.given, request.arguments, request.sizes, request.seed)
+    try:
+        found = computed(own, values_of(made))
+    except CheckFailed:
+        return request
+    return replace(request, given=(), arguments=made, expect=expected(found))
+
+
+def values_of(arguments: Mapping[str, Argument]) -> dict[str, Any]:
+    return {name: one.value for name, one in arguments.items()}
+
+
+def whole_numbers(
+    own: Own,
+    given: Sequence[Given],
+    ready: Mapping[str, Argument],
+    sizes: Mapping[str, Any],
+    seed: int,
+) -> dict[str, Argument]:
+    """Arguments made. Where numbers are drawn, they are whole, so that sums are exact in any order."""
+    made = dict(ready)
+    for one in given:
+        own_seed, array = seed_of(one.name, seed), own.arrays.get(one.name)
+        argument = make_argument(one, sizes, array.format if array else "", Path("."), own_seed)
+        drawn = argument.array
+        if drawn is not None and argument.has_no_limit and drawn.dtype.kind not in "iu":
+            small = np.random.default_rng(own_seed).integers(-SMALL, SMALL, drawn.shape, endpoint=True)
+            argument = replace(argument, value=small.astype(drawn.dtype))
+        made[one.name] = argument
+    return made

@@ -1,0 +1,177 @@
+# pyright: strict
+"""Rungs and their twins verified: what `run` does with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Iterator, Sequence
+
+from tir_schedules.api.options import Shape
+from tir_schedules.api.problems import (
+    Options,
+    check_options,
+    kinds_of,
+    options_of,
+    problems_of,
+    rungs_of,
+    taking,
+)
+from tir_schedules.api.results import Result
+from tir_schedules.console import (
+    print_error,
+    print_left_out,
+    print_line,
+    print_paragraph,
+    print_table,
+    print_whole,
+    progress,
+    terminal_width,
+)
+from tir_schedules.errors import BadInput, printable
+from tir_schedules.faults import WIDTH, closing, paragraphs
+from tir_schedules.files import Json
+from tir_schedules.ladders.problems import RUN_SHAPES, Job, jobs_of, sample_kinds
+from tir_schedules.machines.choice import arch_for, choose
+from tir_schedules.model.machine import Machine
+from tir_schedules.model.rung import Rung
+from tir_schedules.run import run as run_jobs
+from tir_schedules.source import Source, read_source
+from tir_schedules.subjects.compiling import runnable
+from tir_schedules.tuning.measure.lookup import tuned_jobs
+from tir_schedules.verdicts import CELLS, ERROR, FAIL, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+ORDERS = 2
+COLUMNS = ("rung", "shape", "source", "twin", "twins agree", "seconds")
+
+
+@dataclass(frozen=True, repr=False)
+class Verdicts(Result):
+    """What became of rungs, one Verdict for each rung and shape. ok: whether all are right. faults:
+    everything that is wrong, one text each. form: what ran beside the twin, "schedule" or "source"."""
+
+    verdicts: tuple[Verdict, ...]
+    arch: str
+    machine: Machine = field(compare=False)
+    form: str = "schedule"
+
+    @property
+    def ok(self) -> bool:
+        return all(verdict.ok for verdict in self.verdicts)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        return tuple(fault for verdict in self.verdicts for fault in verdict.faults)
+
+    def __getitem__(self, at: int) -> Verdict:
+        return self.verdicts[at]
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter(self.verdicts)
+
+    def __len__(self) -> int:
+        return len(self.verdicts)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{v.rung.id} on {v.workload}: {v.word}" for v in self.verdicts[:3])
+        return f"Verdicts({found}{', ...' if len(self) > 3 else ''})"
+
+    def show(self) -> None:
+        """A table of what ran, a paragraph for each kind of fault and place, and a closing line."""
+        columns = (*COLUMNS[:2], self.form, *COLUMNS[3:])
+        prose = {"shape": 12, "twins agree": 9}
+        print_left_out(print_table(columns, [*map(row, self)], prose=prose, spare=("seconds",), keys=0))
+        for outcome in (each for verdict in self for each in verdict.outcomes):
+            if outcome.printed:
+                print_line(f"{outcome.kernel} prints:")
+                print_whole(printable(outcome.printed.removesuffix("\n"), "\n\t"))
+        for paragraph in paragraphs(self.verdicts, min(WIDTH, terminal_width() or WIDTH)):
+            print_paragraph(paragraph)
+        for rung in dict.fromkeys(v.rung.id for v in self if any(map(waits_in_ring, v.outcomes))):
+            print_line(f"who waits for whom as {rung} is: tir-schedules layout {rung} --ring")
+        where = "the CPU machine"
+        if self.machine.name == "gpu":
+            where = f"{self.machine.device_name}; races and bounds are checked by --machine cpu"
+        print_line(f"{closing(self.verdicts)} on {where}")
+
+    def to_json(self) -> list[Json]:
+        where = {"machine": self.machine.name, "arch": self.arch}
+        return [verdict.as_json() | where for verdict in self.verdicts]
+
+
+def waits_in_ring(outcome: Outcome) -> bool:
+    """Whether threads wait in vain for mbarriers."""
+    return any(one.kind == "deadlock" and "the mbarrier " in one.message for one in outcome.findings)
+
+
+def row(verdict: Verdict) -> tuple[str, ...]:
+    """A verdict as the cells of a table."""
+    kernels = (CELLS[outcome.word] if outcome else "-" for outcome in (verdict.schedule, verdict.twin))
+    agree = {None: "-", True: "bit for bit", False: "within tolerance"}[verdict.identical]
+    agree = "-" if verdict.word in (FAIL, ERROR) else "NO" if verdict.disagreement else agree
+    return (verdict.rung.id, str(verdict.workload), *kernels, agree, f"{verdict.seconds:.2f}")
+
+
+def run_rungs(
+    *subjects: str | Rung,
+    arch: str | None = None,
+    machine: str = "auto",
+    orders: int = ORDERS,
+    configs: bool = False,
+    tuned: str | None = None,
+    source: str | Path | None = None,
+    **shape: Unpack[Shape],
+) -> Verdicts:
+    """Emit, compile, execute and verify rungs and their twins; see `run`."""
+    options = options_of(shape, "run", several=True, arch=arch, configs=configs)
+    rungs, names = rungs_of(subjects, configs), [one for one in subjects if isinstance(one, str)]
+    if source is not None and len(rungs) != 1:
+        raise BadInput(f"--source runs one file as one rung, but {len(rungs)} rungs are named")
+    text = None if source is None else source_of(source)
+    check_options(rungs, options)
+    rungs = taking(rungs, names, options)
+    if tuned is not None and (text or configs):
+        raise BadInput(f"--tuned chooses the configuration: leave out --{'source' if text else 'configs'}")
+    there = choose(machine, orders)
+    arch = arch_for(there, arch)
+    if tuned is not None:
+        jobs = tuned_jobs(rungs, problems_of(rungs, options), tuned, there, arch, whole=there.name == "gpu")
+    elif options.workload is not None:
+        jobs = runnable([(rung, options.workload) for rung in rungs], arch)
+    else:
+        jobs = jobs_of(rungs, problems_of(rungs, options), RUN_SHAPES)
+        jobs = runnable(chosen(jobs, names, options), arch)
+    seen: list[Verdict] = []
+    with progress(len(jobs), "verifying") as step:
+        for verdict in run_jobs(jobs, arch, there, text):
+            seen.append(verdict)
+            step(verdict.rung.id)
+    return Verdicts(tuple(seen), arch, there, "source" if text else "schedule")
+
+
+def source_of(source: str | Path) -> Source:
+    """A file's text, or the text itself."""
+    if isinstance(source, str) and "\n" in source:
+        return Source(source, "kernel.cu", "")
+    return read_source(Path(source))
+
+
+def chosen(jobs: Sequence[Job], names: Sequence[str], options: Options) -> list[Job]:
+    """The jobs without kinds of rungs of a ladder named as a whole, where neither all configurations nor
+    kinds are asked for; a line says which ladder has more."""
+    found: list[Job] = []
+    for family in dict.fromkeys(rung.family for rung, _ in jobs):
+        own = [job for job in jobs if job[0].family == family]
+        whole = family in names and not options.configs and not any(kinds_of(family, options).values())
+        some = sample_kinds(own) if whole else own
+        if len(some) < len(own):
+            rung = own[0][0]
+            print_error(
+                f"{family} in {len(some)} of {len(own)} cases, most of its rungs in some of their kinds;"
+                f" a rung that is named, such as {rung.id}, runs in all that it has"
+            )
+        found += some
+    return found

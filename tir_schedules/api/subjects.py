@@ -1,0 +1,80 @@
+# pyright: strict
+"""What a user may name or give: a rung, a file with kernels, or a function of TVM's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tir_schedules.errors import BadInput, shown
+from tir_schedules.model.rung import Rung
+
+if TYPE_CHECKING:
+    from tir_schedules.api.functions import Function
+
+Subject: TypeAlias = "str | Path | Rung | Function"
+"""A name such as "sgemm/naive" or "./my_rung.py", a Rung; where files are taken the path of a .cu or .ptx, or
+CUDA text; or a Schedule, a PrimFunc or an IRModule of TVM's with loops on blocks and threads."""
+
+FILE = re.compile(r"(.+?\.(?:cu|cuh|ptx|py))(?::(.+))?", re.S)
+"""A file, and the kernel that may be named behind it."""
+
+TRITON = re.compile(r"^\s*(?:import\s+triton\b|from\s+triton\b)", re.M)
+HEAD = 1 << 16
+"""Bytes of a Python file in which Triton is imported, if it is one of Triton's."""
+
+RUNG, OWN, CODE = "a rung", "a function of TVM's", "a file or text with kernels"
+
+
+def kind_of(subject: object, verb: str, *taken: str) -> str:
+    """Which of RUNG, OWN and CODE it is. BadInput for what the verb does not take."""
+    found = known_kind(subject)
+    if found in taken:
+        return found
+    what = f"{found}, {shown(str(subject))}" if found else f"{type(subject).__name__} {shown(str(subject))}"
+    raise BadInput(f"{verb} takes {' or '.join(taken)}, not {what}")
+
+
+def as_rung(subject: object) -> str | Rung:
+    """A rung as it is, or its name or path."""
+    rung: Any = subject
+    return rung if isinstance(subject, Rung) else str(subject)
+
+
+def as_file(subject: object) -> str | Path:
+    """A path or text."""
+    return subject if isinstance(subject, (str, Path)) else str(subject)
+
+
+def known_kind(subject: object) -> str:
+    """The same of anything; "" for what is none of them."""
+    from tir_schedules.api.functions import is_tvm
+
+    if isinstance(subject, Rung):
+        return RUNG
+    if isinstance(subject, (str, Path)):
+        return CODE if is_code(str(subject)) else RUNG
+    return OWN if is_tvm(subject) else ""
+
+
+def is_code(text: str) -> bool:
+    """Whether a text is CUDA or PTX itself, or names a file with kernels: by its ending, and of Python by
+    what it imports. A file that is not there is one, too, but for Python, which may be a rung."""
+    match = FILE.fullmatch(text)
+    if "\n" in text or not match:
+        return "\n" in text
+    path = Path(match[1])
+    if path.suffix != ".py":
+        return True
+    try:
+        with path.open("rb") as file:
+            return bool(TRITON.search(file.read(HEAD).decode("utf-8", "replace")))
+    except OSError:
+        return False
+
+
+def split_file(text: str) -> tuple[str, str]:
+    """A path, and the kernel behind it: "mine.cu:sgemm"."""
+    match = FILE.fullmatch(text)
+    return (match[1], match[2] or "") if match else (text, "")

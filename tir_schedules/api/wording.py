@@ -1,0 +1,74 @@
+# pyright: strict
+"""Errors in the words of Python: messages name options as the command has them, `--mnk 64,64,64`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from typing import Any, Callable, TypeVar
+
+from tir_schedules.errors import TirSchedulesError
+
+Called = TypeVar("Called", bound=Callable[..., Any])
+
+NAMES = {"arg": "arguments", "let": "sizes", "as": "usual", "launch": "launches", "json": "to_json()"}
+"""Options of the command -> those of the functions, where these have another name."""
+
+
+def reworded(message: str) -> str:
+    """A message as a caller of the library understands it."""
+
+    def given(match: re.Match[str]) -> str:
+        value = match[3] if match[3] == "..." else repr(match[3])
+        return f'{NAMES.get(match[1], match[1])}={{"{match[2]}": {value}}}'
+
+    def option(match: re.Match[str]) -> str:
+        name = NAMES.get(match[1], match[1].replace("-", "_"))
+        return name if name.endswith(")") else f"{name}="
+
+    message = re.sub(r"--(arg|expect|let) '?([A-Za-z_]\w*)=([^\s',;]+)'?", given, message)
+    message = re.sub(r"--(?:expect) (\w+(?:\[[^\]]*\])?)=(?:\.\.\.|(?=[ :]))", r'expect={"\1": ...}', message)
+    message = re.sub(r"--([a-z][a-z-]*) (cpu|gpu|auto|sm_\w+)\b", r'\1="\2"', message)
+    message = message.replace("`tir-schedules list` shows all", "ladders() has all")
+    message = re.sub(r"; see `tir-schedules[^`]*--help`", "", message)
+    return re.sub(r"(?<![\w-])--([a-z][a-z-]*)=?", option, message)
+
+
+def in_python(function: Called) -> Called:
+    """A function of the library whose errors name options as Python has them, and whose signature has every
+    option."""
+
+    @functools.wraps(function)
+    def called(*given: Any, **named: Any) -> Any:
+        try:
+            return function(*given, **named)
+        except TirSchedulesError as error:
+            error.args = (reworded(str(error)), *error.args[1:])
+            raise
+
+    vars(called)["__signature__"] = signature(function)
+    return called  # pyright: ignore[reportReturnType]
+
+
+def signature(function: Callable[..., Any]) -> inspect.Signature:
+    """With the options that a TypedDict lists in place of `**`."""
+    found = inspect.signature(function)
+    parameters: list[inspect.Parameter] = []
+    for one in found.parameters.values():
+        packed = re.fullmatch(r"Unpack\[(\w+)\]", str(one.annotation))
+        options: dict[str, Any] = {}
+        if packed:
+            options = getattr(inspect.getmodule(function), packed[1]).__annotations__
+        if not packed:
+            parameters.append(one)
+        parameters += [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=getattr(kind, "__forward_arg__", kind),
+            )
+            for name, kind in options.items()
+        ]
+    return found.replace(parameters=parameters)
