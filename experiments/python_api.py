@@ -1,25 +1,25 @@
-"""The Python API: a rung is scheduled, emitted, verified and counted without a GPU.
+"""A function of one's own: scheduled with plain TVM, emitted, checked beside CUDA by hand, counted, shown."""
 
-python experiments/python_api.py
-"""
+from tvm import s_tir
+from tvm.script import tirx as T
 
-from tir_schedules.compiler.lower import lower, scheduled
-from tir_schedules.compiler.nvcc import compile_kernel
-from tir_schedules.insight.metrics.counting import SHARED, metrics_of
-from tir_schedules.ladders.problems import Problem, workload_of
-from tir_schedules.ladders.registry import find
-from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.run import run
+import tir_schedules as ts
 
-if __name__ == "__main__":
-    (rung,) = find("sgemm/warp_tiling")
-    workload = workload_of(rung, Problem("sgemm", (256, 256, 128)))
-    schedule = scheduled(rung, workload)  # a TVM Schedule; schedule.mod is its TensorIR
-    kernel = lower(rung, workload, "sm_80")  # kernel.source is the CUDA that TVM makes of it
-    (verdict,) = run([(rung, workload)], "sm_80", CpuMachine())  # the schedule, its twin, and both compared
-    (metrics,) = metrics_of([compile_kernel(kernel)], workload)  # one launch
-    shared = metrics.access(*SHARED)
-    tir, cuda = len(schedule.mod.script().splitlines()), len(kernel.source.splitlines())
-    print(f"{rung.id} on {workload}: {tir} lines of TensorIR become {cuda} lines of CUDA, grid {kernel.grid}")
-    print(f"{verdict.word}; {metrics.binary.resources.registers} registers per thread")
-    print(f"{shared.requests} requests to shared memory take {shared.cost} wavefronts, ideal {shared.ideal}")
+
+@T.prim_func(s_tir=True)
+def transpose(A: T.Buffer((128, 64)), B: T.Buffer((64, 128))):  # pyright: ignore
+    for i, j in T.grid(128, 64):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vj, vi] = A[vi, vj]
+
+
+schedule = s_tir.Schedule(transpose)
+for loop, axis in zip(schedule.get_loops(schedule.get_sblock("B")), ("blockIdx.x", "threadIdx.x")):
+    schedule.bind(loop, axis)
+BY_HAND = """__global__ void by_hand(const float *A, float *B) {
+  for (int i = threadIdx.x; i < 64; i += blockDim.x) B[i * 128 + blockIdx.x] = A[blockIdx.x * 64 + i];\n}"""
+print(ts.emit(schedule))
+print(ts.check(schedule, expect={"B": "A.T"}, beside=BY_HAND))
+costs = ts.inspect(schedule, beside=BY_HAND)  # in a notebook `costs` alone shows the table
+print(costs._repr_html_())

@@ -67,7 +67,8 @@ class Check(Result):
     wavefronts of shared memory, 32-byte sectors of global memory, see `Counters`. printed: by printf.
     seconds: that the machine took. unshown: inputs that no run shows to matter, and why. beside: the same of
     the kernel beside it. identical: whether both left the same bits; None without one. disagreement: how
-    their outputs differ, where they differ by more than rounding explains.
+    their outputs differ, where they differ by more than rounding explains. checked, machine, verdicts,
+    advice: what it is shown from.
     """
 
     verdict: str
