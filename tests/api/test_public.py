@@ -52,7 +52,7 @@ def test_functions_stay_when_modules_of_their_names_are_imported():
         ("ts.BadInput, dir(ts)", "numpy tvm tir_schedules.api"),
         ("str(ts.ladders()), ts.ladders().to_json(), ts.rung('sgemm/naive')", "tvm torch"),
         ("ts.workload('sgemm', mnk=(8, 8, 8)).arguments()", "tvm torch"),
-        ("ts.check('__global__ void k() {\\n}\\n', block=32)", "tvm torch"),
+        ("ts.check('__global__ void k() {}', block=32)", "tvm torch"),
     ],
 )
 def test_imports_are_cheap(code, absent):

@@ -13,7 +13,7 @@ import numpy as np
 
 from tir_schedules.api.functions import Own, computed
 from tir_schedules.api.options import Arguments, Extent
-from tir_schedules.api.subjects import split_file
+from tir_schedules.api.subjects import is_text, split_file
 from tir_schedules.check.arguments import OUT, Argument, Given, make_argument, seed_of
 from tir_schedules.check.building import Compiling
 from tir_schedules.check.expecting import Expected, expectation
@@ -31,8 +31,8 @@ COMMENT = re.compile(r"^[ \t]*//[ \t]*check:", re.M)
 def request_of_file(file: str | Path, arch: str, **asked: Any) -> Request:
     """Of a path of CUDA or PTX, perhaps with the kernel behind it, "mine.cu:sgemm", or of the text itself.
     asked: see Asking."""
-    if isinstance(file, str) and "\n" in file:
-        source, kernel = Source(file, "kernel.cu", ""), ""
+    if is_text(file):
+        source, kernel = Source(str(file), "kernel.cu", ""), ""
     else:
         place, kernel = split_file(str(file))
         source = read_source(Path(place))

@@ -18,6 +18,7 @@ from tir_schedules.api.problems import (
     taking,
 )
 from tir_schedules.api.results import Result
+from tir_schedules.api.subjects import is_text
 from tir_schedules.console import (
     print_error,
     print_left_out,
@@ -154,8 +155,8 @@ def run_rungs(
 
 def source_of(source: str | Path) -> Source:
     """A file's text, or the text itself."""
-    if isinstance(source, str) and "\n" in source:
-        return Source(source, "kernel.cu", "")
+    if is_text(source):
+        return Source(str(source), "kernel.cu", "")
     return read_source(Path(source))
 
 

@@ -58,12 +58,17 @@ def known_kind(subject: object) -> str:
     return OWN if is_tvm(subject) else ""
 
 
+def is_text(text: object) -> bool:
+    """Whether it is CUDA or PTX itself, not the name of a file."""
+    return isinstance(text, str) and ("\n" in text or "__global__" in text)
+
+
 def is_code(text: str) -> bool:
     """Whether a text is CUDA or PTX itself, or names a file with kernels: by its ending, and of Python by
     what it imports. A file that is not there is one, too, but for Python, which may be a rung."""
     match = FILE.fullmatch(text)
-    if "\n" in text or not match:
-        return "\n" in text
+    if is_text(text) or not match:
+        return is_text(text)
     path = Path(match[1])
     if path.suffix != ".py":
         return True
