@@ -37,7 +37,7 @@ def test_every_name_says_what_it_is():
 
 
 def test_functions_stay_when_modules_of_their_names_are_imported():
-    for name in ("run", "check", "bench", "emit"):
+    for name in ("run", "check", "bench", "emit", "ladders"):
         import_module(f"tir_schedules.{name}")
         assert inspect.isfunction(getattr(ts, name))
     import tir_schedules.check.types

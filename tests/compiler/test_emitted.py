@@ -78,7 +78,7 @@ def test_a_rung_of_others_is_lowered_anew(made, own):
 
 def test_a_function_in_the_place_of_ours_is_not_ours(made, monkeypatch):
     wrapped = wraps(NAIVE.schedule)(lambda *given: None)
-    monkeypatch.setattr(f"{NAIVE.schedule.__module__}.schedule", wrapped)
+    monkeypatch.setattr(sys.modules[NAIVE.schedule.__module__], "schedule", wrapped)
     assert [made(replace(NAIVE, schedule=wrapped)) for _ in "12"] == [1, 2]
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import cuda_reference
-import tir_schedules.ladders
+from tir_schedules.ladders import articles
 from tir_schedules.ladders.articles import ARTICLES
 
-LADDERS, TWINS = (Path(package.__path__[0]) for package in (tir_schedules.ladders, cuda_reference))
+LADDERS, TWINS = Path(articles.__file__).parent, Path(cuda_reference.__path__[0])
 FILES = sorted([*LADDERS.glob("*/*.py"), *TWINS.glob("*/*.cu*"), LADDERS / "README.md"])
 
 

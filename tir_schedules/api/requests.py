@@ -36,10 +36,6 @@ def request_of_file(file: str | Path, arch: str, **asked: Any) -> Request:
     else:
         place, kernel = split_file(str(file))
         source = read_source(Path(place))
-    if source.file.endswith(".py"):
-        raise BadInput(
-            f"{source.file} has kernels of Triton: give one itself, check_triton(kernel, grid, ...)"
-        )
     if COMMENT.search(source.text) and not any(asked.get(name) for name in ("block", "launches", "usual")):
         raise BadInput(
             f"comments of {source.file} say how `tir-schedules check` runs it; say it here by block=,"
