@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps, wmma_swizzled_grid
+from tir_schedules.ladders.hgemm import steps, wmma_staged_epilogue, wmma_swizzled_grid
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
@@ -22,52 +22,26 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(steps.Tiling):
-    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
-
-    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
-    stages: tiles of A and of B in shared memory at a time, at least 3.
-    result_padding: elements after each row of C in shared memory.
-    threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
+class Config(wmma_staged_epilogue.Config):
+    """threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
     and the number of all columns.
     """
 
-    bm: int = 256
-    bn: int = 128
-    bk: int = 32
-    wm: int = 64
-    wn: int = 64
-    padding: int = 8
-    stages: int = 3
-    result_padding: int = 8
     threadblock_swizzle: int = 16
 
 
-def shared_bytes(gemm: HalfGemm, config: Config) -> int:
-    return steps.shared_bytes(
-        gemm, config, config.padding, config.stages, staged=True, result_padding=config.result_padding
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    return steps.launch_swizzled(
+        gemm, config, config.threadblock_swizzle, wmma_staged_epilogue.shared_bytes(gemm, config)
     )
 
 
-def launch(gemm: HalfGemm, config: Config) -> Launch:
-    return steps.launch_swizzled(gemm, config, config.threadblock_swizzle, shared_bytes(gemm, config))
-
-
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    copies = steps.stage_operands(sch, config)
-    result = steps.stage_result(sch)
-    tiles = steps.split_into_tiles(sch, config)
-    block = steps.swizzle_blocks(sch, gemm, config, tiles, config.threadblock_swizzle)
-    steps.share_copies(sch, gemm, config, tiles, copies)
-    fragments = steps.hold_fragments(sch, gemm, tiles, "mma")
-    steps.share_result(sch, gemm, config, block, result)
-    steps.load_fragments(sch, gemm, fragments)
-    steps.multiply_fragments(sch, gemm, tiles, fragments)
-    steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
-    sch.keep_buffers_apart()
-    sch.unroll(tiles.k_step)
-    steps.pad_rows(sch, copies, config.padding)
-    steps.pipeline_fragments(sch, tiles, config.stages)
+    padding, swizzle = config.result_padding, config.threadblock_swizzle
+    parts = steps.multiply_tiles(sch, gemm, config, "mma", result_padding=padding, swizzle=swizzle)
+    sch.unroll(parts.tiles.k_step)
+    steps.pad_rows(sch, parts.copies, config.padding)
+    steps.pipeline_fragments(sch, parts.tiles, config.stages)
     sch.prefetch_l2()
 
 

@@ -26,8 +26,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(steps.Tiling):
-    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn. bk, and bn of a B stored as K x N,
-    must be multiples of 32.
+    """bk, and bn of a B stored as K x N, must be multiples of 32.
 
     stages: tiles of A and of B in shared memory at a time, at least 3.
     result_padding: elements after each row of C in shared memory.
@@ -35,11 +34,6 @@ class Config(steps.Tiling):
     and the number of all columns.
     """
 
-    bm: int = 256
-    bn: int = 128
-    bk: int = 32
-    wm: int = 64
-    wn: int = 64
     stages: int = 3
     result_padding: int = 8
     threadblock_swizzle: int = 16
@@ -56,20 +50,11 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    copies = steps.stage_operands(sch, config)
-    result = steps.stage_result(sch)
-    tiles = steps.split_into_tiles(sch, config)
-    block = steps.swizzle_blocks(sch, gemm, config, tiles, config.threadblock_swizzle)
-    steps.share_copies(sch, gemm, config, tiles, copies)
-    fragments = steps.hold_fragments(sch, gemm, tiles, "mma")
-    steps.share_result(sch, gemm, config, block, result)
-    loads = steps.load_fragments(sch, gemm, fragments)
-    steps.multiply_fragments(sch, gemm, tiles, fragments)
-    steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
-    sch.keep_buffers_apart()
-    sch.unroll(tiles.k_step)
-    steps.xor_swizzle(sch, copies, loads)
-    steps.pipeline_fragments(sch, tiles, config.stages)
+    padding, swizzle = config.result_padding, config.threadblock_swizzle
+    parts = steps.multiply_tiles(sch, gemm, config, "mma", result_padding=padding, swizzle=swizzle)
+    sch.unroll(parts.tiles.k_step)
+    steps.xor_swizzle(sch, parts.copies, parts.loads)
+    steps.pipeline_fragments(sch, parts.tiles, config.stages)
     sch.prefetch_l2()
 
 

@@ -42,11 +42,11 @@ SHAPES_STAGED = (
 class Tiling:
     """Block tile bm x bn, bk of its tiles along K; a warp computes wm x wn of it."""
 
-    bm: int
-    bn: int
-    bk: int
-    wm: int
-    wn: int
+    bm: int = 256
+    bn: int = 128
+    bk: int = 32
+    wm: int = 64
+    wn: int = 64
 
     @property
     def warps(self) -> int:
@@ -89,6 +89,46 @@ class Fragments:
     zero: Block
     loads: tuple[Block, Block]
     store: Block
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a rung goes on with. copies: of A and B to shared memory. loads: of their fragments."""
+
+    tiles: Tiles
+    copies: Sequence[Block]
+    loads: Sequence[Block]
+
+
+def multiply_tiles(
+    sch: Schedule,
+    gemm: HalfGemm,
+    tiling: Tiling,
+    intrinsics: str = "wmma",
+    shared: bool = True,
+    result_padding: int | None = None,
+    swizzle: int = 0,
+    partial: bool = False,
+) -> Parts:
+    """What all rungs begin with: tiles of blocks and warps, copies to shared memory, fragments in registers,
+    and tensor cores.
+
+    intrinsics: "wmma" or "mma". shared: False where fragments are loaded from global memory. result_padding:
+    elements after each row of a C that goes through shared memory; None where it does so only beyond whole
+    tiles. swizzle, partial: see `swizzle_blocks`; 0 for a plain grid.
+    """
+    copies = stage_operands(sch, tiling, copied=shared)
+    result = stage_ragged_result(sch) if result_padding is None else stage_result(sch)
+    tiles = split_into_tiles(sch, tiling)
+    block = swizzle_blocks(sch, gemm, tiling, tiles, swizzle, partial) if swizzle else bind_blocks(sch, tiles)
+    share_copies(sch, gemm, tiling, tiles, copies)
+    fragments = hold_fragments(sch, gemm, tiles, intrinsics)
+    share_result(sch, gemm, tiling, block, result)
+    loads = load_fragments(sch, gemm, fragments, SHARED if shared else "global")
+    multiply_fragments(sch, gemm, tiles, fragments)
+    store_fragments(sch, gemm, fragments, result, result_padding or 0)
+    sch.keep_buffers_apart()
+    return Parts(tiles, copies, loads)
 
 
 def launch_columns_by_rows(gemm: HalfGemm, tiling: Tiling, shared: int) -> Launch:

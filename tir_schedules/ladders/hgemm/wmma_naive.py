@@ -38,18 +38,7 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    shared = not steps.is_whole(gemm, config)
-    copies = steps.stage_operands(sch, config, copied=shared)
-    result = steps.stage_ragged_result(sch)
-    tiles = steps.split_into_tiles(sch, config)
-    block = steps.bind_blocks(sch, tiles)
-    steps.share_copies(sch, gemm, config, tiles, copies)
-    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
-    steps.share_result(sch, gemm, config, block, result)
-    steps.load_fragments(sch, gemm, fragments, steps.SHARED if shared else "global")
-    steps.multiply_fragments(sch, gemm, tiles, fragments)
-    steps.store_fragments(sch, gemm, fragments, result)
-    sch.keep_buffers_apart()
+    steps.multiply_tiles(sch, gemm, config, shared=not steps.is_whole(gemm, config))
 
 
 RUNG = Rung(

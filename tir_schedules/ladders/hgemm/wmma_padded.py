@@ -26,16 +26,8 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(steps.Tiling):
-    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
+    """padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses."""
 
-    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
-    """
-
-    bm: int = 256
-    bn: int = 128
-    bk: int = 32
-    wm: int = 64
-    wn: int = 64
     padding: int = 8
 
 
@@ -45,19 +37,9 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    copies = steps.stage_operands(sch, config)
-    result = steps.stage_ragged_result(sch)
-    tiles = steps.split_into_tiles(sch, config)
-    block = steps.bind_blocks(sch, tiles)
-    steps.share_copies(sch, gemm, config, tiles, copies)
-    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
-    steps.share_result(sch, gemm, config, block, result)
-    steps.load_fragments(sch, gemm, fragments)
-    steps.multiply_fragments(sch, gemm, tiles, fragments)
-    steps.store_fragments(sch, gemm, fragments, result)
-    sch.keep_buffers_apart()
-    sch.unroll(tiles.k_step)
-    steps.pad_rows(sch, copies, config.padding)
+    parts = steps.multiply_tiles(sch, gemm, config)
+    sch.unroll(parts.tiles.k_step)
+    steps.pad_rows(sch, parts.copies, config.padding)
 
 
 RUNG = wmma_shared.RUNG.followed_by(

@@ -20,51 +20,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.hgemm import steps, wmma_pipelined
-from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(steps.Tiling):
-    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
-
-    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
-    stages: tiles of A and of B in shared memory at a time, at least 3.
-    """
-
-    bm: int = 256
-    bn: int = 128
-    bk: int = 32
-    wm: int = 64
-    wn: int = 64
-    padding: int = 8
-    stages: int = 3
-
-
-def launch(gemm: HalfGemm, config: Config) -> Launch:
-    shared = steps.shared_bytes(gemm, config, config.padding, config.stages)
-    return steps.launch_columns_by_rows(gemm, config, shared)
+class Config(wmma_pipelined.Config):
+    """As that of `wmma_pipelined`."""
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    copies = steps.stage_operands(sch, config)
-    result = steps.stage_ragged_result(sch)
-    tiles = steps.split_into_tiles(sch, config)
-    block = steps.bind_blocks(sch, tiles)
-    steps.share_copies(sch, gemm, config, tiles, copies)
-    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
-    steps.share_result(sch, gemm, config, block, result)
-    steps.load_fragments(sch, gemm, fragments)
-    steps.multiply_fragments(sch, gemm, tiles, fragments)
-    steps.store_fragments(sch, gemm, fragments, result)
-    sch.keep_buffers_apart()
-    sch.unroll(tiles.k_step)
-    steps.pad_rows(sch, copies, config.padding)
-    steps.pipeline_fragments(sch, tiles, config.stages)
+    parts = steps.multiply_tiles(sch, gemm, config)
+    sch.unroll(parts.tiles.k_step)
+    steps.pad_rows(sch, parts.copies, config.padding)
+    steps.pipeline_fragments(sch, parts.tiles, config.stages)
     sch.prefetch_l2()
-    sch.unroll_stages(tiles.k_tile, config.stages)
+    sch.unroll_stages(parts.tiles.k_tile, config.stages)
 
 
 RUNG = wmma_pipelined.RUNG.followed_by(
@@ -73,7 +45,6 @@ RUNG = wmma_pipelined.RUNG.followed_by(
     schedule,
     article="001, three-level pipeline",
     config=Config(),
-    launch=launch,
 )
 
 if __name__ == "__main__":

@@ -24,13 +24,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(steps.Tiling):
-    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn."""
-
-    bm: int = 256
-    bn: int = 128
-    bk: int = 32
-    wm: int = 64
-    wn: int = 64
+    """As Tiling."""
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
@@ -39,18 +33,8 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    copies = steps.stage_operands(sch, config)
-    result = steps.stage_ragged_result(sch)
-    tiles = steps.split_into_tiles(sch, config)
-    block = steps.bind_blocks(sch, tiles)
-    steps.share_copies(sch, gemm, config, tiles, copies)
-    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
-    steps.share_result(sch, gemm, config, block, result)
-    steps.load_fragments(sch, gemm, fragments)
-    steps.multiply_fragments(sch, gemm, tiles, fragments)
-    steps.store_fragments(sch, gemm, fragments, result)
-    sch.keep_buffers_apart()
-    sch.unroll(tiles.k_step)
+    parts = steps.multiply_tiles(sch, gemm, config)
+    sch.unroll(parts.tiles.k_step)
 
 
 RUNG = wmma_naive.RUNG.followed_by(

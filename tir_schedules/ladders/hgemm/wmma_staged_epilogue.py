@@ -19,21 +19,9 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(steps.Tiling):
-    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
+class Config(wmma_register_pipelined.Config):
+    """result_padding: elements after each row of C in shared memory."""
 
-    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
-    stages: tiles of A and of B in shared memory at a time, at least 3.
-    result_padding: elements after each row of C in shared memory.
-    """
-
-    bm: int = 256
-    bn: int = 128
-    bk: int = 32
-    wm: int = 64
-    wn: int = 64
-    padding: int = 8
-    stages: int = 3
     result_padding: int = 8
 
 
@@ -48,22 +36,12 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    copies = steps.stage_operands(sch, config)
-    result = steps.stage_result(sch)
-    tiles = steps.split_into_tiles(sch, config)
-    block = steps.bind_blocks(sch, tiles)
-    steps.share_copies(sch, gemm, config, tiles, copies)
-    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
-    steps.share_result(sch, gemm, config, block, result)
-    steps.load_fragments(sch, gemm, fragments)
-    steps.multiply_fragments(sch, gemm, tiles, fragments)
-    steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
-    sch.keep_buffers_apart()
-    sch.unroll(tiles.k_step)
-    steps.pad_rows(sch, copies, config.padding)
-    steps.pipeline_fragments(sch, tiles, config.stages)
+    parts = steps.multiply_tiles(sch, gemm, config, result_padding=config.result_padding)
+    sch.unroll(parts.tiles.k_step)
+    steps.pad_rows(sch, parts.copies, config.padding)
+    steps.pipeline_fragments(sch, parts.tiles, config.stages)
     sch.prefetch_l2()
-    sch.unroll_stages(tiles.k_tile, config.stages)
+    sch.unroll_stages(parts.tiles.k_tile, config.stages)
 
 
 RUNG = wmma_register_pipelined.RUNG.followed_by(

@@ -26,58 +26,31 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(steps.Tiling):
-    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn.
-
-    padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses.
-    stages: tiles of A and of B in shared memory at a time, at least 3.
-    result_padding: elements after each row of C in shared memory.
-    threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
+class Config(wmma_staged_epilogue.Config):
+    """threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
     and the number of all columns.
     partial_group: 1 when all groups have that many columns, and blocks that the last one lacks leave at once.
     """
 
-    bm: int = 256
-    bn: int = 128
-    bk: int = 32
-    wm: int = 64
-    wn: int = 64
-    padding: int = 8
-    stages: int = 3
-    result_padding: int = 8
     threadblock_swizzle: int = 16
     partial_group: int = 0
 
 
-def shared_bytes(gemm: HalfGemm, config: Config) -> int:
-    return steps.shared_bytes(
-        gemm, config, config.padding, config.stages, staged=True, result_padding=config.result_padding
-    )
-
-
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    swizzle, shared = config.threadblock_swizzle, shared_bytes(gemm, config)
+    swizzle, shared = config.threadblock_swizzle, wmma_staged_epilogue.shared_bytes(gemm, config)
     return steps.launch_swizzled(gemm, config, swizzle, shared, bool(config.partial_group))
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    copies = steps.stage_operands(sch, config)
-    result = steps.stage_result(sch)
-    tiles = steps.split_into_tiles(sch, config)
     swizzle, partial = config.threadblock_swizzle, bool(config.partial_group)
-    block = steps.swizzle_blocks(sch, gemm, config, tiles, swizzle, partial)
-    steps.share_copies(sch, gemm, config, tiles, copies)
-    fragments = steps.hold_fragments(sch, gemm, tiles, "wmma")
-    steps.share_result(sch, gemm, config, block, result)
-    steps.load_fragments(sch, gemm, fragments)
-    steps.multiply_fragments(sch, gemm, tiles, fragments)
-    steps.store_fragments(sch, gemm, fragments, result, config.result_padding)
-    sch.keep_buffers_apart()
-    sch.unroll(tiles.k_step)
-    steps.pad_rows(sch, copies, config.padding)
-    steps.pipeline_fragments(sch, tiles, config.stages)
+    parts = steps.multiply_tiles(
+        sch, gemm, config, result_padding=config.result_padding, swizzle=swizzle, partial=partial
+    )
+    sch.unroll(parts.tiles.k_step)
+    steps.pad_rows(sch, parts.copies, config.padding)
+    steps.pipeline_fragments(sch, parts.tiles, config.stages)
     sch.prefetch_l2()
-    sch.unroll_stages(tiles.k_tile, config.stages)
+    sch.unroll_stages(parts.tiles.k_tile, config.stages)
 
 
 RUNG = wmma_staged_epilogue.RUNG.followed_by(
