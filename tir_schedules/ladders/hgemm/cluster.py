@@ -29,13 +29,6 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 class Config(specialization.Stored):
     """As Persistent. cluster: blocks of a cluster, 2; programs are rounded down to whole clusters."""
 
-    bm: int = 128
-    bn: int = 256
-    bk: int = 64
-    consumers: int = 2
-    stages: int = 4
-    programs: int = hopper.WAVE
-    group: int = 16
     boxes: int = 2
     cluster: int = 2
 

@@ -15,7 +15,7 @@ from typing import Any, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import find_sm
-from tir_schedules.model.launch import TensorMap, ceil_div, described_array, pitch_of
+from tir_schedules.model.launch import Launch, TensorMap, ceil_div, described_array, pitch_of
 from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, pipeline, unroll
 from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
@@ -52,10 +52,10 @@ class Tiling:
     bm / consumers rows, a multiple of 64; bn is a multiple of 64, 256 at most, or NARROW if it
     `may_be_narrow`."""
 
-    bm: int
-    bn: int
-    bk: int
-    consumers: int
+    bm: int = 128
+    bn: int = 256
+    bk: int = 64
+    consumers: int = 2
 
     may_be_narrow = False  # whether tiles are written in such a way that they may have NARROW columns
 
@@ -92,7 +92,7 @@ class Tiling:
 class Ring(Tiling):
     """As Tiling. stages: of the pipeline; each holds a K tile of A and of B."""
 
-    stages: int
+    stages: int = 4
 
     @property
     def ring_bytes(self) -> int:
@@ -171,6 +171,11 @@ def reason_against_stored_boxes(gemm: HalfGemm, instead: str = "hgemm/repacked")
         if row % 16
         else ""
     )
+
+
+def grid_and_stages(gemm: HalfGemm, config: Ring, maps: tuple[TensorMap, ...] = ()) -> Launch:
+    """The launch of a block for each tile of C that all its warpgroups multiply, with a ring of stages."""
+    return Launch(grid_of(gemm, config), (WARPGROUP, config.consumers, 1), config.ring_bytes, maps=maps)
 
 
 def check(reason: str) -> None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import mma_xor_swizzle, steps
+from tir_schedules.ladders.hgemm import mma_xor_swizzle
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -38,12 +38,7 @@ class Config(mma_xor_swizzle.Config):
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    padding, swizzle = config.result_padding, config.threadblock_swizzle
-    parts = steps.multiply_tiles(sch, gemm, config, "mma", result_padding=padding, swizzle=swizzle)
-    sch.unroll(parts.tiles.k_step)
-    steps.xor_swizzle(sch, parts.copies, parts.loads)
-    steps.pipeline_fragments(sch, parts.tiles, config.stages)
-    sch.prefetch_l2()
+    parts = mma_xor_swizzle.swizzled(sch, gemm, config)
     sch.unroll_stages(parts.tiles.k_tile, config.stages)
     if config.copies_first:
         sch.keep_copies_first(parts.tiles.k_tile)

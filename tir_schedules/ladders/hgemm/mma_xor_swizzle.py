@@ -50,12 +50,18 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    swizzled(sch, gemm, config)
+
+
+def swizzled(sch: Schedule, gemm: HalfGemm, config: Config) -> steps.Parts:
+    """The whole schedule."""
     padding, swizzle = config.result_padding, config.threadblock_swizzle
     parts = steps.multiply_tiles(sch, gemm, config, "mma", result_padding=padding, swizzle=swizzle)
     sch.unroll(parts.tiles.k_step)
     steps.xor_swizzle(sch, parts.copies, parts.loads)
     steps.pipeline_fragments(sch, parts.tiles, config.stages)
     sch.prefetch_l2()
+    return parts
 
 
 RUNG = mma_ldmatrix.RUNG.followed_by(

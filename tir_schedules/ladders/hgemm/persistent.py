@@ -32,14 +32,6 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 class Config(specialization.Persistent):
     """As Persistent."""
 
-    bm: int = 128
-    bn: int = 256
-    bk: int = 64
-    consumers: int = 2
-    stages: int = 4
-    programs: int = hopper.WAVE
-    group: int = 16
-
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.check(specialization.reason_against_specialization(gemm, config))
@@ -53,14 +45,8 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
-CONFIGS = {
-    "128x256": Config(),
-    "192x256": Config(bm=192, consumers=3),
-    "256x256": Config(bm=256, stages=3),
-    "128x128": Config(bn=128, stages=6),
-}
-CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
-"""Those that a shape may choose."""
+CONFIGS = {name: Config(**vars(config)) for name, config in warp_specialized.CONFIGS.items()}
+CHOSEN = {name: CONFIGS[name] for name in warp_specialized.CHOSEN}
 
 RUNG = warp_specialized.RUNG.followed_by(
     "persistent",

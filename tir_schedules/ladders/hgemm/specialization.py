@@ -15,8 +15,8 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 class Persistent(Ring):
     """As Ring. programs: most blocks of the grid. group: rows of tiles in a stripe."""
 
-    programs: int
-    group: int
+    programs: int = hopper.WAVE
+    group: int = 16
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Stored(Persistent):
     """As Persistent. boxes: of C, 64 rows of 128 bytes, for which a warpgroup has shared memory; a tile's
     take turns."""
 
-    boxes: int
+    boxes: int = 4
 
 
 def reason_against_specialization(gemm: HalfGemm, config: Ring) -> str:

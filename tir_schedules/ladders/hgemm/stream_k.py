@@ -68,14 +68,7 @@ class Config(specialization.Stored):
     """As Stored. worth: K tiles that sharing must save a program, for each part of a tile besides the first;
     else it does not share."""
 
-    bm: int = 128
-    bn: int = 256
-    bk: int = 64
-    consumers: int = 2
     stages: int = 3
-    programs: int = hopper.WAVE
-    group: int = 16
-    boxes: int = 4
     worth: int = 16
 
 

@@ -35,12 +35,6 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 class Config(hopper.Ring):
     """As Ring, with at least 3 stages."""
 
-    bm: int = 128
-    bn: int = 256
-    bk: int = 64
-    consumers: int = 2
-    stages: int = 4
-
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
     return hopper.reason_against_boxes(gemm) or hopper.reason_against_ring(gemm, config, 3)
@@ -48,9 +42,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.check(refuses(gemm, config))
-    block = hopper.WARPGROUP, config.consumers, 1
-    maps = hopper.maps_of(gemm, config)
-    return Launch(hopper.grid_of(gemm, config), block, config.ring_bytes, maps=maps)
+    return hopper.grid_and_stages(gemm, config, hopper.maps_of(gemm, config))
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
@@ -67,13 +59,8 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.pipeline_by_mbarriers(tiles.k_tile, config.stages)
 
 
-CONFIGS = {
-    "128x256": Config(),
-    "256x256": Config(bm=256, stages=3),
-    "128x128": Config(bn=128, stages=6),
-}
-CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
-"""Those that a shape may choose."""
+CONFIGS = {name: Config(**vars(config)) for name, config in wgmma_async.CONFIGS.items()}
+CHOSEN = {name: CONFIGS[name] for name in wgmma_async.CHOSEN}
 
 RUNG = wgmma_async.RUNG.followed_by(
     "tma",

@@ -41,14 +41,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 class Config(specialization.Stored):
     """As Persistent."""
 
-    bm: int = 128
-    bn: int = 256
-    bk: int = 64
-    consumers: int = 2
     stages: int = 3
-    programs: int = hopper.WAVE
-    group: int = 16
-    boxes: int = 4
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:

@@ -37,12 +37,6 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 class Config(hopper.Ring):
     """As Ring."""
 
-    bm: int = 128
-    bn: int = 256
-    bk: int = 64
-    consumers: int = 2
-    stages: int = 4
-
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
     return specialization.reason_against_specialization(gemm, config)

@@ -33,11 +33,6 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 class Config(hopper.Tiling):
     """As Tiling."""
 
-    bm: int = 128
-    bn: int = 256
-    bk: int = 64
-    consumers: int = 2
-
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
     return hopper.reason_against(gemm, config, config.stage_bytes)

@@ -31,12 +31,6 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 class Config(hopper.Ring):
     """As Ring, with at least 3 stages."""
 
-    bm: int = 128
-    bn: int = 256
-    bk: int = 64
-    consumers: int = 2
-    stages: int = 4
-
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
     return hopper.reason_against_ring(gemm, config, 3)
@@ -44,8 +38,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.check(refuses(gemm, config))
-    block = hopper.WARPGROUP, config.consumers, 1
-    return Launch(hopper.grid_of(gemm, config), block, config.ring_bytes)
+    return hopper.grid_and_stages(gemm, config)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:

@@ -13,6 +13,7 @@ from tir_schedules.ladders.hgemm import (
     cluster,
     hopper,
     mma_multistage,
+    mma_xor_swizzle,
     persistent,
     steps,
     tma,
@@ -95,7 +96,7 @@ MMA_MULTISTAGE: Space[Config, HalfGemm] = Space(
         ),
         Constraint(
             "the multistage buffer does not fit into shared memory",
-            shared_fits(mma_multistage.shared_bytes),
+            shared_fits(mma_xor_swizzle.shared_bytes),
             ("bm", "bn", "bk", "stages"),
         ),
     ),
