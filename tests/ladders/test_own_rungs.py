@@ -133,15 +133,6 @@ def test_a_pack_of_ones_own_rung_is_read_without_it(guided, tool):
     ]
 
 
-def test_a_server_finds_a_rung_by_its_file(guided, monkeypatch):
-    from tir_schedules.tuning.remote import answers
-
-    point = {"rows": 4, "columns": 32, "depth": 8}
-    task = {"what": "predict", "rung": str(guided / "tiled.py"), "point": point, "arch": "sm_80"}
-    found = answers.predict(task | {"workload": {"m": 64, "n": 64, "k": 64}}, b"", None)
-    assert 0 < found["seconds"][0] < 1e-3
-
-
 def test_the_space_has_what_the_rung_does_not_refuse(guided):
     (rung,) = find("tiled.py")
     workload = known.workload_class("sgemm")(64, 64, 64)

@@ -38,7 +38,7 @@ from tir_schedules.insight.inspection.twins import inspect as inspect_jobs
 from tir_schedules.insight.metrics.counting import Metrics
 from tir_schedules.insight.metrics.roofline import gpu_for
 from tir_schedules.ladders import fastest
-from tir_schedules.ladders.problems import workload_of
+from tir_schedules.ladders.problems import Job, workload_of
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.rung import Rung, StandIn
 from tir_schedules.subjects.compiling import settle_jobs
@@ -218,17 +218,7 @@ def costs_of_rungs(
     subjects: Sequence[str | Rung], options: Options, gpu: str | None = None, view: str | None = None
 ) -> RungCosts:
     """Rungs with their twins, each on one workload."""
-    rungs = rungs_of(subjects)
-    if view and len(rungs) > 1:
-        raise BadInput(f"--{view} shows one rung, but {len(rungs)} are named")
-    check_options(rungs, options)
-    rungs = taking(rungs, [one for one in subjects if isinstance(one, str)], options)
-    check_arch(options.arch)
-    gpu_for(options.arch, gpu)  # BadInput before anything is compiled
-    jobs = settle_jobs(
-        [(rung, options.workload or workload_of(rung, problem_of(rung.family, options))) for rung in rungs],
-        options.arch,
-    )
+    jobs = jobs_to_inspect(subjects, options, gpu, view)
     found = tuple(inspect_jobs(jobs, options.arch, gpu))
     reasons = tuple(fastest.reason_for(rung, workload) for rung, workload in jobs)
     launches = {
@@ -237,7 +227,25 @@ def costs_of_rungs(
         for form in one.kernels
     }
     default = not (options.mnk or options.n or options.workload)
-    return RungCosts(launches, view, found, reasons, default, isinstance(rungs[0], StandIn))
+    stands_in = isinstance(rungs_of(subjects)[0], StandIn)
+    return RungCosts(launches, view, found, reasons, default, stands_in)
+
+
+def jobs_to_inspect(
+    subjects: Sequence[str | Rung], options: Options, gpu: str | None, view: str | None
+) -> Sequence[Job]:
+    """What is inspected. BadInput before anything is compiled."""
+    rungs = rungs_of(subjects)
+    if view and len(rungs) > 1:
+        raise BadInput(f"--{view} shows one rung, but {len(rungs)} are named")
+    check_options(rungs, options)
+    rungs = taking(rungs, [one for one in subjects if isinstance(one, str)], options)
+    check_arch(options.arch)
+    gpu_for(options.arch, gpu)
+    return settle_jobs(
+        [(rung, options.workload or workload_of(rung, problem_of(rung.family, options))) for rung in rungs],
+        options.arch,
+    )
 
 
 def inspect(

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 from tir_schedules.api.options import Shape
+from tir_schedules.api.plans import Plan, plan_of_jobs
 from tir_schedules.api.problems import (
     Options,
     check_options,
@@ -116,7 +117,37 @@ def row(verdict: Verdict) -> tuple[str, ...]:
     return (verdict.rung.id, str(verdict.workload), *kernels, agree, f"{verdict.seconds:.2f}")
 
 
-def run_rungs(
+@dataclass(frozen=True)
+class Running:
+    """What `run` will do: jobs, in order, each compiled for an architecture and run on a machine. source: in
+    place of what the schedule emits."""
+
+    jobs: tuple[Job, ...]
+    arch: str
+    machine: Machine
+    source: Source | None = None
+
+    def plan(self) -> Plan:
+        where = "the CPU machine" if self.machine.name == "cpu" else self.machine.device_name
+        what = f", with {self.source.file} as the kernel" if self.source else ""
+        return plan_of_jobs(self.jobs, self.arch, f"{len(self.jobs)} to verify on {where}{what}",
+                            twins=not self.source)  # fmt: skip
+
+    def run(self) -> Verdicts:
+        seen: list[Verdict] = []
+        with progress(len(self.jobs), "verifying") as step:
+            for verdict in run_jobs(self.jobs, self.arch, self.machine, self.source):
+                seen.append(verdict)
+                step(verdict.rung.id)
+        return Verdicts(tuple(seen), self.arch, self.machine, "source" if self.source else "schedule")
+
+
+def run_rungs(*subjects: str | Rung, **options: Any) -> Verdicts:
+    """Emit, compile, execute and verify rungs and their twins; see `run`."""
+    return running_of(*subjects, **options).run()
+
+
+def running_of(
     *subjects: str | Rung,
     arch: str | None = None,
     machine: str = "auto",
@@ -125,8 +156,8 @@ def run_rungs(
     tuned: str | None = None,
     source: str | Path | None = None,
     **shape: Unpack[Shape],
-) -> Verdicts:
-    """Emit, compile, execute and verify rungs and their twins; see `run`."""
+) -> Running:
+    """What `run` will do. BadInput for what does not exist or cannot be."""
     options = options_of(shape, "run", several=True, arch=arch, configs=configs)
     rungs, names = rungs_of(subjects, configs), [one for one in subjects if isinstance(one, str)]
     if source is not None and len(rungs) != 1:
@@ -145,12 +176,7 @@ def run_rungs(
     else:
         jobs = jobs_of(rungs, problems_of(rungs, options), RUN_SHAPES)
         jobs = runnable(chosen(jobs, names, options), arch)
-    seen: list[Verdict] = []
-    with progress(len(jobs), "verifying") as step:
-        for verdict in run_jobs(jobs, arch, there, text):
-            seen.append(verdict)
-            step(verdict.rung.id)
-    return Verdicts(tuple(seen), arch, there, "source" if text else "schedule")
+    return Running(tuple(jobs), arch, there, text)
 
 
 def source_of(source: str | Path) -> Source:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Mapping
 import numpy as np
 
 from tir_schedules.api.functions import Own, computed, is_bound, own_of, refusals, schedule_of
-from tir_schedules.api.options import Asking, AskingAll, Scheduler, check_names
+from tir_schedules.api.options import Asking, AskingAll, Scheduler, Shape, check_names
+from tir_schedules.api.plans import Plan, plan_of_jobs
 from tir_schedules.api.problems import job_of, options_of
 from tir_schedules.api.requests import arguments_of, expected, values_of, whole_numbers
 from tir_schedules.api.results import Result, framed
@@ -126,6 +127,14 @@ def trace(
     if isinstance(workload, OfFunction) and measured and measured.right and INEXACT in found.refusal:
         found = replace(found, refusal="")
     return Trace(found)
+
+
+def plan_of_trace(subject: str, arch: str, shape: Shape) -> Plan:
+    """What `trace` of a rung will do."""
+    check_arch(arch)
+    job = job_of(subject, options_of(shape, "trace", arch=arch), "trace", TRACE_SHAPES, arch)
+    check_size(*job)
+    return plan_of_jobs([job], arch, "emitted and counted after each primitive", twins=False)
 
 
 def job_of_function(subject: Any, original: Any, asked: Mapping[str, Any]) -> tuple[Rung, Workload]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from tir_schedules.api.options import Shape
+from tir_schedules.api.plans import Plan
 from tir_schedules.api.problems import Options, check_options, options_of, problem_of
 from tir_schedules.api.results import Result
 from tir_schedules.api.subjects import RUNG, kind_of
@@ -117,19 +118,7 @@ def search(options: Options, spaces: list[Space[Any, Any]]) -> Searches:
     """Search each space."""
     import_metaschedule()
     machine = machine_of(options)
-    arch = arch_for(machine, options.arch)
-    check_arch(arch)
-    if options.name in FAMILIES:
-        spaces = [space for space in spaces if runs_on(space.rung, arch)] or spaces
-    jobs = [
-        (
-            space,
-            getattr(options, "workload", None)
-            or workload_of(space.rung, problem_of(space.rung.family, options), EMIT_SHAPES),
-            space.rung.arch_for(arch),
-        )
-        for space in spaces
-    ]
+    jobs = jobs_of(options, spaces, machine)
     options.records.parent.mkdir(parents=True, exist_ok=True)
     database = Database(options.records)
     earlier = found_in(database, jobs, machine)
@@ -144,6 +133,41 @@ def search(options: Options, spaces: list[Space[Any, Any]]) -> Searches:
     new = sum(map(len, after)) - sum(map(len, earlier))
     right, kept = all(one.best for one in after), tuple(one for one in after if len(one))
     return Searches(kept, (options.records,), runs, interrupted, new, ok=right)
+
+
+def jobs_of(
+    options: Options, spaces: list[Space[Any, Any]], machine: Machine | Hosts
+) -> list[tuple[Space[Any, Any], Workload, str]]:
+    """What is searched: spaces, each on a workload and for an architecture."""
+    arch = arch_for(machine, options.arch)
+    check_arch(arch)
+    if options.name in FAMILIES:
+        spaces = [space for space in spaces if runs_on(space.rung, arch)] or spaces
+    return [
+        (
+            space,
+            getattr(options, "workload", None)
+            or workload_of(space.rung, problem_of(space.rung.family, options), EMIT_SHAPES),
+            space.rung.arch_for(arch),
+        )
+        for space in spaces
+    ]
+
+
+def plan_of_search(options: Options, spaces: list[Space[Any, Any]]) -> Plan:
+    """What `tune` will do."""
+    machine = machine_of(options)
+    jobs = jobs_of(options, spaces, machine)
+    earlier = found_in(Database(options.records), jobs, machine)
+    check_earlier(options, jobs, earlier)
+    rows = tuple(
+        (space.rung.id, str(workload), arch, str(options.trials), str(len(before)), ", ".join(space.fields))
+        for (space, workload, arch), before in zip(jobs, earlier)
+    )
+    where = f"on {', '.join(options.on)}" if options.on else f"on {machine.device_name}"
+    note = f"measured {where}" if machine.name == "gpu" else "predicted by what the CPU machine counts"
+    columns = ("rung", "shape", "arch", "trials", "of them there already", "fields")
+    return Plan(columns, rows, (note, f"every result is kept in {options.records}"))
 
 
 def found_in(database: Database, jobs: Sequence[Job], machine: Machine | Hosts) -> list[Search]:

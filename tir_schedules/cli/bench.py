@@ -9,6 +9,7 @@ from tir_schedules.cli.options import (
     RUNG_HELP,
     Options,
     Verbs,
+    add_dry_run,
     add_tuned,
     check_pack,
     check_pack_arch,
@@ -19,6 +20,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder
 from tir_schedules.ladders.own import is_path
 from tir_schedules.ladders.registry import FAMILIES
+from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.kernel import FIXED_TWIN
 
 PROBLEM = ("sizes", "mnk", "layout", "accumulate", "dtype", "result", "n", "configs", "arch")
@@ -103,6 +105,7 @@ def add_verb(verbs: Verbs) -> None:
         const="",
         help="time nothing: counters, datasheet bounds (default: h200)",
     )
+    add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=bench)
 
@@ -111,6 +114,8 @@ def bench(options: Options) -> int:
     """Run the verb; returns the exit code."""
     mode = mode_of(options)
     check_together(options, mode)
+    if options.dry_run:
+        return plan(options, mode)
     if mode == "pack":
         return pack(options)
     if mode == "predict":
@@ -163,6 +168,22 @@ def check_together(options: Options, mode: str) -> None:
     for path in (options.output, options.plot, options.pack):
         if path:
             check_folder(path)
+
+
+def plan(options: Options, mode: str) -> int:
+    """Print what would be timed; no GPU is looked for."""
+    from tir_schedules.api.benching import jobs_of
+    from tir_schedules.api.plans import plan_of_jobs
+    from tir_schedules.api.results import finish
+
+    if mode in ("recorded", "unpack"):
+        raise BadInput(f"--dry-run does not go with {WHAT[mode]}: it has no plan but what is in it")
+    arch = options.arch or CPU_ARCH
+    what = {"pack": f"compiled into {options.pack}", "predict": "counted on the CPU machine, nothing timed"}
+    timed = "timed on this computer's GPU, beside the vendor's library"
+    own = "" if options.arch else f"; arch is the GPU's own, shown for {CPU_ARCH}"
+    note = f"{what.get(mode, timed)}{own if mode == 'measure' else ''}"
+    return finish(plan_of_jobs(jobs_of(options.names, options), arch, note), options.json, 1)
 
 
 def pack(options: Options) -> int:

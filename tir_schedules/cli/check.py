@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Sequence
 
-from tir_schedules.cli.options import Options, Parser, Verbs, add_arch
+from tir_schedules.cli.options import Options, Parser, Verbs, add_arch, add_dry_run
 from tir_schedules.cli.problems import parse_length, parse_shape
 from tir_schedules.cli.run import ORDERS
 from tir_schedules.errors import BadInput, MissingTool, shown
@@ -74,6 +74,7 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("-o", "--page", metavar="FILE", type=Path, help=page)
     advice = "what costs more than it would ideally, and what costs less: replayed, and tried where it can be"
     verb.add_argument("--advice", action="store_true", help=advice)
+    add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=run)
 
@@ -134,7 +135,13 @@ def run(options: Options) -> int:
         check_page(options.page, options.file)
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
-    found = check_requests(requests_of(options, arch), machine, options.advice)
+    requests = requests_of(options, arch)
+    if options.dry_run:
+        from tir_schedules.api.plans import plan_of_requests
+
+        where = "the CPU machine" if machine.name == "cpu" else machine.device_name
+        return finish(plan_of_requests(requests, f"{len(requests)} to check on {where}"), options.json, 2)
+    found = check_requests(requests, machine, options.advice)
     done = [one for _, one in found.checked]
     if len(done) == 1 and done[0].unsupported:
         raise MissingTool(done[0].outcome.error)

@@ -18,7 +18,7 @@ from tir_schedules.cli.files import (
     one_request,
     the_file,
 )
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
@@ -67,17 +67,22 @@ def add_verb(verbs: Verbs) -> None:
     views = verb.add_mutually_exclusive_group()
     for view, text in VIEWS.items():
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=text)
+    add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=inspect_verb)
 
 
 def inspect_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when a kernel does not compile, or one of a file is wrong."""
-    from tir_schedules.api.inspecting import costs_of_rungs
+    from tir_schedules.api.inspecting import costs_of_rungs, jobs_to_inspect
+    from tir_schedules.api.plans import plan_of_jobs, plan_of_requests
     from tir_schedules.api.results import finish
     from tir_schedules.console import print_error
 
     path = the_file(options.names, "inspect")
+    if path and options.dry_run:
+        requests = file_requests(options, path, options.arch)
+        return finish(plan_of_requests(requests, "counted on the CPU machine"), options.json, 1)
     if path:
         return finish(costs_of_file(options, path), options.json, 1)
     for name in options.names:
@@ -85,6 +90,10 @@ def inspect_verb(options: Options) -> int:
     if options.beside:
         raise BadInput(f"--beside is for files; name both rungs instead: {options.names[0]} {options.beside}")
     asked = options_of(shape_of(options), "inspect", arch=options.arch)
+    if options.dry_run:
+        jobs = jobs_to_inspect(options.names, asked, options.gpu, options.view)
+        plan = plan_of_jobs(jobs, options.arch, "compiled, and counted on the CPU machine")
+        return finish(plan, options.json, 1)
     found = costs_of_rungs(options.names, asked, options.gpu, options.view)
     code = finish(found, options.json, 1)
     for fault in found.faults:

@@ -38,6 +38,11 @@ def add_arch(verb: Parser, default: str | None = CPU_ARCH, otherwise: str = "") 
     )
 
 
+def add_dry_run(verb: Parser) -> None:
+    """--dry-run."""
+    verb.add_argument("--dry-run", action="store_true", help="print what would be done, and do none of it")
+
+
 def add_tuned(verb: Parser) -> None:
     """--tuned [FILE], empty without a FILE."""
     what = "in the configuration of the best record of exactly this shape and GPU, in FILE"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tir_schedules.api.problems import shape_of
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_tuned
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run, add_tuned
 from tir_schedules.cli.problems import add_problems
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
@@ -36,16 +36,17 @@ def add_verb(verbs: Verbs) -> None:
     add_tuned(verb)
     source = "run this CUDA file, an edited `emit`, as the rung's kernel; it may include what is beside it"
     verb.add_argument("--source", metavar="FILE", type=Path, help=source)
+    add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=run)
 
 
 def run(options: Options) -> int:
     from tir_schedules.api.results import finish
-    from tir_schedules.api.running import run_rungs
+    from tir_schedules.api.running import running_of
 
-    found = run_rungs(
+    asked = running_of(
         *options.names, arch=options.arch, machine=options.machine, orders=options.orders,
         configs=options.configs, tuned=options.tuned, source=options.source, **shape_of(options),
     )  # fmt: skip
-    return finish(found, options.json, 2)
+    return finish(asked.plan() if options.dry_run else asked.run(), options.json, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tir_schedules.api.problems import shape_of
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.files import check_folder
 from tir_schedules.ladders.problems import TRACE_SHAPES
@@ -29,6 +29,7 @@ def add_verb(verbs: Verbs) -> None:
         type=Path,
         help="write a self-contained HTML page instead of the table",
     )
+    add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=trace_verb)
 
@@ -36,12 +37,14 @@ def add_verb(verbs: Verbs) -> None:
 def trace_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when the finished schedule is not right."""
     from tir_schedules.api.results import finish
-    from tir_schedules.api.tracing import trace
+    from tir_schedules.api.tracing import plan_of_trace, trace
     from tir_schedules.console import print_line
     from tir_schedules.files import write_text
 
     if options.output:
         check_folder(options.output)
+    if options.dry_run:
+        return finish(plan_of_trace(options.rung, options.arch, shape_of(options)), options.json, 1)
     found = trace(options.rung, arch=options.arch, **shape_of(options))
     if options.output:
         text = found.page()

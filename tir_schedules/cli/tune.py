@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tir_schedules import interrupts
 from tir_schedules.api.problems import OPTIONS, problem_of
-from tir_schedules.cli.options import Options, Verbs
+from tir_schedules.cli.options import Options, Verbs, add_dry_run
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder
@@ -79,6 +79,7 @@ def add_verb(verbs: Verbs) -> None:
         help="measure on a computer that ssh reaches, its Python after a colon if it is not python3; several"
         " --on share a search",
     )
+    add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=tune)
 
@@ -87,7 +88,8 @@ def tune(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when a search finds nothing that is right, that of an
     interrupted command after Ctrl-C."""
     check_together(options)
-    from tir_schedules.api.tuning import search, spaces_of
+    from tir_schedules.api.results import finish
+    from tir_schedules.api.tuning import plan_of_search, search, spaces_of
     from tir_schedules.console import print_error
     from tir_schedules.tuning.records.database import own_records
 
@@ -95,6 +97,8 @@ def tune(options: Options) -> int:
     if options.show:
         return show(options, spaces)
     options.records = options.records or own_records()
+    if options.dry_run:
+        return finish(plan_of_search(options, spaces), options.json, 1)
     found = search(options, spaces)
     if found.interrupted:
         interrupts.told()
