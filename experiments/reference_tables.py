@@ -42,7 +42,7 @@ def page() -> str:
 
 def kinds_of(names: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
     """Names of functions, of results and other types, and of errors."""
-    functions = [name for name in names if inspect.isfunction(getattr(ts, name))]
+    functions = [name for name in names if not inspect.isclass(getattr(ts, name))]
     classes = [name for name in names if name not in functions]
     errors = [name for name in classes if issubclass(getattr(ts, name), Exception)]
     return functions, [name for name in classes if name not in errors], errors
@@ -57,7 +57,7 @@ def text_of(name: str) -> str:
     """A heading, how it is called, and what it says of itself."""
     one = getattr(ts, name)
     lines = [f"### {name}", ""]
-    if inspect.isfunction(one):
+    if not inspect.isclass(one):
         called = f"ts.{name}({', '.join(parameters(one))})"
         lines += [f"    {line}" for line in wrap(called, WIDTH, subsequent_indent="    ")] + [""]
     lines += [inspect.getdoc(one) or "", ""]

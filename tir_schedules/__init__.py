@@ -15,12 +15,16 @@ Nothing is imported before it is used: TVM takes seconds.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 from tir_schedules.version import VERSION as __version__  # noqa: F401
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Callable
+
     from tir_schedules.api.benching import Times as Times
     from tir_schedules.api.benching import bench as bench
     from tir_schedules.api.checking import Check as Check
@@ -70,9 +74,39 @@ __all__ = [
 ]  # fmt: skip
 
 
+class Function:
+    # A public function that a module of this package has the name of: `check(...)` calls it, and
+    # `check.session` is of the module. So both go by one name, and what is set here is set there.
+    __slots__ = ("__wrapped__", "of_module")
+    __wrapped__: Callable[..., object]
+    of_module: str
+
+    def __init__(self, function: Callable[..., object], module: str) -> None:
+        object.__setattr__(self, "__wrapped__", function)
+        object.__setattr__(self, "of_module", module)
+
+    def __call__(self, *given: object, **named: object) -> object:
+        return self.__wrapped__(*given, **named)
+
+    __doc__ = property(lambda self: self.__wrapped__.__doc__)  # pyright: ignore
+    __dict__ = property(lambda self: vars(import_module(self.of_module)))  # pyright: ignore
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(import_module(self.of_module), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(import_module(self.of_module), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(import_module(self.of_module), name)
+
+    def __repr__(self) -> str:
+        return f"<function {self.of_module}>"
+
+
 class Package(ModuleType):
     """Some public functions have the name of a module of this package, such as `check` and `run`. Python sets
-    a module as an attribute of its package when it is imported; the function stays what the name means."""
+    a module as an attribute of its package when it is imported; the name stays that of the function."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (isinstance(value, ModuleType) and name in __all__):
@@ -86,11 +120,11 @@ def __getattr__(name: str) -> object:
     home = next((module for module, names in HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     found = getattr(import_module(home), name)
     if home.startswith("tir_schedules.api.") and name.islower():
         found = import_module("tir_schedules.api.wording").in_python(found)
+        module = f"{__name__}.{name}"
+        found = Function(found, module) if find_spec(module) else found
     globals()[name] = found
     return found
 

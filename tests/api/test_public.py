@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import reference_tables
@@ -38,11 +39,23 @@ def test_every_name_says_what_it_is():
 
 def test_functions_stay_when_modules_of_their_names_are_imported():
     for name in ("run", "check", "bench", "emit", "ladders"):
-        import_module(f"tir_schedules.{name}")
-        assert inspect.isfunction(getattr(ts, name))
+        module = import_module(f"tir_schedules.{name}")
+        public = getattr(ts, name)
+        assert callable(public) and not isinstance(public, ModuleType)
+        assert public.__file__ == module.__file__
+    assert inspect.signature(ts.check).parameters.keys() >= {"expect", "beside"}
     import tir_schedules.check.types
 
-    assert inspect.isfunction(tir_schedules.check)
+    assert callable(tir_schedules.check)
+    assert tir_schedules.check.types.__name__ == "tir_schedules.check.types"
+
+
+def test_what_a_module_has_can_be_replaced_by_its_name(monkeypatch):
+    module = import_module("tir_schedules.run")
+    with monkeypatch.context() as patched:
+        patched.setattr("tir_schedules.run.os", None)
+        assert module.os is None
+    assert module.os is not None
 
 
 @pytest.mark.parametrize(

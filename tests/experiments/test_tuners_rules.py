@@ -16,7 +16,7 @@ from tir_schedules.ladders.registry import find_one
 from tir_schedules.model.gpus import MAX_THREADS
 from tir_schedules.model.kernel import Binary, Resources
 from tir_schedules.tir.tvm import import_tvm
-from tir_schedules.tuning.building.candidate import verify_kernels
+from tir_schedules.tuning.building.candidate import verify
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -53,7 +53,7 @@ def test_dlight_schedules_gemms_of_whole_and_of_ragged_tiles(workload):
     kernel, rule = dlight_kernel("sgemm", workload, ARCH)
     assert rule == "Matmul" and kernel.params == ("A", "B", "C")
     assert kernel.grid == (-(-workload.m // 32), -(-workload.n // 64), 1) and kernel.block == (8, 16, 1)
-    verify_kernels([kernel], workload)
+    verify([compile_kernel(kernel)], workload)
 
 
 def test_where_dlights_rule_does_not_take_a_gemm_its_fallback_does(monkeypatch):
@@ -163,7 +163,7 @@ def test_metaschedule_searches_by_its_own_rules(few):
     seen, times, workload = [], [], Gemm(64, 32, 16)
 
     def timer(binary):
-        verify_kernels([binary.kernel], workload)
+        verify([compile_kernel(binary.kernel)], workload)
         times.append(1 / binary.kernel.threads)
         return times[-1:]
 
@@ -192,5 +192,5 @@ def test_dlight_takes_tensor_cores_for_half_precision_and_leaves_our_own_kernels
     assert (
         rule == "MatmulTensorization" and "wmma::mma_sync" in kernel.source and kernel.dynamic_shared == 73728
     )
-    verify_kernels([kernel], workload)
+    verify([compile_kernel(kernel)], workload)
     assert lower(ours, WHOLE_HALF, ARCH).source == before
