@@ -9,10 +9,14 @@ everything here works on copies.
 
 from __future__ import annotations
 
+import mmap
+import os
 import re
+import signal
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -418,7 +422,35 @@ def computed(own: Own, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     }
     given = {name: tvm.runtime.tensor(copies[name].reshape(own.arrays[name].shape)) if name in own.arrays
              else copies[name] for name in own.parameters}  # fmt: skip
+    written = [name for name, array in own.arrays.items() if array.written]
     with refusals(own.name, "the function without its schedule"):
         built = tvm.compile(module_of(own.original or own.function, own.name), target="llvm")
-        built[own.name](*given.values())
-    return {name: given[name].numpy() for name, array in own.arrays.items() if array.written}
+        return in_child(own.name, lambda: built[own.name](*given.values()), {n: given[n] for n in written})
+
+
+def in_child(name: str, call: Callable[[], object], tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """What a call leaves in tensors. It runs in a child of this process, which a function that reads beyond
+    its arrays or divides by zero ends. CheckFailed then."""
+    shared = {each: np.empty_like(tensor.numpy()) for each, tensor in tensors.items()}
+    places = {each: mmap.mmap(-1, max(1, array.nbytes)) for each, array in shared.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, which TVM has
+        child = os.fork()
+    if not child:
+        try:
+            call()
+            for each, tensor in tensors.items():
+                places[each][: shared[each].nbytes] = tensor.numpy().tobytes()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        ended = signal.Signals(os.WTERMSIG(status)).name
+        raise CheckFailed(f"{name} itself, without its schedule, ends the process that runs it ({ended})")
+    if status:
+        call()  # raises here what it raised there
+    return {
+        each: np.frombuffer(places[each], array.dtype, array.size).reshape(array.shape).copy()
+        for each, array in shared.items()
+    }

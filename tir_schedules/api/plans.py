@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from tir_schedules.api.results import Result
 from tir_schedules.check.preparing import Request
+from tir_schedules.compiler.lower import declared_launch
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import Json
 from tir_schedules.ladders.problems import Job
@@ -41,7 +42,7 @@ def plan_of_jobs(jobs: Sequence[Job], arch: str, *notes: str, twins: bool = True
     rows: list[tuple[str, ...]] = []
     for asked, workload in jobs:
         rung = asked.settled(workload, arch).fitted(workload)
-        launch = rung.launch(workload, rung.config) if rung.launch else None
+        launch = declared_launch(rung, workload)
         extents = (spelled(launch.grid), spelled(launch.block), str(launch.dynamic_shared)) if launch else ()
         kernels = "schedule, twin" if twins and rung.twinned else "schedule"
         cells = (rung.id, str(workload), kernels, *(extents or ("as scheduled", "as scheduled", "-")))

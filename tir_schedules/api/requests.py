@@ -63,9 +63,21 @@ def expected(expect: Any) -> tuple[Expected, ...]:
     if not hasattr(given, "items"):
         raise BadInput(f"expect is {shown(str(expect))}; it takes a dictionary such as {{'C': 'A @ B'}}")
     return tuple(
-        expectation(name, value if isinstance(value, str) else np.asarray(as_value(name, value)))
+        expectation(name, value if isinstance(value, str) else expected_array(name, value))
         for name, value in given.items()
     )
+
+
+def expected_array(name: str, value: Any) -> np.ndarray:
+    """BadInput for what nothing can be compared with."""
+    array = np.asarray(as_value(name, value))
+    if array.dtype.kind in "OcMmSU":
+        raise BadInput(
+            f"expect of {name} is {shown(str(value))}; it takes an array of numbers, or an expression"
+        )
+    if array.size and np.all(array != array):
+        raise BadInput(f"expect of {name} is NaN throughout, which nothing can be compared with")
+    return array
 
 
 def extents(value: Extent | None, what: str) -> tuple[int, int, int]:
@@ -105,7 +117,8 @@ def as_value(name: str, value: Any) -> Any:
             f"{name} is {shown(str(value))}: give an array of numpy, a number, None, or a text such as"
             " 'f32[64,64]'"
         )
-    return np.array(array if array.ndim else array.reshape(1), order="C")
+    array = array if array.ndim else array.reshape(1)
+    return np.array(array, array.dtype.newbyteorder("="), order="C")
 
 
 def request_of_function(own: Own, made: Kernel, arch: str, **asked: Any) -> Request:

@@ -94,6 +94,8 @@ def tune(
     BadInput for what does not exist or cannot be, MissingTool without xgboost or a compiler.
     """
     kind_of(name, "tune", RUNG)
+    if not name:
+        raise BadInput(f"tune takes {', '.join(FAMILIES)} or a rung, such as 'sgemm/multistage'")
     name = name if isinstance(name, str) else name.typed
     options = options_of(
         shape, "tune", arch=arch, name=name, trials=trials, machine=machine, seed=seed,
@@ -110,6 +112,12 @@ def spaces_of(options: Options) -> list[Space[Any, Any]]:
     if options.name and options.name not in FAMILIES:
         names = tuple(rung.id for rung in find(options.name))
     spaces: list[Space[Any, Any]] = [space_of(name) for name in names]
+    for space in spaces:
+        if space.rung.family not in FAMILIES:
+            raise BadInput(
+                f"tune searches rungs of {', '.join(FAMILIES)}, whose records others can read, and"
+                f" {space.rung.id} is of another ladder: `run` and `bench` take its configurations"
+            )
     check_options([space.rung for space in spaces], options)
     return spaces
 
@@ -158,11 +166,13 @@ def plan_of_search(options: Options, spaces: list[Space[Any, Any]]) -> Plan:
     """What `tune` will do."""
     machine = machine_of(options)
     jobs = jobs_of(options, spaces, machine)
-    earlier = found_in(Database(options.records), jobs, machine)
-    check_earlier(options, jobs, earlier)
+    earlier: list[Search] = []
+    if options.records.exists():
+        earlier = found_in(Database(options.records), jobs, machine)
+        check_earlier(options, jobs, earlier)
     rows = tuple(
         (space.rung.id, str(workload), arch, str(options.trials), str(len(before)), ", ".join(space.fields))
-        for (space, workload, arch), before in zip(jobs, earlier)
+        for (space, workload, arch), before in zip(jobs, earlier or [()] * len(jobs))
     )
     where = f"on {', '.join(options.on)}" if options.on else f"on {machine.device_name}"
     note = f"measured {where}" if machine.name == "gpu" else "predicted by what the CPU machine counts"

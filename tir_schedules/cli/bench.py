@@ -183,7 +183,11 @@ def plan(options: Options, mode: str) -> int:
     timed = "timed on this computer's GPU, beside the vendor's library"
     own = "" if options.arch else f"; arch is the GPU's own, shown for {CPU_ARCH}"
     note = f"{what.get(mode, timed)}{own if mode == 'measure' else ''}"
-    return finish(plan_of_jobs(jobs_of(options.names, options), arch, note), options.json, 1)
+    jobs = jobs_of(options.names, options)
+    if mode == "pack":
+        check_pack_arch(options.arch)
+        check_pack(rung for rung, _ in jobs)
+    return finish(plan_of_jobs(jobs, arch, note), options.json, 1)
 
 
 def pack(options: Options) -> int:

@@ -10,7 +10,7 @@ import os
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, cast
 
 from tir_schedules.compiler.dependent_launch import add_dependent_launch, fits_beside
 from tir_schedules.compiler.emitted import Emitted, is_ours, load_or_make
@@ -127,6 +127,11 @@ def declared_launch(rung: Rung, workload: Any) -> Launch | None:
         return None
     with refusals(rung, workload):
         launch = rung.launch(workload, rung.config)
+        if not isinstance(cast(Any, launch), Launch):
+            raise CheckFailed(
+                f"{rung.id}: launch returns {launch!r}; it returns a Launch of tir_schedules.model.launch, such as"
+                " Launch(grid, block)"
+            )
     check_grid(f"{rung.id} for {workload}", launch.grid)
     if not 1 <= prod(launch.block) <= MAX_THREADS:
         raise BadInput(

@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, Sequence
+from typing import Any, Sequence, cast
 
 from tir_schedules.errors import BadInput, raised_in
 from tir_schedules.ladders.known import (
@@ -224,6 +224,8 @@ def check(rung: Rung, name: str, path: Path) -> None:
                 f"{path}: values has for each field of the configuration a tuple of what to try, such as"
                 f' {{"bm": (32, 64)}}, not {{{field!r}: {values!r}}}'
             )
+    if not isinstance(cast(Any, rung.min_arch), int):
+        raise BadInput(f"{path}: min_arch is {rung.min_arch!r}; it is a number such as 80, of sm_80")
     if not callable(rung.schedule):
         raise BadInput(
             f"{path}: schedule is {rung.schedule!r}, not a function schedule(sch, workload, config)"

@@ -59,6 +59,14 @@ def write(files: Mapping[Path, str], values: Mapping[str, str]) -> list[Path]:
         keep_trailing_newline=True,
     )
     for path, template in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_text(path, made.get_template(f"{template}.j2").render(values))
     return list(files)
+
+
+def make_folder(folder: Path) -> None:
+    """BadInput where it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot make the folder {folder} here: {error.strerror}") from error

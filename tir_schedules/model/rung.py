@@ -179,6 +179,8 @@ class Rung(Generic[W, C]):
         if self.variant or self.choose is None:
             return self
         name = self.choose(workload)
+        if name not in self.configs:
+            raise BadInput(f"{self.id}: choose returns {name!r}; its configs are {', '.join(self.configs)}")
         return replace(self, config=self.configs[name], variant=name)
 
     def settled(self, workload: Any, arch: str) -> "Rung[Any, Any]":
