@@ -129,8 +129,8 @@ def declared_launch(rung: Rung, workload: Any) -> Launch | None:
         launch = rung.launch(workload, rung.config)
         if not isinstance(cast(Any, launch), Launch):
             raise CheckFailed(
-                f"{rung.id}: launch returns {launch!r}; it returns a Launch of tir_schedules.model.launch, such as"
-                " Launch(grid, block)"
+                f"{rung.id}: launch returns {launch!r}, not a Launch(grid, block) of"
+                " tir_schedules.model.launch"
             )
     check_grid(f"{rung.id} for {workload}", launch.grid)
     if not 1 <= prod(launch.block) <= MAX_THREADS:
