@@ -6,6 +6,7 @@ import numpy as np
 import own_functions as own
 import pytest
 import tvm
+from tvm.script import tirx as T
 
 import tir_schedules as ts
 from tir_schedules.api import requests
@@ -259,3 +260,19 @@ def test_bad_input_is_one_line(call, told):
     with pytest.raises(ts.BadInput, match=re.escape(told)) as raised:
         call()
     assert "\n" not in str(raised.value) and "--" not in str(raised.value)
+
+
+def test_a_function_that_crashes_on_the_host_ends_a_child_alone():
+    @T.prim_func(s_tir=True)
+    def wild(A: T.Buffer((64,)), B: T.Buffer((64,))):
+        for i in range(64):
+            with T.sblock("B"):
+                v = T.axis.spatial(64, i)
+                B[v] = A[v + 500000000]
+
+    def schedule(sch):
+        (loop,) = sch.get_loops(sch.get_sblock("B"))
+        sch.bind(loop, "threadIdx.x")
+
+    found = ts.check(wild, schedule=schedule)
+    assert found.verdict == "HAZARD" and found.findings[0].kind == "out_of_bounds"

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import reference_tables
 
@@ -187,3 +188,32 @@ def test_the_example_of_the_readme_runs(monkeypatch, tmp_path):
     done = subprocess.run([sys.executable, file], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "2 of 2 verified" in done.stdout
+
+
+KERNEL = "__global__ void k(float *a) { a[threadIdx.x] = 1; }"
+
+
+@pytest.mark.parametrize(
+    "call, told",
+    [
+        (lambda: ts.emit("sgemm/naive", arch=80), "arch is '80'; it takes a text"),
+        (lambda: ts.bench("sgemm/naive", sizes=64), "sizes is '64'; it takes a list"),
+        (lambda: ts.rung(None), "rung takes a name"),
+        (lambda: ts.check(KERNEL, block=32, sizes=5), "sizes is '5'; it takes a dictionary"),
+        (lambda: ts.check(KERNEL, grid="x", block=32), "grid is 'x'; it takes a whole number or a list"),
+        (lambda: ts.check(KERNEL, block=32, arguments=5), "it takes a dictionary or a list"),
+        (lambda: ts.tune(""), "tune takes sgemm, reduce, hgemm or a rung"),
+        (lambda: ts.check(KERNEL, block=32, expect={"a": None}), "expect of a is 'None'"),
+        (lambda: ts.check(KERNEL, block=32, expect={"a": [float("nan")] * 32}), "is NaN throughout"),
+    ],
+)
+def test_values_of_another_kind_are_bad_input(call, told):
+    with pytest.raises(ts.BadInput, match=re.escape(told)):
+        call()
+
+
+def test_arrays_of_the_other_byte_order_are_what_they_say():
+    x = np.arange(32, dtype=">f4")
+    kernel = "__global__ void k(const float *x, float *y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }"
+    found = ts.check(kernel, block=32, arguments={"x": x, "y": "f32[32]:out"}, expect={"y": "2*x"})
+    assert found.ok and found.outputs["y"][5] == 10

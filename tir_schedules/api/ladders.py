@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, cast
 
 from tir_schedules.api.options import Shape
 from tir_schedules.api.problems import check_options, options_of, problem_of
 from tir_schedules.api.results import Result
 from tir_schedules.console import print_left_out, print_table
+from tir_schedules.errors import BadInput, shown
 from tir_schedules.files import Json
 from tir_schedules.ladders.fastest import fastest_rung
 from tir_schedules.ladders.known import is_ladder, ladder_names, rungs_beside
@@ -85,6 +86,8 @@ def rung(name: str) -> Rung:
 
     BadInput, with the nearest name, where there is none.
     """
+    if not isinstance(cast(Any, name), str):
+        raise BadInput(f"rung takes a name such as 'sgemm/naive', not {shown(repr(name))}")
     return find_one(name, "rung")
 
 

@@ -8,7 +8,7 @@ import inspect
 import re
 from typing import Any, Callable, TypeVar
 
-from tir_schedules.errors import TirSchedulesError
+from tir_schedules.errors import BadInput, TirSchedulesError, shown
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
@@ -39,16 +39,56 @@ def in_python(function: Called) -> Called:
     """A function of the library whose errors name options as Python has them, and whose signature has every
     option."""
 
+    shown_signature = signature(function)
+
     @functools.wraps(function)
     def called(*given: Any, **named: Any) -> Any:
         try:
+            for name, value in named.items():
+                if name in shown_signature.parameters and name not in SHAPES:
+                    check_kind(name, value, str(shown_signature.parameters[name].annotation))
             return function(*given, **named)
         except TirSchedulesError as error:
             error.args = (reworded(str(error)), *error.args[1:])
             raise
 
-    vars(called)["__signature__"] = signature(function)
+    vars(called)["__signature__"] = shown_signature
     return called  # pyright: ignore[reportReturnType]
+
+
+KINDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("str", lambda value: isinstance(value, str), "a text"),
+    ("int", lambda value: hasattr(value, "__index__"), "a whole number"),
+    ("bool", lambda value: isinstance(value, bool), "True or False"),
+    ("Mapping", lambda value: hasattr(value, "items"), "a dictionary"),
+    ("Arguments", lambda value: hasattr(value, "items") or is_several(value), "a dictionary or a list"),
+    (
+        "Extent",
+        lambda value: hasattr(value, "__index__") or is_several(value),
+        "a whole number or a list of them",
+    ),
+    ("Sequence", lambda value: isinstance(value, str) or is_several(value), "a list"),
+)
+"""Beginning of an annotation -> whether a value is of that kind, and what it takes."""
+
+
+SHAPES = ("mnk", "n", "shape")
+"""What `problems` checks itself, with an example in the message."""
+
+
+def is_several(value: object) -> bool:
+    return hasattr(value, "__iter__") and not isinstance(value, str)
+
+
+def check_kind(name: str, value: object, annotation: str) -> None:
+    """BadInput for an argument that is nothing of what its annotation begins with. Unions of several kinds
+    are left to the function."""
+    kind = re.sub(r"\[.*\]", "", annotation).removesuffix(" | None")
+    if value is None:
+        return
+    for beginning, fits, takes in KINDS:
+        if kind == beginning and not fits(value):
+            raise BadInput(f"{name} is {shown(str(value))}; it takes {takes}")
 
 
 def signature(function: Callable[..., Any]) -> inspect.Signature:
