@@ -14,6 +14,12 @@ from tir_schedules.model.workload import Workload
 
 PASS, FAIL, HAZARD, ERROR, DISAGREE = "pass", "fail", "hazards", "error", "twins disagree"
 UNJUDGED, LOOSE = "no expected value", "loose"
+WORST = (FAIL, ERROR, DISAGREE, HAZARD, LOOSE, UNJUDGED, PASS)
+"""All verdicts, the worst first."""
+
+RIGHT = (PASS, UNJUDGED, LOOSE)
+"""Verdicts on a kernel that has no fault."""
+
 CELLS = {PASS: "pass", FAIL: "FAIL", HAZARD: "HAZARD", ERROR: "ERROR", UNJUDGED: "no hazard", LOOSE: "loose"}
 """Verdicts on a kernel as a table has them. It passes when all values are right and nothing was found. Where
 nothing says what is right and nothing was found, the verdict is that there is no expected value. It is loose
@@ -88,7 +94,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        return self.word in (PASS, UNJUDGED, LOOSE)
+        return self.word in RIGHT
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -140,7 +146,7 @@ class Verdict:
     def word(self) -> str:
         """The verdict on the rung: the worst on its kernels, or that they disagree."""
         words = {outcome.word for outcome in self.outcomes} | ({DISAGREE} if self.disagreement else set())
-        return next(word for word in (FAIL, ERROR, DISAGREE, HAZARD, PASS) if word in words)
+        return next(word for word in WORST if word in words)
 
     @property
     def faults(self) -> tuple[str, ...]:

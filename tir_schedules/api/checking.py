@@ -33,25 +33,13 @@ from tir_schedules.model.counters import Counters
 from tir_schedules.model.findings import Finding
 from tir_schedules.model.machine import Machine
 from tir_schedules.model.rung import Rung
-from tir_schedules.verdicts import (
-    CELLS,
-    DISAGREE,
-    ERROR,
-    FAIL,
-    HAZARD,
-    LOOSE,
-    PASS,
-    UNJUDGED,
-    Outcome,
-    number,
-)
+from tir_schedules.verdicts import CELLS, DISAGREE, FAIL, RIGHT, WORST, Outcome, number
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from tir_schedules.api.functions import Function
 
-WORST = (FAIL, ERROR, DISAGREE, HAZARD, LOOSE, UNJUDGED, PASS)
 FAIL_CELL = CELLS[FAIL]
 
 
@@ -89,7 +77,7 @@ class Check(Result):
 
     @property
     def ok(self) -> bool:
-        return self.verdict in (CELLS[PASS], CELLS[UNJUDGED], CELLS[LOOSE])
+        return self.verdict in [CELLS[word] for word in RIGHT]
 
     def __repr__(self) -> str:
         names = ", ".join(one.label for _, one in self.checked) or ", ".join(
@@ -346,7 +334,7 @@ def run(subject: Subject, *subjects: Subject, **options: Unpack[Running]) -> Ver
     """Emit, compile and execute: rungs with their twins, which are verified, or a function of TVM's.
 
     subject: a rung or ladder, by name or as it is, or several; or a Schedule, PrimFunc or IRModule of TVM's,
-    of which `check` has the options. Its outputs are in the result.
+    with the options of `check`. Its outputs are in the result.
 
     Of rungs, arch: the GPU architecture to compile for; by default the GPU's own, or sm_80 for the CPU
     machine. machine: "cpu", "gpu", or "auto" for a GPU where CuPy shows one. orders: in which blocks and

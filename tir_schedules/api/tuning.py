@@ -87,8 +87,8 @@ def tune(
 
     name: a rung, or a ladder for its best rungs one after another. trials: configurations to try of each,
     earlier ones among them. machine: "gpu" measures, "cpu" predicts from what the CPU machine counts, "auto"
-    takes the GPU where CuPy shows one. records: the file where every result is kept at once; by default one
-    of your own. resume: go on with a search of which it has results. on: computers that ssh reaches, to
+    takes the GPU where CuPy shows one. records: the file where every result is kept at once; by default your
+    own file. resume: go on with a search of which it has results. on: computers that ssh reaches, to
     measure there in place of here.
 
     BadInput for what does not exist or cannot be, MissingTool without xgboost or a compiler.
