@@ -1,8 +1,8 @@
 """TVM's lowering of a scheduled function, with this project's passes where its schedule asks for them.
 
 A schedule asks by annotations, see `model/schedule.py`. The passes of TVM and their order are those of its
-own s_tir pipeline (tvm/s_tir/pipeline.py of TVM 0.27) without the ones for other targets; a test holds the two
-to the same CUDA.
+own s_tir pipeline (tvm/s_tir/pipeline.py of TVM 0.27) without the ones for other targets. A test holds the
+two to the same CUDA.
 """
 
 from __future__ import annotations
