@@ -13,7 +13,14 @@ import threading
 import pytest
 
 from tir_schedules.cli import main as cli
-from tir_schedules.console import print_left_out, print_line, print_source, print_table, print_whole
+from tir_schedules.console import (
+    print_left_out,
+    print_line,
+    print_paragraph,
+    print_source,
+    print_table,
+    print_whole,
+)
 
 CODE = """__global__ void f(float *__restrict__ a_long_name, const float *__restrict__ another_long_name) {
 // [bold] :x: longer than 80 columns
@@ -76,6 +83,13 @@ def test_what_is_printed_whole_keeps_brackets_and_blanks(terminal, capsys):
     assert terminal(20, lambda: print_whole(CODE)).expandtabs() == CODE.expandtabs() + "\n"
     print_whole(CODE)
     assert capsys.readouterr().out == CODE + "\n"
+
+
+def test_a_terminal_finds_no_commands_in_what_is_printed(capsys):
+    hostile = "a\x1b[31m\x07b"
+    for show in (print_line, print_whole, print_paragraph, lambda text: print_table(("name",), [[text]])):
+        show(hostile)
+        assert r"a\x1b[31m\x07b" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])

@@ -130,7 +130,7 @@ def print_table(
     is not enough, the table is cut into a few blocks, each with the first `keys` columns, or each record
     stands on end, a line to a field; without `keys` always the latter.
     """
-    out, cells = console(), [[Text.from_markup(cell) for cell in row] for row in rows]
+    out, cells = console(), [[Text.from_markup(printable(cell, "\n")) for cell in row] for row in rows]
     if HTML:
         lines = [("th", columns), *(("td", [cell.plain for cell in row]) for row in cells)]
         inside = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) for tag, row in lines)
@@ -284,6 +284,7 @@ def print_whole(text: str) -> None:
     """Code, a command or a path, line by line: what a terminal wraps is copied from it as it is."""
     if html_of("pre", text):
         return
+    text = printable(text, "\n\t")
     if sys.stdout.isatty():
         write(console(), Text(text))
     else:

@@ -175,6 +175,11 @@ def test_bad_input_is_one_line_in_the_words_of_python(call, told):
     assert "\n" not in str(raised.value) and "--" not in str(raised.value)
 
 
+def test_a_message_has_no_commands_of_a_terminal():
+    with pytest.raises(ts.BadInput, match=r"there is no file \./no\\x1b\[31m\.py"):
+        ts.run("./no\x1b[31m.py")
+
+
 def test_messages_name_options_as_python_has_them():
     assert reworded("use --machine cpu; see `tir-schedules run --help`") == 'use machine="cpu"'
     assert reworded("say --expect y=... or --let n=4") == 'say expect={"y": ...} or sizes={"n": \'4\'}'

@@ -30,7 +30,7 @@ from tir_schedules.console import (
     progress,
     terminal_width,
 )
-from tir_schedules.errors import BadInput, printable
+from tir_schedules.errors import BadInput
 from tir_schedules.faults import WIDTH, closing, paragraphs
 from tir_schedules.files import Json
 from tir_schedules.ladders.problems import RUN_SHAPES, Job, jobs_of, sample_kinds
@@ -89,7 +89,7 @@ class Verdicts(Result):
         for outcome in (each for verdict in self for each in verdict.outcomes):
             if outcome.printed:
                 print_line(f"{outcome.kernel} prints:")
-                print_whole(printable(outcome.printed.removesuffix("\n"), "\n\t"))
+                print_whole(outcome.printed.removesuffix("\n"))
         for paragraph in paragraphs(self.verdicts, min(WIDTH, terminal_width() or WIDTH)):
             print_paragraph(paragraph)
         for rung in dict.fromkeys(v.rung.id for v in self if any(map(waits_in_ring, v.outcomes))):

@@ -8,7 +8,7 @@ import inspect
 import re
 from typing import Any, Callable, TypeVar
 
-from tir_schedules.errors import BadInput, TirSchedulesError, shown
+from tir_schedules.errors import BadInput, TirSchedulesError, printable, shown
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
@@ -49,7 +49,7 @@ def in_python(function: Called) -> Called:
                     check_kind(name, value, str(shown_signature.parameters[name].annotation))
             return function(*given, **named)
         except TirSchedulesError as error:
-            error.args = (reworded(str(error)), *error.args[1:])
+            error.args = (printable(reworded(str(error)), "\n\t"), *error.args[1:])
             raise
 
     vars(called)["__signature__"] = shown_signature

@@ -19,7 +19,7 @@ from tir_schedules.console import (
     print_whole,
     terminal_width,
 )
-from tir_schedules.errors import BadInput, CheckFailed, printable
+from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.faults import WIDTH, closing_outcomes, kernel_paragraphs
 from tir_schedules.files import Json, to_json
 from tir_schedules.machines.cpu import CpuMachine
@@ -48,7 +48,7 @@ def print_all(results: Sequence[Checked], machine: Machine) -> None:
     for one in results:
         if one.outcome.printed:
             print_line(f"{one.label} prints:")
-            print_whole(printable(one.outcome.printed.removesuffix("\n"), "\n\t"))
+            print_whole(one.outcome.printed.removesuffix("\n"))
     width = min(WIDTH, terminal_width() or WIDTH)
     by_kernel: dict[str, list[tuple[str, Outcome]]] = {}
     for one in results:
