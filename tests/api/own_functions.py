@@ -152,6 +152,38 @@ def masked(A: T.Buffer((64,)), M: T.Buffer((64,), "bool"), B: T.Buffer((64,))):
             B[v] = T.if_then_else(M[v], A[v], T.float32(0))
 
 
+@T.prim_func(s_tir=True)
+def reads_beyond(A: T.Buffer((64,)), B: T.Buffer((64,))):
+    for i in range(64):
+        with T.sblock("B"):
+            v = T.axis.spatial(64, i)
+            B[v] = A[v + 1]
+
+
+@T.prim_func(s_tir=True)
+def reads_beyond_guarded(A: T.Buffer((64,)), B: T.Buffer((64,))):
+    for i in range(64):
+        with T.sblock("B"):
+            v = T.axis.spatial(64, i)
+            B[v] = T.if_then_else(v < 63, A[v + 1], T.float32(0))
+
+
+@T.prim_func(s_tir=True)
+def writes_before(A: T.Buffer((64,)), B: T.Buffer((64,))):
+    for i in range(64):
+        with T.sblock("B"):
+            v = T.axis.spatial(64, i)
+            B[v - 1] = A[v]
+
+
+@T.prim_func(s_tir=True)
+def reads_beyond_a_row(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+    for i, j in T.grid(4, 8):
+        with T.sblock("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w + 1]
+
+
 def scheduled(function=matmul, schedule=tiled):
     """A Schedule, as a user has one; TVM changes a function in place, so it is of a copy."""
     sch = s_tir.Schedule(tvm.ir.load_json(tvm.ir.save_json(function)))

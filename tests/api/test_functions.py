@@ -1,16 +1,18 @@
 """Functions of TensorIR of one's own: emitted, executed, judged, counted, traced, or refused in a line."""
 
+import os
 import re
+import signal
+from functools import partial
 
 import numpy as np
 import own_functions as own
 import pytest
 import tvm
-from tvm.script import tirx as T
 
 import tir_schedules as ts
 from tir_schedules.api import requests
-from tir_schedules.api.functions import computed
+from tir_schedules.api.functions import computed, in_child
 from tir_schedules.compiler.lower import scheduled
 
 SOFTMAX = "exp(X - max(X, axis=1, keepdims=True))"
@@ -183,6 +185,65 @@ def refused(sch):
     sch.get_sblock("D")
 
 
+def peeled(sch):
+    i, j, _ = sch.get_loops(sch.get_sblock("C"))
+    sch.bind(i, "blockIdx.x")
+    sch.peel_last(j)
+    sch.bind(j, "threadIdx.x")
+
+
+class Callable:
+    def __call__(self, sch):
+        refused(sch)
+
+
+def with_primitive(of):
+    """A schedule that makes one call."""
+
+    def schedule(sch):
+        block = sch.get_sblock("C")
+        of(sch, block, *sch.get_loops(block))
+
+    return schedule
+
+
+MISTAKES = {
+    "factors of a split": (
+        lambda sch, block, i, j, k: sch.split(i, [2, 3]),
+        "The product of factors is not larger than or equal to the extent of loop i",
+    ),
+    "two open factors": (lambda sch, block, i, j, k: sch.split(i, [None, None]), "Only one factor can be"),
+    "a thread of no GPU": (lambda sch, block, i, j, k: sch.bind(i, "thread"), "Unknown threadscope thread"),
+    "a loop around the block": (
+        lambda sch, block, i, j, k: sch.compute_at(block, k),
+        "Expected the block C and loop k to be under the same",
+    ),
+    "an unknown intrinsic": (
+        lambda sch, block, i, j, k: sch.tensorize(i, "mma"),
+        "TensorIntrin 'mma' is not registered",
+    ),
+    "a vector of a sum": (
+        lambda sch, block, i, j, k: sch.vectorize(k),
+        'The "vectorize" cannot be fulfilled with regard to block C because',
+    ),
+    "an unknown memory": (
+        lambda sch, block, i, j, k: sch.set_scope(block, 0, "near"),
+        'The input storage scope "near" is invalid.',
+    ),
+    "a block for a loop": (lambda sch, block, i, j, k: sch.split(block, [None, 4]), "wrong type"),
+    "no primitive": (lambda sch, block, i, j, k: sch.get_loop(block), "no attribute 'get_loop'"),
+}
+
+
+@pytest.mark.parametrize("of, told", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_line_with_the_line_of_the_schedule(of, told):
+    place = rf"test_functions.py:{of.__code__.co_firstlineno}: matmul: "
+    checked, traced = (call(own.matmul, schedule=with_primitive(of)) for call in (ts.check, ts.trace))
+    for said in (*checked.faults, traced.refusal):
+        assert re.match(place, said) and told in said and "\n" not in said, said
+    assert len(checked.faults) == 1 and not traced.ok
+
+
 @pytest.mark.parametrize(
     "schedule, told",
     [
@@ -192,6 +253,9 @@ def refused(sch):
             refused,
             r"test_functions.py:\d+: matmul: TVM refuses the schedule: Cannot find a block with the name: D",
         ),
+        (partial(refused), r"test_functions.py:\d+: matmul: TVM refuses"),
+        (Callable(), r"test_functions.py:\d+: matmul: TVM refuses"),
+        (peeled, r"matmul: test_functions.py:\d+: loop j is bound to threadIdx.x, and no iteration"),
     ],
 )
 def test_a_schedule_that_is_no_kernel_is_an_error_with_its_line(schedule, told):
@@ -263,16 +327,25 @@ def test_bad_input_is_one_line(call, told):
 
 
 def test_a_function_that_crashes_on_the_host_ends_a_child_alone():
-    @T.prim_func(s_tir=True)
-    def wild(A: T.Buffer((64,)), B: T.Buffer((64,))):
-        for i in range(64):
-            with T.sblock("B"):
-                v = T.axis.spatial(64, i)
-                B[v] = A[v + 500000000]
+    with pytest.raises(ts.CheckFailed, match="wild itself, without its schedule, ends the process .*SIGSEGV"):
+        in_child("wild", lambda: os.kill(os.getpid(), signal.SIGSEGV), {})
 
-    def schedule(sch):
-        (loop,) = sch.get_loops(sch.get_sblock("B"))
-        sch.bind(loop, "threadIdx.x")
 
-    found = ts.check(wild, schedule=schedule)
-    assert found.verdict == "HAZARD" and found.findings[0].kind == "out_of_bounds"
+def on_threads(sch):
+    sch.bind(sch.get_loops(sch.get_sblock("B"))[0], "threadIdx.x")
+
+
+@pytest.mark.parametrize(
+    "function, told",
+    [
+        (own.reads_beyond, "reads A[64], which is outside of its shape (64,)"),
+        (own.writes_before, "writes B[-1], which is outside of its shape (64,)"),
+        (own.reads_beyond_a_row, "reads A[0, 8], which is outside of its shape (4, 8)"),
+    ],
+)
+def test_a_function_that_leaves_its_buffers_says_nothing_of_what_is_right(function, told):
+    result = ts.check(function, schedule=on_threads)
+    assert result.verdict == "ERROR" and result.faults[0].endswith(f"itself, without its schedule, {told}")
+    with pytest.raises(ts.CheckFailed, match=re.escape(told)):
+        ts.trace(function, schedule=on_threads)
+    assert ts.check(own.reads_beyond_guarded, schedule=on_threads).verdict == "pass"

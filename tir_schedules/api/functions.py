@@ -9,6 +9,7 @@ everything here works on copies.
 
 from __future__ import annotations
 
+import inspect
 import mmap
 import os
 import re
@@ -16,6 +17,7 @@ import signal
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping
 
 import numpy as np
@@ -364,14 +366,24 @@ def refusals(name: str, what: str, schedule: Scheduler | None = None) -> Iterato
     except TirSchedulesError:
         raise
     except Exception as error:  # TVM turns its errors into Python's, of many classes
-        code = getattr(schedule, "__code__", None)
-        place = f"{place_in(error, code.co_filename)}: " if code else ""
+        file = file_of(schedule)
+        place = f"{place_in(error, file)}: " if file else ""
         if "tvm" in type(error).__module__ or OF_TVM in str(error):
-            reason = short_reason(last_line(error).removeprefix("Error message: "))
+            reason = short_reason(last_line(error))
             raise CheckFailed(f"{place}{name}: TVM refuses {what}: {reason}") from error
         raise CheckFailed(
             f"{place}{name}: {what} fails: {type(error).__name__}: {one_line(error)}"
         ) from error
+
+
+def file_of(schedule: Any) -> str:
+    """Where a schedule is written, also under decorators or as a partial or an object that can be called; ""
+    where Python does not say."""
+    while isinstance(schedule, partial):
+        schedule = schedule.func
+    plain = inspect.unwrap(schedule) if schedule else None
+    code = getattr(plain, "__code__", None) or getattr(type(plain).__call__, "__code__", None)
+    return code.co_filename if code else ""
 
 
 def kernel_of(own: Own, arch: str) -> Kernel:
@@ -414,9 +426,12 @@ def computed(own: Own, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """What the function leaves in the arrays that it writes, as it was before its schedule, executed by the
     host's processor. values: of all its parameters; they are not changed.
 
-    CheckFailed where TVM does not compile it for the host.
+    Raises AccessOutside if it reads or writes outside of a buffer, CheckFailed if TVM does not compile it for
+    the host.
     """
     tvm = import_tvm()
+    from tir_schedules.tir.passes.bound_checks import check_bounds
+
     copies = {
         name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()
     }
@@ -424,7 +439,8 @@ def computed(own: Own, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
              else copies[name] for name in own.parameters}  # fmt: skip
     written = [name for name, array in own.arrays.items() if array.written]
     with refusals(own.name, "the function without its schedule"):
-        built = tvm.compile(module_of(own.original or own.function, own.name), target="llvm")
+        function = check_bounds(own.original or own.function, f"{own.name} itself, without its schedule,")
+        built = tvm.compile(module_of(function, own.name), target="llvm")
         return in_child(own.name, lambda: built[own.name](*given.values()), {n: given[n] for n in written})
 
 

@@ -121,7 +121,7 @@ def trace(
     else:
         check_names(given, Asking, "trace")
         rung, workload = job_of_function(subject, original, given)
-    with progress(None, "tracing") as step, refusals(rung.name, "the schedule", given.get("schedule")):
+    with progress(None, "tracing") as step:
         found = record(rung, workload, arch, step)
     measured = found.states[-1].measured
     if isinstance(workload, OfFunction) and measured and measured.right and INEXACT in found.refusal:
@@ -148,14 +148,12 @@ def job_of_function(subject: Any, original: Any, asked: Mapping[str, Any]) -> tu
     own = own_of(subject, asked.get("kernel") or "", sizes, None, asked.get("arguments") or ())
     if is_bound(own.function):
         raise BadInput(f"{own.name} is scheduled already: {REMEDY}")
-    primitives: Any = schedule
-    rung = Rung(
-        "own",
-        own.name,
-        "a function and its schedule",
-        schedule=lambda sch, workload, config: primitives(sch),
-        twinned=False,
-    )
+
+    def primitives(sch: Any, workload: Workload, config: Any) -> None:
+        with refusals(own.name, "the schedule", schedule):
+            schedule(sch)
+
+    rung = Rung("own", own.name, "a function and its schedule", schedule=primitives, twinned=False)
     return rung, workload_of_function(own, asked)
 
 

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Sequence
 
 from tir_schedules.errors import CheckFailed
+from tir_schedules.model.annotations import LOOP_PEELING
 from tir_schedules.tir.schedule import Listener, Schedule
 from tir_schedules.tir.tvm import import_tvm
 
@@ -72,6 +73,18 @@ def check_threads(module: "IRModule") -> None:
                     both = f"loops {first[thread]} and {name} are both bound to {thread}"
                     text = f"{both}: bind one of them to another axis"
                     raise ScheduleMistake(text, ("bind",), name)
+
+
+def check_peeled(module: "IRModule") -> None:
+    """ScheduleMistake for `peel_last` on a loop whose iterations are not one after another."""
+    kinds = import_tvm().tirx.ForKind
+    for function in module.functions.values():
+        for loop in loops_in(function.body):
+            if LOOP_PEELING in loop.annotations and loop.kind != kinds.SERIAL:
+                name, thread = loop.loop_var.name, loop.thread_binding
+                what = kinds(loop.kind).name.lower() if thread is None else f"bound to {thread.thread_tag}"
+                text = f"loop {name} is {what}, and no iteration is the last: peel_last takes a serial loop"
+                raise ScheduleMistake(text, ("peel_last",), name)
 
 
 def bound_loops(function: Any) -> list[Any]:

@@ -7,6 +7,7 @@ to launch it."""
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, cast
 
 from tir_schedules.compiler.dependent_launch import add_dependent_launch, fits_beside
 from tir_schedules.compiler.emitted import Emitted, is_ours, load_or_make
-from tir_schedules.compiler.lint import Lines, ScheduleMistake, check_threads, explain_parameter
+from tir_schedules.compiler.lint import Lines, ScheduleMistake, check_peeled, check_threads, explain_parameter
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import (
     BadInput,
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 # Common subexpressions are hoisted to the host and become extra kernel parameters; nvcc finds them by itself.
 # An unrolled loop is printed once, with `#pragma unroll`, not once per iteration.
 PASS_CONFIG = {"tirx.disable_cse_tir": True, "tirx.UnrollLoop": {"explicit_unroll": False}}
+
+NAME_OF_NODE = re.compile(r'for (\w+) in |with T\.sblock\("([^"]+)"\)')
+"""A loop or a block as TVM prints it."""
 
 OF_TVM, TOO_LARGE = "Check failed", "exceeds range of int32"
 """What TVM says in its errors, and of a number that it cannot count with."""
@@ -293,6 +297,7 @@ def emit(
     from tir_schedules.tir.passes.wide_offsets import wide_offsets
 
     check_threads(schedule.mod)
+    check_peeled(schedule.mod)
     asked = annotations_of(schedule.mod)
     with tvm.transform.PassContext(config={**PASS_CONFIG, **options_of(asked), **(options or {})}):
         warp_size = int(asked.get(annotations.WARP_SIZE, WARP))
@@ -379,6 +384,12 @@ def target(arch: str, warp_size: int = WARP) -> Any:
 
 
 def last_line(error: BaseException) -> str:
-    """The last non-empty line of a TVM error, which names the cause below its C++ trace."""
+    """The last non-empty line of a TVM error, which names the cause below its C++ trace. What it calls
+    tirx.For#0 or s_tir.SBlock#0 in there has the name of the loop or block."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+    last = re.sub(r"^(Error message: |ScheduleError: )+", "", lines[-1]) if lines else type(error).__name__
+    for mark, node in zip(lines, lines[1:]):
+        name = NAME_OF_NODE.match(node)
+        if mark.startswith("# ") and "#" in mark[2:] and name:
+            last = re.sub(rf"{re.escape(mark[2:])}\b", name[1] or name[2], last)
+    return last

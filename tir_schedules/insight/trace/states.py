@@ -340,7 +340,7 @@ def short_reason(message: str) -> str:
         if match := re.search(pattern, message):
             return meaning.format(*map(number_or_text, match.groups()))
     line = next((line for line in message.splitlines() if "rror" in line), message).strip()
-    return re.sub(r"^Check failed: \(.*?\)( is false)?: ", "", line)[:160]
+    return re.sub(r"^Check failed: \(.*?\)( is false)?: ", "", line)[:240]
 
 
 def number_or_text(group: str) -> int | str:
