@@ -247,6 +247,18 @@ def test_what_cannot_be_compiled_is_left_out_of_a_pack_and_refused_where_it_is_t
     assert "refused" not in load_results(tmp_path / "a.json")["packed"]
 
 
+@pytest.mark.parametrize("verb", ["bench", "profile"])
+def test_a_pack_of_nothing_is_not_written(verb, capsys, tmp_path):
+    rung, pack = tmp_path / "mine.py", tmp_path / "a.zip"
+    rung.write_text(
+        "from tir_schedules import Rung\n\nRUNG = Rung('sgemm', schedule=lambda sch, work, config: None)\n"
+    )
+    code = cli.main([verb, str(rung), "--mnk", "16,16,16", "--pack", str(pack), "--arch", "sm_80"])
+    told, refused = capsys.readouterr().out.splitlines()
+    assert code == 1 and not pack.exists()
+    assert told == f"nothing compiled: {pack} is not written" and "refused: sgemm/mine (" in refused
+
+
 def test_measuring_is_asked_for_as_it_wants_to_be(monkeypatch):
     asked = create_autospec(measure.measure)
     monkeypatch.setattr(measure, "measure", asked)

@@ -29,17 +29,14 @@ def gpu_machine() -> GpuMachine:
 def pack_jobs(
     jobs: Sequence[Job], arch: str, path: Path, command: str, twin: str = "twin"
 ) -> tuple[list[Subject], list[Row]]:
-    """Compile rungs on workloads and write the pack, with CUB's library where it is needed; returns subjects
-    and refused rows. command: what made the pack. twin: of which form twins are."""
+    """Compile rungs on workloads and write the pack, if anything compiles, with CUB's library where it is
+    needed; returns subjects and refused rows. command: what made the pack. twin: of which form twins are."""
     from tir_schedules.subjects.compiling import compile_jobs
 
     subjects, refused = compile_jobs(jobs, arch, twin)
-    save_pack(
-        subjects,
-        {**about(command), "arch": arch, "refused": refused},
-        path,
-        cub_library(subjects, arch),
-    )
+    if any(subject.binaries for subject in subjects):
+        source = {**about(command), "arch": arch, "refused": refused}
+        save_pack(subjects, source, path, cub_library(subjects, arch))
     return subjects, refused
 
 

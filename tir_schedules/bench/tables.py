@@ -4,7 +4,9 @@ cell."""
 from __future__ import annotations
 
 from math import exp, log
+from pathlib import Path
 from statistics import median
+from typing import Sequence
 
 from rich.markup import escape
 
@@ -171,6 +173,18 @@ def twin_name(form: str) -> str:
 def refusal(row: Row) -> str:
     """Why something was not timed, in one line."""
     return f"refused: {label(row)} on {row['shape']}: {row['reason']}"
+
+
+def print_packed(kernels: str, verb: str, path: Path, refused: Sequence[Row]) -> int:
+    """Say what a pack holds, nothing where nothing compiled, and what was refused; returns the exit code."""
+    if kernels:
+        advice = f"copy {path} to where the GPU is and run `tir-schedules {verb} {path.name}`"
+        print_line(f"packed {kernels}: {advice}")
+    else:
+        print_line(f"nothing compiled: {path} is not written")
+    for row in refused:
+        print_line(refusal(row))
+    return 1 if refused else 0
 
 
 def refused_candidates(row: Row) -> list[str]:

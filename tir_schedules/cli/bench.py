@@ -193,19 +193,15 @@ def plan(options: Options, mode: str) -> int:
 def pack(options: Options) -> int:
     from tir_schedules.api.benching import jobs_of
     from tir_schedules.bench.session import pack_jobs
-    from tir_schedules.bench.tables import refusal
-    from tir_schedules.console import print_line
+    from tir_schedules.bench.tables import print_packed
 
     arch, path = check_pack_arch(options.arch), options.pack
     jobs = jobs_of(options.names, options)
     check_pack(rung for rung, _ in jobs)
     subjects, refused = pack_jobs(jobs, arch, path, command_of(options), twin_of(options))
     kernels = len({binary.cubin for subject in subjects for binary in subject.binaries})
-    advice = f"copy {path} to where the GPU is and run `tir-schedules bench {path.name}`"
-    print_line(f"packed {len(subjects)} subjects, {kernels} kernels for {arch}: {advice}")
-    for row in refused:
-        print_line(refusal(row))
-    return 1 if refused else 0
+    packed = f"{len(subjects)} subjects, {kernels} kernels for {arch}" if kernels else ""
+    return print_packed(packed, "bench", path, refused)
 
 
 def show(options: Options, mode: str) -> int:

@@ -139,19 +139,15 @@ def check_together(options: Options, mode: str) -> None:
 
 def pack(options: Options) -> int:
     """Compile and predict for another computer."""
-    from tir_schedules.bench.tables import refusal
-    from tir_schedules.console import print_line
+    from tir_schedules.bench.tables import print_packed
     from tir_schedules.insight.profile.session import pack_jobs
 
     arch = check_pack_arch(options.arch)
     jobs = jobs_of(options)
     check_pack(rung for rung, _ in jobs)
     launches, refused = pack_jobs(jobs, arch, options.pack, command_of(options))
-    advice = f"copy {options.pack} to where the GPU is and run `tir-schedules profile {options.pack.name}`"
-    print_line(f"packed {launches} launches for {arch}, with predicted counters: {advice}")
-    for row in refused:
-        print_line(refusal(row))
-    return 1 if refused else 0
+    packed = f"{launches} launches for {arch}, with predicted counters" if launches else ""
+    return print_packed(packed, "profile", options.pack, refused)
 
 
 def jobs_of(options: Options) -> list[Job]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Sequence
 
 from tir_schedules.bench.tables import refusal
+from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.metrics.rungs import metrics_of_rungs
 from tir_schedules.insight.profile.cases import load_cases, packed_case, save_cases, verify_cases
 from tir_schedules.insight.profile.nsight import tool
@@ -32,12 +33,13 @@ def gpu_machine() -> GpuMachine:
 
 
 def pack_jobs(jobs: Sequence[Job], arch: str, path: Path, command: str) -> tuple[int, list[Row]]:
-    """Compile jobs, predict their counters and write the pack; returns how many launches it has, and refused
-    rows. command: what made the pack."""
+    """Compile jobs, predict their counters and write the pack, if anything compiles; returns how many
+    launches it has, and refused rows. command: what made the pack."""
     found, refused = metrics_of_rungs(jobs, arch)
     cases = [packed_case(launches) for _, launches in found]
     source = {**about(command), "arch": arch, "refused": refused}
-    save_cases([subject for subject, _ in found], cases, source, path)
+    if found:
+        save_cases([subject for subject, _ in found], cases, source, path)
     return sum(len(launches) for _, launches in found), refused
 
 
@@ -57,7 +59,9 @@ def profile_jobs(
     """The same of jobs, which are compiled here."""
     with temporary_folder() as folder:
         path = folder / "counters.zip"
-        pack_jobs(jobs, arch, path, command)
+        launches, refused = pack_jobs(jobs, arch, path, command)
+        if not launches:
+            raise CheckFailed("; ".join(map(refusal, refused)))
         return profile_pack(machine, path, command)
 
 
