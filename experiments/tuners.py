@@ -43,7 +43,6 @@ from tir_schedules.bench import session
 from tir_schedules.bench.binding import bind
 from tir_schedules.bench.tables import escape_cells
 from tir_schedules.bench.views import figures
-from tir_schedules.cli.problems import parse_shape
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.toolchain import check_arch
@@ -56,7 +55,7 @@ from tir_schedules.machines.choice import arch_for, choose, the_gpu
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Arguments, Workload
-from tir_schedules.numerals import integer_for
+from tir_schedules.numerals import integer_for, parse_shape
 from tir_schedules.subjects.results import about, document, save_results
 from tir_schedules.subjects.subject import VENDORS, Subject
 from tir_schedules.tuning.measure.lookup import Lookup, open_tuned

@@ -49,6 +49,23 @@ def integers(text: str, count: int) -> tuple[int, ...]:
     return values
 
 
+def parse_shape(text: str) -> tuple[int, int, int]:
+    """ "1024,512,256" as three integers; whether they are sizes is the workload's to say."""
+    try:
+        m, n, k = integers(text, 3)
+    except ValueError:
+        raise BadInput(f"--mnk takes three integers M,N,K such as 1024,512,256, not {shown(text)}") from None
+    return m, n, k
+
+
+def parse_length(text: str) -> int:
+    """ "1000000", or a power such as 2^20."""
+    try:
+        return integer_or_power(text)
+    except ValueError:
+        raise BadInput(f"--n takes a number of elements such as 1000000 or 2^20, not {shown(text)}") from None
+
+
 def integer_for(option: str, example: int) -> Callable[[str], int]:
     """The parser of an option that takes a whole number; which of them make sense is the verb's to say."""
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tir_schedules.api import benching, inspecting, running, tracing, tuning  # noqa: F401  before `never`
 from tir_schedules.compiler import lower, nvcc
 from tir_schedules.machines.cpu import CpuMachine
 
@@ -60,6 +61,38 @@ def test_json_has_a_step_each(tool):
     code, out, _ = tool("run", "sgemm/naive", "--mnk", "64,96,32", "--dry-run", "--json")
     (step,) = json.loads(out)["steps"]
     assert code == 0 and step["rung"] == "sgemm/naive" and step["grid"] == "2,3,1"
+
+
+REFUSED = {
+    "--grid 0": (2, "the grid has 0 blocks along x"),
+    "--block 2048": (1, "2048 threads per block; CUDA allows 1024"),
+    "--expect z=x": (2, "there is no array 'z'"),
+    "--arg x=f64[n]": (2, "points to f32; an array of f64 is given"),
+    "--arg z=f32[n]": (2, "nothing takes the argument 'z'"),
+    "--arg n=0.5": (2, "is a whole number; 0.5 is given"),
+    "--tolerance -1": (2, "it takes a number from 0 on"),
+}
+
+
+@pytest.mark.parametrize("options", REFUSED)
+def test_a_file_is_refused_as_without(options, tool):
+    code, told = REFUSED[options]
+    given = tool("check", "mine.cu", *options.split(), "--dry-run")
+    assert given[0] == code and told in given[2] and not given[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "template <class T> __global__ void k(T x) {}",
+        '#include "types.h"\n__global__ void k(real x) {}',
+        "#ifdef A\n__global__ void k(float *x) {}\n#else\n__global__ void k(float *x, int n) {}\n#endif",
+        "__constant__ float x[9];\n__global__ void k() {}",
+    ],
+)
+def test_what_only_the_compiler_knows_is_not_refused(text, tool, tmp_path):
+    (tmp_path / "mine.cu").write_text(text)
+    assert tool("check", "mine.cu", "--block", "32", "--arg", "x=f32[9]", "--dry-run")[0] == 0
 
 
 def test_what_cannot_be_is_told_as_without(tool):

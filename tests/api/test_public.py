@@ -142,6 +142,38 @@ def test_a_rung_is_checked_with_its_twin(tmp_path):
     assert ts.check(file, **SMALL).verdict == "ERROR"
 
 
+TWO = """\
+__global__ void one(float *x) { x[threadIdx.x] += 1; }
+__global__ void two(float *x) { x[threadIdx.x] = 1 + x[threadIdx.x]; }
+"""
+ONE = {"block": 32, "arguments": {"x": "f32[32]"}}
+COMMENTED = f"""\
+{TWO}// check: --kernel one --let n=64 --block n --arg x=f32[n] --expect x='x + 1'
+
+// check: --kernel two --block 32 --arg x=f32[32] --expect x='x + 2'
+"""
+
+
+def test_one_kernel_of_several_is_beside_another():
+    for beside in ({"beside": TWO, "beside_kernel": "two"}, {"beside": COMMENTED, "beside_kernel": "two"}):
+        both = ts.check(TWO, "one", **ONE, **beside)
+        assert both.identical and [one.label for _, one in both.checked] == ["one", "two"]
+    costs = ts.inspect(TWO, kernel="one", beside=TWO, beside_kernel="two", **ONE)
+    assert [*costs.launches] == ["one", "two"]
+
+
+def test_comments_of_a_file_say_what_is_checked(tmp_path, tool_of):
+    file = tmp_path / "mine.cu"
+    file.write_text(COMMENTED)
+    both, one = ts.check(file), ts.check(file, "one")
+    assert (both.verdict, len(both.checked), one.verdict) == ("FAIL", 2, "pass") and len(both.faults) == 1
+    assert one.outputs["x"].shape == (64,) and ts.check(file, "one", sizes={"n": 32}).outputs["x"].size == 32
+    ones = ts.check(file, "one", arguments={"x": np.ones(64, np.float32)}, expect={"x": np.full(64, 3.0)})
+    assert ones.verdict == "FAIL" and "should be 3" in ones.faults[0]
+    assert [*ts.inspect(file).launches] == ["one", "two"]
+    assert timeless(str(one)).split() == timeless(tool_of("check", str(file), "--kernel", "one")).split()
+
+
 @pytest.mark.parametrize(
     "call, told",
     [
@@ -158,7 +190,10 @@ def test_a_rung_is_checked_with_its_twin(tmp_path):
         (lambda: ts.run("sgemm/naive", machine="tpu"), "machine is 'tpu'; it can be"),
         (lambda: ts.check("sgemm/naive", expect={"C": "A @ B"}), "expect is for a kernel of your own"),
         (lambda: ts.check("none.cu", block=32), "none.cu"),
-        (lambda: ts.check("// check: --block 32\n__global__ void k() {\n}\n"), "say it here by block="),
+        (lambda: ts.check("// check: --grid 4\n__global__ void k() {\n}\n"), "such as grid=4 block=256, or"),
+        (lambda: ts.check(TWO, beside=TWO, block=32), "name one by kernel=: one(float* x); two(float* x)"),
+        (lambda: ts.check(TWO, "one", beside=TWO, **ONE), "name one by beside_kernel=: one(float* x); two("),
+        (lambda: ts.check(TWO, "one", beside_kernel="two", **ONE), "beside_kernel= is of the kernel beside"),
         (lambda: ts.check("__global__ void k(float *x) {\n}\n", block=32), "arguments={\"x\": 'f32[N]'}"),
         (lambda: ts.inspect("sgemm/naive", view="line"), "view is 'line'; it can be lines"),
         (lambda: ts.inspect("sgemm", view="lines"), "lines= shows one rung"),
@@ -184,6 +219,11 @@ def test_messages_name_options_as_python_has_them():
     assert reworded("use --machine cpu; see `tir-schedules run --help`") == 'use machine="cpu"'
     assert reworded("say --expect y=... or --let n=4") == 'say expect={"y": ...} or sizes={"n": \'4\'}'
     assert reworded("leave out --num-warps and a--b") == "leave out num_warps= and a--b"
+    assert reworded("say --mnk 64,64,8 --records FILE") == "say mnk=(64, 64, 8) records=FILE"
+    given = {"arguments": {"x": "f32[32]", "y": "f32[32]:out"}, "expect": {"y": np.ones(32)}}
+    found = ts.check("__global__ void k(int n, float *x, float *y) {\n y[threadIdx.x] = x[--n]; }", block=32,
+                     sizes={"n": 4}, **given)  # fmt: skip
+    assert "need a tolerance=)" in found.faults[0] and "x[--n]" in found.faults[0]
 
 
 def test_the_example_of_the_readme_runs(monkeypatch, tmp_path):

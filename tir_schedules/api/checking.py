@@ -11,11 +11,13 @@ import numpy as np
 
 from tir_schedules.api.functions import Own, kernel_of, own_of
 from tir_schedules.api.options import Arguments, Asking, Extent, Running, Scheduler, Shape, check_names
-from tir_schedules.api.requests import request_of_file, request_of_function, with_reference
+from tir_schedules.api.requests import request_of_function, requests_of_file, with_reference
 from tir_schedules.api.results import Result, framed
 from tir_schedules.api.running import ORDERS, Verdicts, run_rungs
 from tir_schedules.api.subjects import CODE, OWN, RUNG, Subject, as_file, as_rung, kind_of, known_kind
+from tir_schedules.api.wording import reworded, reworded_hints
 from tir_schedules.check.expecting import NEAR, Truth, to_numpy, wide
+from tir_schedules.check.options import only
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.report import as_json, print_all
 from tir_schedules.check.session import Checked, failed_check
@@ -140,8 +142,8 @@ def judged(
     outcome: Outcome, outputs: Mapping[str, np.ndarray], counters: tuple[Counters | None, ...], **others: Any
 ) -> Check:
     return Check(
-        CELLS[outcome.word], outcome.faults, outcome.findings, outputs, counters, outcome.printed,
-        outcome.seconds, outcome.unshown, **others,
+        CELLS[outcome.word], tuple(map(reworded_hints, outcome.faults)), outcome.findings, outputs, counters,
+        outcome.printed, outcome.seconds, tuple(map(reworded, outcome.unshown)), **others,
     )  # fmt: skip
 
 
@@ -167,28 +169,31 @@ def check(
     seed: int = 0,
     finite: bool = False,
     beside: str | Path | None = None,
+    beside_kernel: str = "",
     schedule: Scheduler | None = None,
     **shape: Unpack[Shape],
 ) -> Check:
     """Run a kernel on given arguments, and judge what it leaves.
 
     subject: a path of CUDA or PTX, or the text itself; a Schedule, PrimFunc or IRModule of TVM's, with loops
-    on blocks and threads; or a rung, which is run as `run` does. kernel: its name, `"sgemm<128, 8>"` of a
-    template; left out where there is one. grid, block: (x, y, z), those left out are 1; a function of TVM's
-    has its own. shared: bytes of dynamic shared memory. launches: in place of these four, several in order,
-    such as `"scan[cdiv(N, 256), 256](X, sums, N)"`. arguments: by the parameters' names: arrays of numpy of
-    any shape (they are copied and not changed), numbers, None for a null pointer, or texts as `--arg` takes
-    them, such as "f32[M,K]"; texts also in the parameters' order. What a function of TVM's is not given is
-    drawn. outputs: names of arrays whose content counts as unwritten. sizes: names for those texts and for
-    `launches`; a parameter of that name takes it, and so does a symbolic extent of a function. expect: what
-    arrays should be, as arrays or expressions of arguments. tolerance: of each element, absolute and as a
-    share of its value; None for what rounding explains. usual: ("sgemm", (M, N, K)), a ladder whose inputs
-    and truth are taken. machine, orders: what executes, and in which orders of blocks and warps. defines:
-    "NAME=VALUE". finite: leave out the runs with NaN, infinity, -0 and denormal numbers. beside: a second
-    kernel on the same arguments, "mine.cu" or "mine.cu:name" or CUDA text; beside a function of TVM's, grid
-    and block are for it, and are the function's where left out. schedule: a function that schedules a
-    PrimFunc, called with a TVM Schedule of a copy; where nothing is expected, the PrimFunc as it was says
-    what is right.
+    on blocks and threads; or a rung, which is run as `run` does. Of a file or text without block and
+    launches, lines of `// check:` say what is checked, as for the command, and what is given here wins.
+    kernel: its name, `"sgemm<128, 8>"` of a template; left out where there is one. grid, block: (x, y, z),
+    those left out are 1; a function of TVM's has its own. shared: bytes of dynamic shared memory. launches:
+    in place of these four, several in order, such as `"scan[cdiv(N, 256), 256](X, sums, N)"`. arguments: by
+    the parameters' names: arrays of numpy of any shape (they are copied and not changed), numbers, None for a
+    null pointer, or texts as `--arg` takes them, such as "f32[M,K]"; texts also in the parameters' order.
+    What a function of TVM's is not given is drawn. outputs: names of arrays whose content counts as
+    unwritten. sizes: names for those texts and for `launches`; a parameter of that name takes it, and so does
+    a symbolic extent of a function. expect: what arrays should be, as arrays or expressions of arguments.
+    tolerance: of each element, absolute and as a share of its value; None for what rounding explains. usual:
+    ("sgemm", (M, N, K)), a ladder whose inputs and truth are taken. machine, orders: what executes, and in
+    which orders of blocks and warps. defines: "NAME=VALUE". finite: leave out the runs with NaN, infinity, -0
+    and denormal numbers. beside: a second kernel on the same arguments, "mine.cu" or "mine.cu:name" or CUDA
+    text; beside a function of TVM's, grid and block are for it, and are the function's where left out.
+    beside_kernel: its name, where a file or text has several. schedule: a function that schedules a PrimFunc,
+    called with a TVM Schedule of a copy; where nothing is expected, the PrimFunc as it was says what is
+    right.
 
     Raises BadInput for what cannot be, such as an array of another format than its pointer's, MissingTool
     without a compiler; what is wrong with the kernel itself is in the result.
@@ -198,28 +203,36 @@ def check(
              "outputs": outputs, "sizes": sizes, "expect": expect, "tolerance": tolerance, "usual": usual,
              "defines": defines, "includes": includes, "seed": seed, "finite": finite}  # fmt: skip
     if kind == RUNG:
-        every = asked | {"kernel": kernel, "beside": beside, "schedule": schedule}
+        every = asked | {
+            "kernel": kernel,
+            "beside": beside,
+            "beside_kernel": beside_kernel,
+            "schedule": schedule,
+        }
         given = {name: value for name, value in every.items() if value not in (None, (), "", 0, False)}
         check_names(given, Shape, "check")
         return result_of_rung(run_rungs(as_rung(subject), arch=arch, machine=machine, orders=orders, **shape))
     check_names(shape, Asking, "check")
+    check_beside(beside, beside_kernel)
     check_arch(arch)
     there = choose(machine, orders)
     if kind == CODE:
         if schedule:
             raise BadInput("schedule= is for a PrimFunc of TVM's, not for CUDA")
-        requests: list[Request] = [request_of_file(as_file(subject), arch, kernel=kernel, **asked)]
+        requests = requests_of_file(as_file(subject), arch, kernel=kernel, **asked)
     else:
         try:
             own = own_of(subject, kernel, sizes or {}, schedule, arguments)
             requests = [request_of_own(own, arch, asked, beside is not None)]
         except CheckFailed as error:
             return result_of(failed_check(str(error).partition(":")[0], error), machine=there)
-    if beside is not None:
-        requests.append(request_beside(beside, requests[0], arch, kind == OWN, asked))
-    done = check_each(requests, there)
-    results = [result_of(one, request, there) for one, request in zip(done, requests)]
-    return results[0] if len(results) == 1 else beside_each_other(results[0], results[1], tolerance)
+    if beside is None:
+        return check_requests(requests, there)
+    first = only(requests, "--beside")
+    second = request_beside(beside, beside_kernel, first, arch, kind == OWN, asked)
+    results = [result_of(one, request, there)
+               for one, request in zip(check_each([first, second], there), (first, second))]  # fmt: skip
+    return beside_each_other(results[0], results[1], tolerance)
 
 
 def request_of_own(own: Own, arch: str, asked: Mapping[str, Any], beside: bool) -> Request:
@@ -238,11 +251,17 @@ def check_launch(asked: Mapping[str, Any], beside: bool) -> None:
             raise BadInput(f"{name}= is for CUDA: a function of TVM's has a launch of its own, leave it out")
 
 
+def check_beside(beside: str | Path | None, kernel: str) -> None:
+    """BadInput for the name of a kernel of nothing."""
+    if kernel and beside is None:
+        raise BadInput("beside_kernel= is of the kernel beside the first: say beside=, too")
+
+
 def request_beside(
-    beside: str | Path, first: Request, arch: str, is_own: bool, asked: Mapping[str, Any]
+    beside: str | Path, kernel: str, first: Request, arch: str, is_own: bool, asked: Mapping[str, Any]
 ) -> Request:
     """Of the second kernel, which has the arguments and the expected values of the first. Of a function also
-    its launch, where none is said."""
+    its launch, where none is said. kernel: its name, where that is not in `beside`."""
     if known_kind(beside) != CODE:
         raise BadInput(
             f"beside= takes a file of CUDA or PTX, or its text, not {shown(str(beside))}; that of a rung is"
@@ -254,7 +273,8 @@ def request_beside(
         if is_own
         else {}
     )
-    found = request_of_file(beside, arch, **{**asked, "kernel": "", "launches": (), **own})
+    every = requests_of_file(beside, arch, **{**asked, "kernel": kernel, "launches": (), **own})
+    found = only(every, "--beside", "--beside-kernel")
     return replace(
         found, given=first.given, arguments=first.arguments, expect=first.expect, usual=first.usual
     )

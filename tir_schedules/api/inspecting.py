@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
-from tir_schedules.api.checking import advice_json, check_launch, request_beside
+from tir_schedules.api.checking import advice_json, check_beside, check_launch, request_beside
 from tir_schedules.api.functions import kernel_of, own_of
 from tir_schedules.api.options import Asking, AskingAll, check_names
 from tir_schedules.api.problems import Options, check_options, options_of, problem_of, rungs_of, taking
-from tir_schedules.api.requests import request_of_file, request_of_function
+from tir_schedules.api.requests import request_of_function, requests_of_file
 from tir_schedules.api.results import Result
 from tir_schedules.api.subjects import CODE, OWN, RUNG, Subject, as_file, as_rung, kind_of
+from tir_schedules.check.options import only
 from tir_schedules.check.preparing import Request
 from tir_schedules.compiler.toolchain import check_arch
 from tir_schedules.console import print_line
@@ -253,6 +254,7 @@ def inspect(
     arch: str = CPU_ARCH,
     gpu: str | None = None,
     beside: str | Path | None = None,
+    beside_kernel: str = "",
     view: str | None = None,
     **asked: Unpack[AskingAll],
 ) -> Costs:
@@ -261,8 +263,8 @@ def inspect(
     subjects: rungs by name or as they are, each counted with its twin; or one path of CUDA or PTX, or one
     Schedule, PrimFunc or IRModule of TVM's, with the options of `check`. gpu: whose datasheet the roofline of
     a rung is from. beside: of a file or function, another, "mine.cu" or "mine.cu:kernel", and the lines that
-    make the difference. view: in place of the table, "lines", "conflicts", "sass", "ptx" or, of a rung,
-    "advice".
+    make the difference. beside_kernel: its name, where a file or text has several. view: in place of the
+    table, "lines", "conflicts", "sass", "ptx" or, of a rung, "advice".
 
     BadInput for what does not exist or cannot be, CheckFailed for a kernel that does not compile.
     """
@@ -278,6 +280,7 @@ def inspect(
             raise BadInput(f"--beside is for files; name both rungs instead: {subjects[0]} {beside}")
         return costs_of_rungs([*map(as_rung, subjects)], options, gpu, view)
     check_names(given, Asking, "inspect")
+    check_beside(beside, beside_kernel)
     if len(subjects) > 1:
         raise BadInput("inspect takes one file or function at a time, or rungs")
     if gpu:
@@ -289,7 +292,9 @@ def inspect(
         check_launch(given, beside is not None)
         requests = [request_of_function(own, kernel_of(own, arch), arch, **given)]
     else:
-        requests = [request_of_file(as_file(subject), arch, **given)]
+        requests = requests_of_file(as_file(subject), arch, **given)
     if beside is None:
         return costs_of_files(requests, view)
-    return costs_beside([*requests, request_beside(beside, requests[0], arch, is_own, given)], view=view)
+    first = only(requests, "--beside")
+    second = request_beside(beside, beside_kernel, first, arch, is_own, given)
+    return costs_beside([first, second], view=view)

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 from rich.markup import escape
 
 from tir_schedules.api.results import Result
-from tir_schedules.check.preparing import Request
+from tir_schedules.check.preparing import Request, check_plan
 from tir_schedules.compiler.lower import declared_launch
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import Json
@@ -52,9 +52,10 @@ def plan_of_jobs(jobs: Sequence[Job], arch: str, *notes: str, twins: bool = True
 
 
 def plan_of_requests(requests: Sequence[Request], *notes: str) -> Plan:
-    """Of kernels of files, a row for each launch."""
+    """Of kernels of files, a row for each launch. Raises BadInput and CheckFailed if it cannot be run."""
     rows: list[tuple[str, ...]] = []
     for request in requests:
+        check_plan(request)
         given = [*(f"{one.name}={one.text}" if one.name else one.text for one in request.given)]
         given += [f"{name}={what(one.value)}" for name, one in request.arguments.items()]
         given += [f"{name}={value}" for name, value in request.sizes.items()]

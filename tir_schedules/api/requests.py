@@ -4,7 +4,6 @@ function of TVM's."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Mapping, Sequence
@@ -18,6 +17,7 @@ from tir_schedules.check.arguments import OUT, Argument, Given, make_argument, s
 from tir_schedules.check.building import Compiling
 from tir_schedules.check.expecting import Expected, expectation
 from tir_schedules.check.expressions import Asked, dim3, parse_launch
+from tir_schedules.check.options import commented_checks, parse_comment, requests_of
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.types import format_of
 from tir_schedules.check.usual import Usual
@@ -25,36 +25,62 @@ from tir_schedules.errors import BadInput, CheckFailed, nearest, shown
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.source import Source, read_source
 
-COMMENT = re.compile(r"^[ \t]*//[ \t]*check:", re.M)
 
-
-def request_of_file(file: str | Path, arch: str, **asked: Any) -> Request:
+def requests_of_file(file: str | Path, arch: str, **asked: Any) -> list[Request]:
     """Of a path of CUDA or PTX, perhaps with the kernel behind it, "mine.cu:sgemm", or of the text itself.
-    asked: see Asking."""
+    Where no launch is given, comments of the file say how it is checked, as those of `// check:` lines do for
+    the command. asked: see Asking."""
     if is_text(file):
         source, kernel = Source(str(file), "kernel.cu", ""), ""
     else:
         place, kernel = split_file(str(file))
         source = read_source(Path(place))
-    if COMMENT.search(source.text) and not any(asked.get(name) for name in ("block", "launches", "usual")):
-        raise BadInput(
-            f"comments of {source.file} say how `tir-schedules check` runs it; say it here by block=,"
-            " arguments= and expect="
-        )
+    asked = {**asked, "kernel": asked.get("kernel") or kernel}
+    if not (asked.get("block") or asked.get("launches")) and commented_checks(source.text, source.file):
+        return requests_of_comments(source, arch, asked)
     usual = asked.get("usual")
     workload = Usual(usual[0], tuple(usual[1])) if usual else None
     sizes: dict[str, Any] = {**(workload.sizes if workload else {}), **(asked.get("sizes") or {})}
     given, ready = sort_arguments(asked.get("arguments") or (), asked.get("outputs") or ())
     launches = [parse_launch(text, sizes) for text in asked.get("launches") or ()] or [
-        Asked(asked.get("kernel") or kernel, extents(asked.get("grid"), "grid"),
-              extents(asked.get("block"), "block"), asked.get("shared") or 0)
+        Asked(asked["kernel"], extents(asked.get("grid"), "grid"), extents(asked.get("block"), "block"),
+              asked.get("shared") or 0)
     ]  # fmt: skip
     includes = tuple(map(str, asked.get("includes") or ()))
-    return Request(
+    request = Request(
         source, tuple(launches), sizes, tuple(given), ready, expected(asked.get("expect")), workload,
         asked.get("tolerance"), Compiling(arch, includes, tuple(asked.get("defines") or ())),
         asked.get("seed") or 0, bool(asked.get("finite")),
     )  # fmt: skip
+    return [request]
+
+
+def requests_of_comments(source: Source, arch: str, asked: Mapping[str, Any]) -> list[Request]:
+    """What the comments of a file ask for. What a caller gives besides wins over them."""
+    given, ready = sort_arguments(asked.get("arguments") or (), asked.get("outputs") or ())
+    expect = {(one.output, one.where): one for one in expected(asked.get("expect"))}
+    options = parse_comment((), source.file)
+    options.kernel = asked["kernel"] or None
+    options.grid = ",".join(map(str, extents(asked["grid"], "grid"))) if asked.get("grid") else None
+    options.shared = str(asked["shared"]) if asked.get("shared") else None
+    options.let = [f"{name}={value}" for name, value in (asked.get("sizes") or {}).items()]
+    options.arg = [f"{one.name}={one.text}" if one.name else one.text for one in given]
+    options.defines, options.includes = asked.get("defines"), [*map(str, asked.get("includes") or ())]
+    options.tolerance, options.seed = asked.get("tolerance"), asked.get("seed") or 0
+    options.finite = bool(asked.get("finite"))
+    if asked.get("usual"):
+        options.ladder, shape = asked["usual"]
+        options.mnk, options.n = shape, shape[0]
+    found: list[Request] = []
+    for one in requests_of(options, source, arch):
+        every = {(each.output, each.where): each for each in one.expect} | expect
+        found.append(
+            replace(
+                one, given=tuple(each for each in one.given if each.name not in ready), arguments=ready,
+                expect=tuple(every.values()), usual=None if expect else one.usual,
+            )
+        )  # fmt: skip
+    return found
 
 
 def expected(expect: Any) -> tuple[Expected, ...]:

@@ -20,6 +20,7 @@ from tir_schedules.api.problems import (
 )
 from tir_schedules.api.results import Result
 from tir_schedules.api.subjects import is_text
+from tir_schedules.api.wording import reworded_hints
 from tir_schedules.console import (
     print_error,
     print_left_out,
@@ -66,7 +67,7 @@ class Verdicts(Result):
 
     @property
     def faults(self) -> tuple[str, ...]:
-        return tuple(fault for verdict in self.verdicts for fault in verdict.faults)
+        return tuple(reworded_hints(fault) for verdict in self.verdicts for fault in verdict.faults)
 
     def __getitem__(self, at: int) -> Verdict:
         return self.verdicts[at]

@@ -12,7 +12,8 @@ from tir_schedules.errors import BadInput, TirSchedulesError, printable, shown
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
-NAMES = {"arg": "arguments", "let": "sizes", "as": "usual", "launch": "launches", "json": "to_json()"}
+NAMES = {"arg": "arguments", "let": "sizes", "as": "usual", "launch": "launches", "json": "to_json()",
+         "show": "`tir-schedules tune --show`"}  # fmt: skip
 """Options of the command -> those of the functions, where these have another name."""
 
 
@@ -25,14 +26,28 @@ def reworded(message: str) -> str:
 
     def option(match: re.Match[str]) -> str:
         name = NAMES.get(match[1], match[1].replace("-", "_"))
-        return name if name.endswith(")") else f"{name}="
+        return name if name.endswith((")", "`")) else f"{name}="
+
+    def with_value(match: re.Match[str]) -> str:
+        value = f"({match[2].replace(',', ', ')})" if "," in match[2] else match[2]
+        return f"{option(match)}{value}"
 
     message = re.sub(r"--(arg|expect|let) '?([A-Za-z_]\w*)=([^\s',;]+)'?", given, message)
     message = re.sub(r"--(?:expect) (\w+(?:\[[^\]]*\])?)=(?:\.\.\.|(?=[ :]))", r'expect={"\1": ...}', message)
     message = re.sub(r"--([a-z][a-z-]*) (cpu|gpu|auto|sm_\w+)\b", r'\1="\2"', message)
+    message = re.sub(r"--([a-z][a-z-]*)[ =]((?:\d|[A-Z])[\w,]*\b)", with_value, message)
     message = message.replace("`tir-schedules list` shows all", "ladders() has all")
     message = re.sub(r"; see `tir-schedules[^`]*--help`", "", message)
     return re.sub(r"(?<![\w-])--([a-z][a-z-]*)=?", option, message)
+
+
+HINTS = re.compile(r"--(?:finite|tolerance|machine cpu)\b")
+"""Options that faults name, beside lines of code that may have -- too."""
+
+
+def reworded_hints(fault: str) -> str:
+    """The same of a fault."""
+    return HINTS.sub(lambda match: reworded(match[0]), fault)
 
 
 def in_python(function: Called) -> Called:

@@ -21,7 +21,9 @@ from tir_schedules.check.target import (
     instance_lines,
     instance_of,
     targets,
+    type_of_parameter,
 )
+from tir_schedules.check.types import c_type
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import identity
 from tir_schedules.compiler.nvcc import (
@@ -35,11 +37,11 @@ from tir_schedules.compiler.nvcc import (
     nvcc,
     read_build,
 )
-from tir_schedules.compiler.signature import functions
+from tir_schedules.compiler.signature import definitions, functions
 from tir_schedules.compiler.source_text import is_ptx
 from tir_schedules.compiler.toolchain import architectures, find_toolchain, number_of
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool, shown
-from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.source import Source
 
 PTX_TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.M)
@@ -107,12 +109,7 @@ def build(source: Source, instances: Sequence[str], options: Compiling) -> Built
         if not Path(folder).is_dir():
             raise BadInput(f"-I {shown(folder)} is no folder: name one that has headers")
     asked = list(dict.fromkeys(name.strip() for name in instances if "<" in name))
-    kernel = Kernel(
-        source.file or "kernel.cu", source.text, "", (), (1, 1, 1), (1, 1, 1), options.arch,
-        folder=source.folder, file=source.file or "kernel.cu",
-        includes=tuple(str(Path(folder).absolute()) for folder in options.includes),
-        defines=tuple(map(define, options.defines)),
-    )  # fmt: skip
+    kernel = kernel_of(source, options)
     if "\0" in source.text:
         raise BadInput(f"cannot read {source.file}: it is a binary file; name CUDA source or PTX text")
     if is_ptx(source.text):
@@ -130,6 +127,48 @@ def build(source: Source, instances: Sequence[str], options: Compiling) -> Built
         raise explain_error(error, kernel, asked) from None
     found = filter(None, (instance_of(demangle_name(match[1])) for match in ENTRY.finditer(made.ptx)))
     return Built(whole, made, {asked[at]: text for at, text in found})
+
+
+def kernel_of(source: Source, options: Compiling) -> Kernel:
+    """The text of a file with what it is compiled by, without a launch."""
+    return Kernel(
+        source.file or "kernel.cu", source.text, "", (), (1, 1, 1), (1, 1, 1), options.arch,
+        folder=source.folder, file=source.file or "kernel.cu",
+        includes=tuple(str(Path(folder).absolute()) for folder in options.includes),
+        defines=tuple(map(define, options.defines)),
+    )  # fmt: skip
+
+
+class Declared(Built):
+    """A file that is not compiled: its kernels as its text declares them. What compiles them is not known."""
+
+    def binary(self, target: Target, launched: Kernel, ptx: str = "") -> Binary:
+        return Binary(launched, ptx, b"", Resources(0, 0))
+
+
+OPEN = re.compile(r"^[ \t]*#[ \t]*(?:if|include[ \t]*\")|__constant__|__device__[^(){};]*[\[;=]", re.M)
+"""What leaves it to the compiler which kernels a file has, and variables, which arguments may be for."""
+
+
+def declared(source: Source, instances: Sequence[str], options: Compiling) -> Declared | None:
+    """The kernels of a file, which is not compiled. None where only the compiler knows them: of templates, of
+    parameters with types of the file's own, under `#if`; and of a Python file."""
+    kernel, names = kernel_of(source, options), functions(source.text)
+    if is_ptx(source.text):
+        return Declared(kernel, Compiled(source.text, b"", ""), {})
+    if not names or OPEN.search(source.text) or not {*instances} <= {"", *names}:
+        return None
+    entries: list[str] = []
+    for name in names:
+        written = definitions(source.text, name)
+        parameters = [one for found in written for one in found.parameters]
+        types = [c_type(type_of_parameter(one.text, one.name)) for one in parameters]
+        if len(written) != 1 or not all(one.pointer or one.format for one in types):
+            return None
+        kinds = ("u64" if one.pointer else one.format.replace("i", "u") for one in types)
+        listed = ", ".join(f".param .{kind} {name}_param_{at}" for at, kind in enumerate(kinds))
+        entries.append(f".visible .entry {name}({listed})")
+    return Declared(kernel, Compiled("\n".join(entries), b"", ""), {})
 
 
 def compile_anyhow(kernel: Kernel) -> tuple[Kernel, Compiled]:

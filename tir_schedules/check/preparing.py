@@ -11,7 +11,15 @@ import numpy as np
 
 from tir_schedules.check.arguments import IN, OUT, Argument, Given, make_argument, seed_of
 from tir_schedules.check.bounded import Arithmetic
-from tir_schedules.check.building import Built, Compiling, build, set_variable, variable_in
+from tir_schedules.check.building import (
+    Built,
+    Compiling,
+    build,
+    declared,
+    kernel_of,
+    set_variable,
+    variable_in,
+)
 from tir_schedules.check.expecting import WORD, Expected
 from tir_schedules.check.expressions import Asked, number
 from tir_schedules.check.special import special_trials
@@ -20,6 +28,7 @@ from tir_schedules.check.trials import Question, Trial, Trials, finite_trials
 from tir_schedules.check.types import FLOATS, dtype_of, fits, format_of
 from tir_schedules.check.usual import Usual, set_tolerance, usual_trials
 from tir_schedules.errors import BadInput, nearest, shown
+from tir_schedules.model.attributes import check_block
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import check_grid
 from tir_schedules.model.machine import Machine
@@ -36,7 +45,7 @@ class Request:
     what outputs should be; usual: or a workload of the ladders that says so. tolerance: see `truth_of`.
     finite: whether to leave out NaN, infinity and the like.
     triton: of a Python file: constexprs, and what Triton is asked for, such as num_warps. place: where in a
-    file it is asked for, such as "my.cu:12"; "" for a command."""
+    file it is asked for, such as "my.cu:12"; "" for a command. named_by: the option that names its kernel."""
 
     source: Source
     launches: tuple[Asked, ...]
@@ -51,10 +60,13 @@ class Request:
     finite: bool = False
     triton: Mapping[str, Any] = field(default_factory=dict)
     place: str = ""
+    named_by: str = "--kernel"
 
     def locate_error(self, error: BadInput) -> BadInput:
-        """An error with the file and line where it is asked for, if that is in a file."""
-        return BadInput(f"{self.place}: {error}") if self.place else error
+        """An error with the file and line where it is asked for, if that is in a file, and with the option
+        that names this kernel."""
+        text = str(error).replace("--kernel", self.named_by)
+        return BadInput(f"{self.place}: {text}" if self.place else text)
 
 
 @dataclass(frozen=True)
@@ -107,6 +119,19 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     check_outputs(steps, ready.trials.runs[0])
     label = ", ".join(dict.fromkeys(target.shown for target in chosen))
     return Prepared(request, label, steps, ready.trials)
+
+
+def check_plan(request: Request) -> None:
+    """BadInput and CheckFailed as `prepare` raises them, as far as the text of a file tells without a
+    compiler: of its launches, and where its kernels are known also of arguments and expected values."""
+    for asked in request.launches:
+        label = asked.kernel or request.source.file
+        check_launch(label, asked)
+        check_block(replace(kernel_of(request.source, request.options), label=label, block=asked.block))
+    built = declared(request.source, [asked.kernel for asked in request.launches], request.options)
+    if built:
+        tolerance = request.tolerance if request.tolerance is not None else 0.0
+        prepare(replace(request, tolerance=tolerance, finite=True), built)  # with one set of inputs
 
 
 def check_outputs(steps: Sequence[Step], trial: Trial) -> None:
@@ -272,8 +297,7 @@ def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], re
         else:
             params.append(f"{one.parameter.name}@{at}")
             values[params[-1]] = value
-    check_grid(target.shown, asked.grid)
-    check_work(target, asked)
+    check_launch(target.shown, asked)
     kernel = replace(
         built.kernel, label=target.shown, entry=target.symbol, params=tuple(params), grid=asked.grid,
         block=asked.block, dynamic_shared=asked.shared,
@@ -286,11 +310,13 @@ def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], re
     return Step(target, built.binary(target, kernel, ptx), tuple(bounds), values)
 
 
-def check_work(target: Target, asked: Asked) -> None:
+def check_launch(label: str, asked: Asked) -> None:
+    """BadInput for a grid that CUDA has not, or that takes too long."""
+    check_grid(label, asked.grid)
     blocks, threads = int(np.prod(asked.grid)), int(np.prod(asked.block))
     if blocks * threads > MOST_THREADS:
         raise BadInput(
-            f"{target.shown}: a grid of {blocks} blocks of {threads} threads is too large; {MOST_THREADS}"
+            f"{label}: a grid of {blocks} blocks of {threads} threads is too large; {MOST_THREADS}"
             " threads are the most that are executed: take smaller sizes"
         )
 

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import ast
-import re
-import shlex
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Sequence
 
-from tir_schedules.cli.options import Options, Parser, Verbs, add_arch, add_dry_run
-from tir_schedules.cli.problems import parse_length, parse_shape
+from tir_schedules.check.options import add_subject, requests_of
+from tir_schedules.cli.options import Options, Verbs, add_arch, add_dry_run
 from tir_schedules.cli.run import ORDERS
-from tir_schedules.errors import BadInput, MissingTool, shown
+from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.files import check_folder, write_text
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
-from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
-
-if TYPE_CHECKING:
-    from tir_schedules.check.preparing import Request
-    from tir_schedules.source import Source
+from tir_schedules.source import read_source
 
 EPILOG = """\
 examples:
@@ -79,53 +70,6 @@ def add_verb(verbs: Verbs) -> None:
     verb.set_defaults(verb=run)
 
 
-def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
-    """The options that say what of a file is launched, on what, and what is right. problem, block: with
-    --mnk, --n, --layout and --accumulate, and with --block, which other verbs have already."""
-    own = verb.add_argument_group("what is launched")
-    own.add_argument(
-        "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one"
-    )
-    own.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks (default 1)")
-    if block:
-        own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
-    own.add_argument("--shared", metavar="BYTES", help="dynamic shared memory (default 0)")
-    launch = "several launches in order, in place of the four above: 'kernel[grid, block, shared](A, B, N)'"
-    own.add_argument("--launch", metavar="LAUNCH", action="append", help=launch)
-    own.add_argument(
-        "--let", metavar="NAME=NUMBER", action="append", help="a size that others are written with"
-    )
-    own.add_argument(
-        "--arg", metavar="[NAME=]WHAT", action="append", help="what a parameter is given; see below"
-    )
-    own.add_argument("-D", metavar="NAME[=VALUE]", action="append", dest="defines", help="a macro for nvcc")
-    own.add_argument("-I", metavar="FOLDER", action="append", dest="includes", help="where headers are")
-    own.add_argument("--seed", type=int, default=0, metavar="N", help="of random arguments (default 0)")
-    add_triton(verb)
-    right = verb.add_argument_group("what is right (nothing: hazards only)")
-    expect = "an expression of arguments as they were before, with numpy's functions, or a .npy file"
-    right.add_argument("--expect", metavar="C=WHAT", action="append", help=expect)
-    right.add_argument(
-        "--tolerance",
-        type=float,
-        metavar="T",
-        help="|error| up to T + T |value| (default: what rounding explains)",
-    )
-    finite = "leave out the runs with NaN, infinity, -0 and denormal numbers in single places"
-    right.add_argument("--finite", action="store_true", help=finite)
-    usual = "inputs, truth and tolerance of a ladder, for kernels such as (A, B, C, M, N, K), (X, Y, N)"
-    right.add_argument("--as", dest="ladder", choices=("sgemm", "hgemm", "reduce"), help=usual)
-    if not problem:
-        return
-    right.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help="shape for --as sgemm and hgemm")
-    right.add_argument("--n", metavar="N", type=parse_length, help="length for --as reduce")
-    right.add_argument(
-        "--layout", choices=LAYOUTS, help="--as hgemm: B is stored NxK (nt, the default) or KxN (nn)"
-    )
-    sums = "--as hgemm: format of the sums (default: float16 where A, B and C are, else float32)"
-    right.add_argument("--accumulate", choices=ACCUMULATORS, help=sums)
-
-
 def run(options: Options) -> int:
     from tir_schedules.api.checking import check_requests
     from tir_schedules.api.results import finish
@@ -135,7 +79,7 @@ def run(options: Options) -> int:
         check_page(options.page, options.file)
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
-    requests = requests_of(options, arch)
+    requests = requests_of(options, read_source(options.file), arch)
     if options.dry_run:
         from tir_schedules.api.plans import plan_of_requests
 
@@ -150,206 +94,8 @@ def run(options: Options) -> int:
     return finish(found, options.json, 2)
 
 
-def requests_of(options: Options, arch: str) -> list[Request]:
-    """What a command asks for, and the comments of its file."""
-    from tir_schedules.source import read_source
-
-    source = read_source(options.file)
-    found = [
-        (place, parse_comment(words, place)) for place, words in commented_checks(source.text, source.file)
-    ]
-    if options.kernel:
-        found = [pair for pair in found if is_for(pair[1], options.kernel)]
-    every = [(place, merge_options(own, options)) for place, own in found] or [("", options)]
-    requests = []
-    for place, each in every:
-        try:
-            requests.append(replace(request_of(each, source, arch), place=place))
-        except BadInput as error:
-            raise BadInput(f"{place}: {error}" if place else str(error)) from None
-    return requests
-
-
-def parse_comment(words: Sequence[str], place: str) -> Options:
-    """Options from a comment."""
-    reader = Parser(add_help=False, allow_abbrev=False)
-    add_subject(reader)
-    try:
-        return reader.parse_args(list(words))
-    except BadInput as error:
-        reason = str(error).partition("; see `")[0]
-        raise BadInput(f"{place}: {reason}; see `tir-schedules check --help`") from None
-
-
-def is_for(own: Options, kernel: str) -> bool:
-    from tir_schedules.check.target import base, plain
-
-    called = [own.kernel, *(text.partition("[")[0] for text in own.launch or ())]
-    return any(name and (plain(name) == plain(kernel) or base(name) == kernel) for name in called)
-
-
-def merge_options(own: Options, command: Options) -> Options:
-    """The options of a comment, over which those of the command win. Those that may be repeated are joined,
-    but for launches."""
-    both = dict(vars(command))
-    for name, value in vars(own).items():
-        given = both.get(name)
-        if name in ("let", "arg", "defines", "includes", "expect", "constexpr"):
-            both[name] = [*(value or ()), *(given or ())]
-        elif name in ("seed", "finite"):
-            both[name] = given or value
-        elif name == "kernel" and value and given:
-            both[name] = value if "<" in value and "<" not in given else given
-        elif given is None:
-            both[name] = value
-    if command.grid or command.block:
-        both["launch"] = command.launch
-    elif own.launch:
-        both["kernel"] = None
-    if command.ladder:
-        both["expect"] = command.expect
-    elif command.expect:
-        both |= dict.fromkeys(("ladder", "mnk", "n", "layout", "accumulate"))
-    return Options(**both)
-
-
-def request_of(options: Options, source: Source, arch: str) -> Request:
-    from tir_schedules.check.arguments import parse_argument, sizes_of
-    from tir_schedules.check.building import Compiling
-    from tir_schedules.check.expecting import parse_expectation
-    from tir_schedules.check.expressions import launch_of_options, parse_launch
-    from tir_schedules.check.preparing import Request
-    from tir_schedules.check.usual import Usual
-
-    usual = None
-    if options.ladder:
-        shape = (options.n,) if options.ladder == "reduce" else options.mnk
-        if not shape or shape == (None,):
-            raise BadInput(
-                f"--as {options.ladder} needs --{'n N' if options.ladder == 'reduce' else 'mnk M,N,K'}"
-            )
-        usual = Usual(options.ladder, tuple(shape), options.layout or "nt", options.accumulate or "")
-    elif options.mnk or options.n or options.layout or options.accumulate:
-        raise BadInput("--mnk, --n, --layout and --accumulate are for --as")
-    if usual and options.expect:
-        raise BadInput("--as says what is right: leave out --expect")
-    sizes = {**(usual.sizes if usual else {}), **sizes_of(options.let or [])}
-    if options.launch and (options.grid or options.block or options.kernel):
-        raise BadInput("--launch names kernel, grid and block: leave out --kernel, --grid and --block")
-    triton = triton_of(options, source)
-    sizes |= {name: value for name, value in triton.items() if isinstance(value, (int, float))}
-    python = source.file.endswith(".py")
-    if options.launch:
-        launches = [parse_launch(text, sizes) for text in options.launch]
-    elif not (options.block or python):
-        raise BadInput(
-            "say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch"
-        )
-    else:
-        launches = [
-            launch_of_options(
-                options.kernel or "", options.grid or "1", options.block or "1", options.shared or "0", sizes
-            )
-        ]  # fmt: skip
-    every = [parse_expectation(text, Path(source.folder or ".")) for text in options.expect or ()]
-    expect = {(one.output, one.where): one for one in every}.values()
-    compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
-    return Request(
-        source, tuple(launches), sizes, tuple(map(parse_argument, options.arg or ())), {}, tuple(expect),
-        usual, options.tolerance, compiling, options.seed, options.finite, triton,
-    )  # fmt: skip
-
-
 def check_page(page: Path, file: Path) -> None:
     """BadInput for a page that cannot be written, or that would be written over the file."""
     if page.absolute() == file.absolute():
         raise BadInput(f"the page would be written over {page}: name another file, such as page.html")
     check_folder(page)
-
-
-def add_triton(verb: Parser) -> None:
-    """--constexpr, --num-warps, --num-stages."""
-    own = verb.add_argument_group("a Triton kernel, of FILE.py")
-    what = "a constexpr: a number, True, None, 'text', or a type such as tl.float16"
-    own.add_argument("--constexpr", metavar="NAME=VALUE", action="append", help=what)
-    own.add_argument("--num-warps", type=int, metavar="N", help="warps of a program (default Triton's)")
-    own.add_argument("--num-stages", type=int, metavar="N", help="of software pipelining (default Triton's)")
-
-
-def triton_of(options: Options, source: Source) -> dict[str, Any]:
-    """Constexprs and what Triton is asked for: what `@triton.autotune` has first, and over it what the
-    command says."""
-    python = source.file.endswith(".py")
-    found = constants_of(options.constexpr or [])
-    asked = {"num_warps": options.num_warps, "num_stages": options.num_stages}
-    found |= {name: value for name, value in asked.items() if value is not None}
-    if found and not python:
-        raise BadInput("--constexpr, --num-warps and --num-stages are for Triton kernels, of a FILE.py")
-    if not python:
-        return {}
-    if options.block or options.shared or options.launch:
-        raise BadInput(
-            "Triton chooses blocks and shared memory: say --kernel, --grid and --num-warps, and leave out"
-            " --block, --shared and --launch"
-        )
-    from tir_schedules.check.triton.checking import configuration
-
-    return {**configuration(source, options.kernel or ""), **found}
-
-
-TYPE = re.compile(r"(?:tl|triton\.language)\.(\w+)")
-CONSTANT_FORM = "a number, True, False, None, 'text', or a type such as tl.float16"
-
-
-def constants_of(texts: Sequence[str]) -> dict[str, Any]:
-    """`--constexpr` by name; of two with one name the last. BadInput for what is no constant."""
-    from tir_schedules.check.arguments import NAMED
-
-    found = {}
-    for text in texts:
-        match = NAMED.fullmatch(text)
-        if not match:
-            raise BadInput(f"--constexpr takes NAME=VALUE such as BM=64, not {shown(text)}")
-        found[match[1]] = constant(match[2].strip(), f"--constexpr {match[1]}=")
-    return found
-
-
-def constant(text: str, what: str) -> Any:
-    """The value of one: "64", "True", "'relu'" or "tl.float16"."""
-    type_ = TYPE.fullmatch(text)
-    if type_:
-        from tir_schedules.check.triton.library import part
-
-        language = part("triton.language")
-        made = getattr(language, type_[1], None)
-        if not isinstance(made, language.dtype):
-            raise BadInput(f"{what} {shown(text)}: triton.language has no such type")
-        return made
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise BadInput(f"{what} {shown(text)}: it takes {CONSTANT_FORM}") from None
-    if not isinstance(value, (bool, int, float, str, type(None))):
-        raise BadInput(f"{what} {shown(text)}: it takes {CONSTANT_FORM}")
-    return value
-
-
-COMMENT = re.compile(r"[ \t]*(?://|#)[ \t]*check:(.*)")
-
-
-def commented_checks(text: str, file: str) -> list[tuple[str, list[str]]]:
-    """Where each check in a file's comments begins, and its words as a shell would take them: lines of
-    `// check: OPTIONS` that follow one another are one check. BadInput for a quote that is not closed."""
-    found: list[tuple[str, list[str]]] = []
-    within = False
-    for number, line in enumerate(text.split("\n"), 1):
-        match = COMMENT.fullmatch(line.rstrip())
-        if match:
-            if not within:
-                found.append((f"{file}:{number}", []))
-            try:
-                found[-1][1].extend(shlex.split(match[1]))
-            except ValueError as error:
-                raise BadInput(f"{file}:{number}: {shown(match[1].strip())}: {error}") from None
-        within = bool(match)
-    return found

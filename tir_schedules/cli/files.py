@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.api.subjects import is_code
-from tir_schedules.cli.check import add_subject, requests_of
+from tir_schedules.check.options import add_subject, only, requests_of
 from tir_schedules.cli.options import Options, Parser
 from tir_schedules.errors import BadInput, printable
+from tir_schedules.source import read_source
 
 if TYPE_CHECKING:
     from tir_schedules.check.preparing import Request
@@ -50,7 +51,7 @@ def file_requests(options: Options, path: Path, arch: str) -> list[Request]:
     for name in ("dtype", "result", "shape"):
         if getattr(options, name, None) is not None:
             raise BadInput(f"--{name} is for rungs; {printable(path)} is a file")
-    return requests_of(Options(**{**vars(options), "file": path}), arch)
+    return requests_of(options, read_source(path), arch)
 
 
 def words_of(options: Options, path: Path) -> list[str]:
@@ -65,13 +66,6 @@ def words_of(options: Options, path: Path) -> list[str]:
     return words
 
 
-def one_request(options: Options, path: Path, arch: str, verb: str) -> Request:
-    """The same where a verb takes one kernel."""
-    found = file_requests(options, path, arch)
-    if len(found) > 1:
-        names = dict.fromkeys(asked.kernel for request in found for asked in request.launches)
-        raise BadInput(
-            f"{verb} takes one check of {printable(path)}, which has {len(found)}: name one by --kernel:"
-            f" {', '.join(filter(None, names)) or 'its kernels'}"
-        )
-    return found[0]
+def one_request(options: Options, path: Path, arch: str, verb: str, named_by: str = "--kernel") -> Request:
+    """The same where a verb takes one kernel. named_by: what names it."""
+    return only(file_requests(options, path, arch), verb, named_by)

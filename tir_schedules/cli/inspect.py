@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tir_schedules.api.problems import SIZES, check_options, options_of, problem_of, shape_of
 from tir_schedules.api.subjects import is_code, split_file
-from tir_schedules.cli.check import commented_checks, is_for, parse_comment
+from tir_schedules.check.options import commented_checks, is_for, parse_comment
 from tir_schedules.cli.files import (
     FILE_HELP,
     OWN,
@@ -134,7 +134,8 @@ def other_request(options: Options, name: str) -> Request:
     if kernel:
         comments = [own for own in comments if is_for(own, kernel)]
     given = {**vars(options), **(dict.fromkeys((*OWN, *SHAPED)) if comments else {})}
-    return one_request(Options(**{**given, "kernel": kernel or None}), path, options.arch, "--beside")
+    own = Options(**{**given, "kernel": kernel or None})
+    return one_request(own, path, options.arch, "--beside", f"--beside {place}:KERNEL")
 
 
 def metrics_of_rung(options: Options, request: Request) -> list[Metrics]:

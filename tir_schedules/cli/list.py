@@ -8,7 +8,7 @@ from typing import Sequence
 
 from tir_schedules.api.problems import OF_PROBLEMS, check_options, problem_of
 from tir_schedules.cli.options import Options, Verbs, add_arch
-from tir_schedules.cli.problems import OTHERS, add_kinds, parse_extents, parse_length, parse_shape
+from tir_schedules.cli.problems import OTHERS, add_kinds, parse_extents
 from tir_schedules.errors import BadInput
 from tir_schedules.files import read_json
 from tir_schedules.ladders.articles import ARTICLES, FACTS
@@ -18,7 +18,7 @@ from tir_schedules.ladders.own import is_path, ladder_at
 from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, ladder
 from tir_schedules.model.rung import Unasked
-from tir_schedules.numerals import power
+from tir_schedules.numerals import parse_length, parse_shape, power
 
 HELD_ON_GPU = "instructions_h200.json"
 """What experiments/instructions_on_gpu.py has recorded of the instruction table."""

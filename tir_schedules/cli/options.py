@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import Iterable, Sequence, TypeAlias
 
+from tir_schedules.check.options import Parser as Parser
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import FAMILIES
 from tir_schedules.machines.choice import CPU_ARCH
@@ -18,13 +19,6 @@ RUNG_HELP = (
     "a rung such as sgemm/warp_tiling or ./my_rung.py, with :CONFIG for another of its configurations, or"
     " :FIELD=VALUE,... or :CONFIG,FIELD=VALUE,... for one of yours"
 )
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line."""
-
-    def error(self, message: str):
-        raise BadInput(f"{message}; see `{self.prog} --help`")
 
 
 Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"

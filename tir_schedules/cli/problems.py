@@ -8,7 +8,7 @@ from tir_schedules.cli.options import Parser
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.ladders.known import FAMILIES, ladder_of
 from tir_schedules.ladders.problems import BENCH_SHAPES, KINDS, RUN_SHAPES, Shapes
-from tir_schedules.numerals import integer_or_power, integers, power
+from tir_schedules.numerals import integer_or_power, parse_length, parse_shape, power
 
 
 def add_problem(verb: Parser, shapes: Shapes) -> None:
@@ -78,23 +78,6 @@ def add_kinds(verb: Parser, several: bool) -> None:
             helps.setdefault(kind.option or name, []).append(help)
     for option, told in helps.items():
         verb.add_argument(f"--{option}", help="; ".join(told))
-
-
-def parse_shape(text: str) -> tuple[int, int, int]:
-    """ "1024,512,256" as three integers; whether they are sizes is the workload's to say."""
-    try:
-        m, n, k = integers(text, 3)
-    except ValueError:
-        raise BadInput(f"--mnk takes three integers M,N,K such as 1024,512,256, not {shown(text)}") from None
-    return m, n, k
-
-
-def parse_length(text: str) -> int:
-    """ "1000000", or a power such as 2^20."""
-    try:
-        return integer_or_power(text)
-    except ValueError:
-        raise BadInput(f"--n takes a number of elements such as 1000000 or 2^20, not {shown(text)}") from None
 
 
 def parse_extents(text: str) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from tir_schedules.check.preparing import (
     Request,
     Step,
     all_trials,
-    check_work,
+    check_launch,
     question_of,
 )
 from tir_schedules.check.target import Parameter, Target, arithmetic_of
@@ -98,7 +98,7 @@ def prepare_launch(request: Request, launch: Launch, made: Mapping[str, Argument
     """A launch as the other checks have it. made: what is known of its arrays."""
     kernel = launch.binary.kernel
     target = Target(kernel.entry, kernel.label, ())
-    check_work(target, Asked(kernel.label, kernel.grid, kernel.block))
+    check_launch(kernel.label, Asked(kernel.label, kernel.grid, kernel.block))
     arrays = {name: value for name, value in launch.arguments.items() if isinstance(value, np.ndarray)}
     values = {name: value for name, value in launch.arguments.items() if name not in arrays}
     bounds = tuple(Bound(Parameter(name, CType("", name in arrays), 8), name) for name in kernel.params)
