@@ -126,7 +126,7 @@ def test_float32_is_taken_as_tf32():
     tiles = dict(BM=64, BN=64, BK=64)
     assert check_triton(triton_kernels.matmul, 1, *given, **tiles, expect=expect, tolerance=0.05).ok
     checked = check_triton(triton_kernels.matmul, 1, *given, **tiles, expect=expect)
-    assert "sums that cancel need a --tolerance" in checked.faults[0]
+    assert "sums that cancel need a tolerance=" in checked.faults[0]
 
 
 def test_atomics():

@@ -94,7 +94,8 @@ def bench(
     cold: single launches, too. predict: time nothing, and show counters and bounds of a GPU's datasheet, such
     as "h200". recorded: results of an earlier run, in place of subjects. sizes: M = N = K, or N, of each.
 
-    BadInput for what does not exist or cannot be, MissingTool without a GPU, but for predict and recorded.
+    Raises BadInput if something named does not exist or cannot be, and MissingTool if there is no GPU, which
+    predict and recorded do not need.
     """
     if recorded is not None:
         if subjects:
@@ -154,8 +155,8 @@ def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
 
 
 def jobs_of(subjects: Sequence[str | Rung], options: Options, machine: Machine | None = None) -> list[Job]:
-    """The rungs that are named, each once, with the workloads they are timed on. BadInput for names and
-    options that do not fit.
+    """The rungs that are named, each once, with the workloads they are timed on. Raises BadInput if names or
+    options do not fit.
 
     machine: with --tuned the GPU that records are to be of; without one, records for --arch count.
     """

@@ -195,8 +195,8 @@ def check(
     called with a TVM Schedule of a copy; where nothing is expected, the PrimFunc as it was says what is
     right.
 
-    Raises BadInput for what cannot be, such as an array of another format than its pointer's, MissingTool
-    without a compiler; what is wrong with the kernel itself is in the result.
+    Raises BadInput if what is asked cannot be, such as an array of another format than its pointer's, and
+    MissingTool if there is no compiler. What is wrong with the kernel itself is in the result.
     """
     kind = kind_of(subject, "check", RUNG, OWN, CODE)
     asked = {"grid": grid, "block": block, "shared": shared, "launches": launches, "arguments": arguments,
@@ -244,15 +244,15 @@ def request_of_own(own: Own, arch: str, asked: Mapping[str, Any], beside: bool) 
 
 
 def check_launch(asked: Mapping[str, Any], beside: bool) -> None:
-    """BadInput for a launch of a function of TVM's, which has its own. beside: whether there is another
-    kernel."""
+    """Raises BadInput if a function of TVM's, which has a launch of its own, is given one. beside: whether
+    there is another kernel."""
     for name in ("grid", "block", "shared", "launches", "usual", "defines", "includes"):
         if asked.get(name) and (not beside or name in ("launches", "usual")):
             raise BadInput(f"{name}= is for CUDA: a function of TVM's has a launch of its own, leave it out")
 
 
 def check_beside(beside: str | Path | None, kernel: str) -> None:
-    """BadInput for the name of a kernel of nothing."""
+    """Raises BadInput if a kernel is named and there is no file beside the first."""
     if kernel and beside is None:
         raise BadInput("beside_kernel= is of the kernel beside the first: say beside=, too")
 
@@ -362,8 +362,8 @@ def run(subject: Subject, *subjects: Subject, **options: Unpack[Running]) -> Ver
     of `tune`, whose best configurations are taken; "" for your own. source: a CUDA file, or its text, that is
     run as the kernel of the one rung.
 
-    What is wrong with a kernel is in the result. BadInput for what does not exist or cannot be, MissingTool
-    without a compiler.
+    What is wrong with a kernel is in the result. Raises BadInput if something named does not exist or cannot
+    be, and MissingTool if there is no compiler.
     """
     kinds = [kind_of(one, "run", RUNG, OWN) for one in (subject, *subjects)]
     given: dict[str, Any] = dict(options)

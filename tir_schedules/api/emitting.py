@@ -77,8 +77,8 @@ def emit(
     module has several. sizes: values for its symbolic extents. schedule: a function that schedules it, called
     with a TVM Schedule of a copy.
 
-    BadInput for what does not exist or cannot be, such as a function without loops on threads; CheckFailed
-    for what TVM or nvcc refuses.
+    Raises BadInput if something named does not exist or cannot be, such as a function without loops on
+    threads, and CheckFailed if TVM or nvcc refuses it.
     """
     if form not in FORMS:
         raise BadInput(f"form is {form!r}; it can be {', '.join(FORMS)}")

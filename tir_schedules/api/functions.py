@@ -129,7 +129,8 @@ def own_of(
     symbolic extents and numbers, which are compiled in; those of extents follow from arrays among its
     `arguments`, too. schedule: what schedules it first.
 
-    BadInput for what is no function, for one whose shape stays open, and for a schedule that fails.
+    Raises BadInput if the object is not a function or has an open shape, and CheckFailed if the schedule
+    fails.
     """
     import_tvm()
     name, function = function_in(subject, kernel)
@@ -143,7 +144,7 @@ def own_of(
 
 
 def schedule_of(subject: Any) -> Schedule:
-    """BadInput for what is no Schedule."""
+    """The object as it is. Raises BadInput if it is not a Schedule."""
     import_tvm()
     from tvm.s_tir import Schedule
 
@@ -302,7 +303,7 @@ def constant(variable: Any, value: Any, what: str) -> Any:
 
 
 def arrays_of(function: Any, name: str) -> dict[str, Array]:
-    """Parameters that are arrays, by name. BadInput for a format or a layout that is not known."""
+    """Parameters that are arrays, by name. Raises BadInput if a format or a layout is not known."""
     read, written = accesses(function)
     found = {}
     for one in filter(is_array, function.params):
@@ -328,7 +329,7 @@ def arrays_of(function: Any, name: str) -> dict[str, Array]:
 
 
 def numbers_of(function: Any, name: str) -> dict[str, str]:
-    """Parameters that are numbers, and their types. BadInput for a pointer without a buffer."""
+    """Parameters that are numbers, and their types. Raises BadInput if one is a pointer without a buffer."""
     found = {one.name: str(one.ty) for one in function.params if not is_array(one)}
     for parameter, kind in found.items():
         if "handle" in kind or "Pointer" in kind:
@@ -389,8 +390,8 @@ def file_of(schedule: Any) -> str:
 def kernel_of(own: Own, arch: str) -> Kernel:
     """The CUDA kernel that TVM makes of it, under a comment that says its launch.
 
-    BadInput where nothing is bound to threads; CheckFailed where TVM refuses it, or makes of it what is not
-    one kernel.
+    Raises BadInput if nothing is bound to threads, and CheckFailed if TVM refuses it or does not make one
+    kernel of it.
     """
     if not is_bound(own.function):
         raise BadInput(f"{own.name} has no loops on blocks and threads: {BIND}")
@@ -445,8 +446,8 @@ def computed(own: Own, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def in_child(name: str, call: Callable[[], object], tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """What a call leaves in tensors. It runs in a child of this process, which a function that reads beyond
-    its arrays or divides by zero ends. CheckFailed then."""
+    """What a call leaves in tensors. It runs in a child of this process, which a function that divides by
+    zero ends. Raises CheckFailed if that happens."""
     shared = {each: np.empty_like(tensor.numpy()) for each, tensor in tensors.items()}
     places = {each: mmap.mmap(-1, max(1, array.nbytes)) for each, array in shared.items()}
     with warnings.catch_warnings():

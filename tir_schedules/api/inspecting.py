@@ -176,7 +176,8 @@ class CostsBeside(FileCosts):
 
 
 def costs_of_files(requests: Sequence[Request], view: str | None = None) -> FileCosts:
-    """Each request run and counted. MissingTool where the only one has what the machine does not know."""
+    """Each request run and counted. Raises MissingTool if there is only one and the machine does not know its
+    instructions."""
     found = tuple(view_all(requests))
     check_known(found)
     return FileCosts(dict(named(found)), view, found)
@@ -198,7 +199,7 @@ def costs_beside(
     """Two requests, or one and what counts another kernel, beside each other: of each the launch that
     executes most.
 
-    CheckFailed for a kernel that did not run, BadInput for one beside itself.
+    Raises CheckFailed if a kernel did not run, and BadInput if one would stand beside itself.
     """
     if view == "advice":
         raise BadInput("--advice is on one kernel: leave out --beside")
@@ -235,7 +236,7 @@ def costs_of_rungs(
 def jobs_to_inspect(
     subjects: Sequence[str | Rung], options: Options, gpu: str | None, view: str | None
 ) -> Sequence[Job]:
-    """What is inspected. BadInput before anything is compiled."""
+    """What is inspected. Raises BadInput before anything is compiled."""
     rungs = rungs_of(subjects)
     if view and len(rungs) > 1:
         raise BadInput(f"--{view} shows one rung, but {len(rungs)} are named")
@@ -266,7 +267,8 @@ def inspect(
     make the difference. beside_kernel: its name, where a file or text has several. view: in place of the
     table, "lines", "conflicts", "sass", "ptx" or, of a rung, "advice".
 
-    BadInput for what does not exist or cannot be, CheckFailed for a kernel that does not compile.
+    Raises BadInput if something named does not exist or cannot be, and CheckFailed if a kernel does not
+    compile.
     """
     if view not in (None, *VIEWS):
         raise BadInput(f"view is {view!r}; it can be {', '.join(VIEWS)}")

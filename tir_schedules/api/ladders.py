@@ -75,7 +75,7 @@ def describe(rung: Rung) -> Json:
 def ladders(*names: str) -> Ladders:
     """The ladders there are, or those that are named, each with its rungs. TVM is not imported for it.
 
-    BadInput for a ladder that does not exist.
+    Raises BadInput if a ladder does not exist.
     """
     return Ladders({name: (*ladder(name), *rungs_beside(name)) for name in names or ladder_names()})
 
@@ -84,7 +84,7 @@ def rung(name: str) -> Rung:
     """One rung: "sgemm/naive", "sgemm/warp_tiling:128x128" in a further configuration, "sgemm/naive:ts=16"
     with a field set, "./my_rung.py" from a file.
 
-    BadInput, with the nearest name, where there is none.
+    Raises BadInput, with the nearest name, if there is no rung of that name.
     """
     if not isinstance(cast(Any, name), str):
         raise BadInput(f"rung takes a name such as 'sgemm/naive', not {shown(repr(name))}")
@@ -95,7 +95,7 @@ def workload(subject: str | Rung, **shape: Unpack[Shape]) -> Workload:
     """What a ladder or a rung is run on, such as `workload("sgemm", mnk=(512, 512, 256))`; of a small shape
     where none is named. It has the inputs, the exact result, the tolerance and the PrimFunc.
 
-    BadInput for a shape or kind that cannot be.
+    Raises BadInput if a shape or kind cannot be.
     """
     if isinstance(subject, str) and is_ladder(subject):
         subject = ladder(subject)[0]

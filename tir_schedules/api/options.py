@@ -71,7 +71,7 @@ class Running(AskingAll, total=False):
 
 
 def check_names(given: Mapping[str, Any], taken: type[Any], verb: str) -> None:
-    """BadInput for an option that is not of those taken, Shape or Asking: one of the others, or none."""
+    """Raises BadInput if an option is not one of those taken, Shape or Asking."""
     for name in given:
         if name in taken.__annotations__:
             continue

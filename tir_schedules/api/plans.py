@@ -52,7 +52,7 @@ def plan_of_jobs(jobs: Sequence[Job], arch: str, *notes: str, twins: bool = True
 
 
 def plan_of_requests(requests: Sequence[Request], *notes: str) -> Plan:
-    """Of kernels of files, a row for each launch. Raises BadInput and CheckFailed if it cannot be run."""
+    """Of kernels of files, a row for each launch. Raises BadInput or CheckFailed if one cannot be run."""
     rows: list[tuple[str, ...]] = []
     for request in requests:
         check_plan(request)

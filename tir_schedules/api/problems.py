@@ -39,7 +39,7 @@ OF_PROBLEMS = ("accumulate", "dtype", "layout", "mnk", "n", "result", "shape")
 
 def options_of(given: Mapping[str, Any], verb: str, several: bool = False, **others: Any) -> Options:
     """The options of a shape as an object, each of several shapes in a list where a verb takes `several`.
-    others: further options. BadInput for one that there is not, and for a shape of another form."""
+    others: further options. Raises BadInput if an option does not exist or a shape has another form."""
     check_names(given, Shape, verb)
     found: dict[str, Any] = {name: given.get(name) for name in (*OF_PROBLEMS, "workload")}
     for name in ("mnk", "shape"):
@@ -103,7 +103,7 @@ def job_of(subject: str | Rung, options: Options, verb: str, shapes: Shapes, arc
 
 
 def check_options(rungs: Sequence[Rung], options: Options) -> None:
-    """BadInput when an option is given that no rung takes, and for fields of a configuration that break the
+    """Raises BadInput if no rung takes an option that is given, or if fields of a configuration break the
     rung's constraints."""
     for rung in rungs:
         if "=" in rung.variant and not rung.file:

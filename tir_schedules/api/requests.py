@@ -84,7 +84,7 @@ def requests_of_comments(source: Source, arch: str, asked: Mapping[str, Any]) ->
 
 
 def expected(expect: Any) -> tuple[Expected, ...]:
-    """BadInput for what is no dictionary of expressions and arrays."""
+    """What is expected, from a dictionary of expressions and arrays. Raises BadInput if it is not one."""
     given: Any = expect or {}
     if not hasattr(given, "items"):
         raise BadInput(f"expect is {shown(str(expect))}; it takes a dictionary such as {{'C': 'A @ B'}}")
@@ -95,7 +95,7 @@ def expected(expect: Any) -> tuple[Expected, ...]:
 
 
 def expected_array(name: str, value: Any) -> np.ndarray:
-    """BadInput for what nothing can be compared with."""
+    """The array that is expected. Raises BadInput if nothing can be compared with it."""
     array = np.asarray(as_value(name, value))
     if array.dtype.kind in "OcMmSU":
         raise BadInput(
@@ -149,7 +149,7 @@ def as_value(name: str, value: Any) -> Any:
 
 def request_of_function(own: Own, made: Kernel, arch: str, **asked: Any) -> Request:
     """Of a function of TVM's and its kernel. What is not given of its arrays is drawn; an array that is only
-    written has nothing in it before. BadInput for an array of another shape or format."""
+    written has nothing in it before. Raises BadInput if an array has another shape or format."""
     if made.maps:
         raise BadInput(f"{own.name} takes tensor maps, made for rungs alone: run(rung) verifies one")
     given, ready = arguments_of(own, asked.get("arguments") or (), asked.get("outputs") or ())

@@ -158,7 +158,7 @@ def running_of(
     source: str | Path | None = None,
     **shape: Unpack[Shape],
 ) -> Running:
-    """What `run` will do. BadInput for what does not exist or cannot be."""
+    """What `run` will do. Raises BadInput if something named does not exist or cannot be."""
     options = options_of(shape, "run", several=True, arch=arch, configs=configs)
     rungs, names = rungs_of(subjects, configs), [one for one in subjects if isinstance(one, str)]
     if source is not None and len(rungs) != 1:

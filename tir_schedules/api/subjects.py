@@ -28,7 +28,7 @@ RUNG, OWN, CODE = "a rung", "a function of TVM's", "a file or text with kernels"
 
 
 def kind_of(subject: object, verb: str, *taken: str) -> str:
-    """Which of RUNG, OWN and CODE it is. BadInput for what the verb does not take."""
+    """Which of RUNG, OWN and CODE it is. Raises BadInput if the verb does not take it."""
     found = known_kind(subject)
     if found in taken:
         return found

@@ -110,7 +110,8 @@ def trace(
     options arguments, expect, tolerance, sizes and kernel of `check`; where nothing is expected, the PrimFunc
     itself says what is right.
 
-    BadInput for what does not exist or cannot be. What is wrong with a state is in the result.
+    Raises BadInput if something named does not exist or cannot be. What is wrong with a state is in the
+    result.
     """
     check_arch(arch)
     given: dict[str, Any] = dict(asked)

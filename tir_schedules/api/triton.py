@@ -46,7 +46,7 @@ def check_triton(
     tolerance, orders, finite: as of `check`.
 
     What is wrong with the kernel is in the result, also that it does not compile, or has what the machine
-    does not know; BadInput and MissingTool are raised.
+    does not know. Raises BadInput if what is asked cannot be, and MissingTool if Triton is not installed.
     """
     function = innermost(kernel)
     given = name_arguments(function, arguments, named)

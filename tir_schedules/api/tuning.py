@@ -91,7 +91,8 @@ def tune(
     own file. resume: go on with a search of which it has results. on: computers that ssh reaches, to
     measure there in place of here.
 
-    BadInput for what does not exist or cannot be, MissingTool without xgboost or a compiler.
+    Raises BadInput if something named does not exist or cannot be, and MissingTool if there is no xgboost or
+    no compiler.
     """
     kind_of(name, "tune", RUNG)
     if not name:
@@ -106,7 +107,7 @@ def tune(
 
 
 def spaces_of(options: Options) -> list[Space[Any, Any]]:
-    """The spaces that NAME stands for, all without one. BadInput for a name that cannot be tuned."""
+    """The spaces that NAME stands for, all without one. Raises BadInput if a name cannot be tuned."""
     check_numbers(options.trials, options.seed)
     names = DEFAULTS.get(options.name, TUNABLE)
     if options.name and options.name not in FAMILIES:
@@ -202,8 +203,8 @@ def machine_of(options: Options) -> Machine | Hosts:
 
 
 def check_earlier(options: Options, jobs: Sequence[Job], earlier: list[Search]) -> None:
-    """BadInput for a search of which there are results already, unless it is to go on; and where nothing is
-    left to try."""
+    """Raises BadInput if there are results of a search already and it is not to go on, or if nothing is left
+    to try."""
     for (space, workload, _), search in zip(jobs, earlier):
         if len(search) and not options.resume:
             what = f"{options.records} has {len(search)} trials of {space.rung.id} on {workload} already"

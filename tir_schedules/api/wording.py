@@ -96,8 +96,8 @@ def is_several(value: object) -> bool:
 
 
 def check_kind(name: str, value: object, annotation: str) -> None:
-    """BadInput for an argument that is nothing of what its annotation begins with. Unions of several kinds
-    are left to the function."""
+    """Raises BadInput if an argument is not of the kind that its annotation begins with. Unions of several
+    kinds are left to the function."""
     kind = re.sub(r"\[.*\]", "", annotation).removesuffix(" | None")
     if value is None:
         return
