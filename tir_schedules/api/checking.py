@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence, overload
 
 import numpy as np
 
-from tir_schedules.api.functions import Own, kernel_of, own_of
+from tir_schedules.api.functions import kernel_of, own_of
 from tir_schedules.api.options import Arguments, Asking, Extent, Running, Scheduler, Shape, check_names
 from tir_schedules.api.requests import request_of_function, requests_of_file, with_reference
 from tir_schedules.api.results import Result, framed
 from tir_schedules.api.running import ORDERS, Verdicts, run_rungs
-from tir_schedules.api.subjects import CODE, OWN, RUNG, Subject, as_file, as_rung, kind_of, known_kind
+from tir_schedules.api.subjects import CODE, OWN, RUNG, Subject, as_rung, kind_of, known_kind
 from tir_schedules.api.wording import reworded, reworded_hints
 from tir_schedules.check.expecting import NEAR, Truth, to_numpy, wide
 from tir_schedules.check.options import only
@@ -213,34 +213,53 @@ def check(
         check_names(given, Shape, "check")
         return result_of_rung(run_rungs(as_rung(subject), arch=arch, machine=machine, orders=orders, **shape))
     check_names(shape, Asking, "check")
-    check_beside(beside, beside_kernel)
     check_arch(arch)
     there = choose(machine, orders)
-    if kind == CODE:
-        if schedule:
-            raise BadInput("schedule= is for a PrimFunc of TVM's, not for CUDA")
-        requests = requests_of_file(as_file(subject), arch, kernel=kernel, **asked)
-    else:
-        try:
-            own = own_of(subject, kernel, sizes or {}, schedule, arguments)
-            requests = [request_of_own(own, arch, asked, beside is not None)]
-        except CheckFailed as error:
-            return result_of(failed_check(str(error).partition(":")[0], error), machine=there)
+    every = asked | {"kernel": kernel, "schedule": schedule}
+    try:
+        requests = requests_for(subject, arch, every, beside, beside_kernel, judged=True)
+    except CheckFailed as error:
+        return result_of(failed_check(str(error).partition(":")[0], error), machine=there)
     if beside is None:
         return check_requests(requests, there)
+    one, other = (result_of(*pair, there) for pair in zip(check_each(requests, there), requests))
+    return beside_each_other(one, other, tolerance)
+
+
+def requests_for(
+    subject: Subject,
+    arch: str,
+    asked: Mapping[str, Any],
+    beside: str | Path | None,
+    beside_kernel: str = "",
+    judged: bool = False,
+) -> list[Request]:
+    """Of a file or a function of TVM's: each check of a file, or one and the kernel beside it. judged:
+    whether a function that is known as it was before its schedule says what is right, where nothing is
+    expected."""
+    if beside_kernel and beside is None:
+        raise BadInput("beside_kernel= is of the kernel beside the first: say beside=, too")
+    is_own = known_kind(subject) == OWN
+    if is_own:
+        requests = [request_of_own(subject, arch, asked, beside is not None, judged)]
+    elif asked.get("schedule"):
+        raise BadInput("schedule= is for a PrimFunc of TVM's, not for CUDA")
+    else:
+        requests = requests_of_file(str(subject), arch, **asked)
+    if beside is None:
+        return requests
     first = only(requests, "--beside")
-    second = request_beside(beside, beside_kernel, first, arch, kind == OWN, asked)
-    results = [result_of(one, request, there)
-               for one, request in zip(check_each([first, second], there), (first, second))]  # fmt: skip
-    return beside_each_other(results[0], results[1], tolerance)
+    return [first, request_beside(beside, beside_kernel, first, arch, is_own, asked)]
 
 
-def request_of_own(own: Own, arch: str, asked: Mapping[str, Any], beside: bool) -> Request:
-    """Of a function. Where nothing is expected, and the function is known as it was before its schedule, that
-    says what is right."""
+def request_of_own(subject: Any, arch: str, asked: Mapping[str, Any], beside: bool, judged: bool) -> Request:
+    """Of a function. beside, judged: see `requests_for`."""
+    own = own_of(subject, asked.get("kernel") or "", asked.get("sizes") or {}, asked.get("schedule"),
+                 asked.get("arguments") or ())  # fmt: skip
     check_launch(asked, beside)
     request = request_of_function(own, kernel_of(own, arch), arch, **asked)
-    return request if asked["expect"] or own.original is None else with_reference(request, own)
+    known = judged and own.original is not None and not asked.get("expect")
+    return with_reference(request, own) if known else request
 
 
 def check_launch(asked: Mapping[str, Any], beside: bool) -> None:
@@ -249,12 +268,6 @@ def check_launch(asked: Mapping[str, Any], beside: bool) -> None:
     for name in ("grid", "block", "shared", "launches", "usual", "defines", "includes"):
         if asked.get(name) and (not beside or name in ("launches", "usual")):
             raise BadInput(f"{name}= is for CUDA: a function of TVM's has a launch of its own, leave it out")
-
-
-def check_beside(beside: str | Path | None, kernel: str) -> None:
-    """Raises BadInput if a kernel is named and there is no file beside the first."""
-    if kernel and beside is None:
-        raise BadInput("beside_kernel= is of the kernel beside the first: say beside=, too")
 
 
 def request_beside(

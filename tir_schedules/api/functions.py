@@ -33,7 +33,7 @@ from tir_schedules.errors import BadInput, CheckFailed, TirSchedulesError, neare
 from tir_schedules.insight.trace.states import short_reason
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.tir.schedule import open_schedule
-from tir_schedules.tir.tvm import import_tvm
+from tir_schedules.tir.tvm import import_tvm, nodes_in
 from tir_schedules.workloads import element_type
 
 if TYPE_CHECKING:
@@ -216,17 +216,8 @@ def name_of(function: PrimFunc, otherwise: str) -> str:
 
 def is_bound(function: PrimFunc) -> bool:
     """Whether something in it runs on blocks or threads of a GPU."""
-    tvm = import_tvm()
-    import tvm_ffi
-
-    found: list[Any] = []
-
-    def visit(statement: Any) -> None:
-        if statement.attr_key == "thread_extent":
-            found.append(statement)
-
-    tvm_ffi.structural_walk(function.body, (tvm.tirx.AttrStmt, visit))
-    return bool(found) or has_threads(function)
+    attributes = nodes_in(function.body, import_tvm().tirx.AttrStmt)
+    return any(one.attr_key == "thread_extent" for one in attributes) or has_threads(function)
 
 
 def sizes_in(function: Any, arguments: Any) -> dict[str, int]:
@@ -282,12 +273,7 @@ def extent_of(extent: Any, sizes: Mapping[str, Any]) -> int | str:
     """An extent as a number, or what is left open in it."""
     if is_whole(extent):
         return int(extent)
-    tvm = import_tvm()
-    import tvm_ffi
-
-    seen: list[Any] = []
-    tvm_ffi.structural_walk(extent, (tvm.tirx.Var, lambda each: seen.append(each)))
-    for variable in seen:
+    for variable in nodes_in(extent, import_tvm().tirx.Var):
         if variable.name not in sizes:
             return str(variable.name)
     return wholes(str(extent), sizes, "sizes=")[0]
@@ -342,19 +328,12 @@ def accesses(function: Any) -> tuple[set[str], set[str]]:
     """Names of buffers that are read, and of those that are written: as blocks declare, which leave out that
     a reduction reads its own sum; else by each load and store."""
     tvm = import_tvm()
-    import tvm_ffi
-
-    read: set[str] = set()
-    written: set[str] = set()
-
-    def block(each: Any) -> None:
-        read.update(region.source.name for region in each.reads)
-        written.update(region.source.name for region in each.writes)
-
-    tvm_ffi.structural_walk(function.body, (tvm.s_tir.SBlock, block))
+    blocks = nodes_in(function.body, tvm.s_tir.SBlock)
+    read = {region.source.name for block in blocks for region in block.reads}
+    written = {region.source.name for block in blocks for region in block.writes}
     if not written:
-        tvm_ffi.structural_walk(function.body, (tvm.ir.TensorLoad, lambda load: read.add(load.source.name)))
-        tvm_ffi.structural_walk(function.body, (tvm.tirx.BufferStore, lambda to: written.add(to.buffer.name)))
+        read |= {load.source.name for load in nodes_in(function.body, tvm.ir.TensorLoad)}
+        written |= {store.buffer.name for store in nodes_in(function.body, tvm.tirx.BufferStore)}
     return read, written
 
 
@@ -433,11 +412,8 @@ def computed(own: Own, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     tvm = import_tvm()
     from tir_schedules.tir.passes.bound_checks import check_bounds
 
-    copies = {
-        name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()
-    }
-    given = {name: tvm.runtime.tensor(copies[name].reshape(own.arrays[name].shape)) if name in own.arrays
-             else copies[name] for name in own.parameters}  # fmt: skip
+    given = {name: tvm.runtime.tensor(values[name].reshape(own.arrays[name].shape)) if name in own.arrays
+             else values[name] for name in own.parameters}  # fmt: skip
     written = [name for name, array in own.arrays.items() if array.written]
     with refusals(own.name, "the function without its schedule"):
         function = check_bounds(own.original or own.function, f"{own.name} itself, without its schedule,")

@@ -7,14 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
-from tir_schedules.api.checking import advice_json, check_beside, check_launch, request_beside
-from tir_schedules.api.functions import kernel_of, own_of
+from tir_schedules.api.checking import advice_json, requests_for
 from tir_schedules.api.options import Asking, AskingAll, check_names
 from tir_schedules.api.problems import Options, check_options, options_of, problem_of, rungs_of, taking
-from tir_schedules.api.requests import request_of_function, requests_of_file
 from tir_schedules.api.results import Result
-from tir_schedules.api.subjects import CODE, OWN, RUNG, Subject, as_file, as_rung, kind_of
-from tir_schedules.check.options import only
+from tir_schedules.api.subjects import CODE, OWN, RUNG, Subject, as_rung, kind_of
 from tir_schedules.check.preparing import Request
 from tir_schedules.compiler.toolchain import check_arch
 from tir_schedules.console import print_line
@@ -282,21 +279,9 @@ def inspect(
             raise BadInput(f"--beside is for files; name both rungs instead: {subjects[0]} {beside}")
         return costs_of_rungs([*map(as_rung, subjects)], options, gpu, view)
     check_names(given, Asking, "inspect")
-    check_beside(beside, beside_kernel)
     if len(subjects) > 1:
         raise BadInput("inspect takes one file or function at a time, or rungs")
     if gpu:
         raise BadInput("--gpu is for rungs, whose roofline is known")
-    subject, is_own = next(iter(subjects)), kinds == [OWN]
-    if is_own:
-        own = own_of(subject, given.get("kernel") or "", given.get("sizes") or {}, given.get("schedule"),
-                     given.get("arguments") or ())  # fmt: skip
-        check_launch(given, beside is not None)
-        requests = [request_of_function(own, kernel_of(own, arch), arch, **given)]
-    else:
-        requests = requests_of_file(as_file(subject), arch, **given)
-    if beside is None:
-        return costs_of_files(requests, view)
-    first = only(requests, "--beside")
-    second = request_beside(beside, beside_kernel, first, arch, is_own, given)
-    return costs_beside([first, second], view=view)
+    requests = requests_for(next(iter(subjects)), arch, given, beside, beside_kernel)
+    return costs_of_files(requests, view) if beside is None else costs_beside(requests, view=view)

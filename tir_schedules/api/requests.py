@@ -63,7 +63,8 @@ def requests_of_comments(source: Source, arch: str, asked: Mapping[str, Any]) ->
     options.kernel = asked["kernel"] or None
     options.grid = ",".join(map(str, extents(asked["grid"], "grid"))) if asked.get("grid") else None
     options.shared = str(asked["shared"]) if asked.get("shared") else None
-    options.let = [f"{name}={value}" for name, value in (asked.get("sizes") or {}).items()]
+    sizes: Mapping[str, Any] = asked.get("sizes") or {}
+    options.let = [f"{name}={value}" for name, value in sizes.items()]
     options.arg = [f"{one.name}={one.text}" if one.name else one.text for one in given]
     options.defines, options.includes = asked.get("defines"), [*map(str, asked.get("includes") or ())]
     options.tolerance, options.seed = asked.get("tolerance"), asked.get("seed") or 0

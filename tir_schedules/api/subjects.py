@@ -42,11 +42,6 @@ def as_rung(subject: object) -> str | Rung:
     return rung if isinstance(subject, Rung) else str(subject)
 
 
-def as_file(subject: object) -> str | Path:
-    """A path or text."""
-    return subject if isinstance(subject, (str, Path)) else str(subject)
-
-
 def known_kind(subject: object) -> str:
     """The same of anything; "" for what is none of them."""
     from tir_schedules.api.functions import is_tvm

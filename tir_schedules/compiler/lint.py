@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.annotations import LOOP_PEELING
 from tir_schedules.tir.schedule import Listener, Schedule
-from tir_schedules.tir.tvm import import_tvm
+from tir_schedules.tir.tvm import import_tvm, nodes_in
 
 if TYPE_CHECKING:
     from tvm import IRModule
@@ -95,22 +95,12 @@ def bound_loops(function: Any) -> list[Any]:
 
 def blocks_in(statement: Any) -> list[Any]:
     """All blocks of a statement, with the values of their iterators."""
-    tvm = import_tvm()
-    import tvm_ffi
-
-    found: list[Any] = []
-    tvm_ffi.structural_walk(statement, (tvm.s_tir.SBlockRealize, lambda block: found.append(block)))
-    return found
+    return nodes_in(statement, import_tvm().s_tir.SBlockRealize)
 
 
 def loops_in(statement: Any) -> list[Any]:
     """All loops of a statement, inner ones first."""
-    tvm = import_tvm()
-    import tvm_ffi
-
-    found: list[Any] = []
-    tvm_ffi.structural_walk(statement, (tvm.tirx.For, lambda loop: found.append(loop)))
-    return found
+    return nodes_in(statement, import_tvm().tirx.For)
 
 
 def explain_parameter(name: str, module: "IRModule") -> ScheduleMistake:
@@ -159,10 +149,6 @@ def bound_reductions(module: "IRModule") -> list[tuple[str, str, str]]:
 
 def mentioned(loops: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     """Those of the loops whose variables are in some of the expressions."""
-    tvm = import_tvm()
-    import tvm_ffi
-
-    seen: list[Any] = []
-    for value in values:
-        tvm_ffi.structural_walk(value, (tvm.tirx.Var, lambda each: seen.append(each)))
+    kind = import_tvm().tirx.Var
+    seen = [each for value in values for each in nodes_in(value, kind)]
     return [loop for loop in loops if any(each.same_as(loop.loop_var) for each in seen)]

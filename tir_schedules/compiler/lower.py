@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, cast
 
 from tir_schedules.compiler.dependent_launch import add_dependent_launch, fits_beside
 from tir_schedules.compiler.emitted import Emitted, is_ours, load_or_make
-from tir_schedules.compiler.lint import Lines, ScheduleMistake, check_peeled, check_threads, explain_parameter
+from tir_schedules.compiler.lint import (
+    Lines,
+    ScheduleMistake,
+    bound_loops,
+    check_peeled,
+    check_threads,
+    explain_parameter,
+)
 from tir_schedules.compiler.signature import argument_name
 from tir_schedules.errors import (
     BadInput,
@@ -29,11 +36,11 @@ from tir_schedules.errors import (
 from tir_schedules.model import annotations
 from tir_schedules.model.gpus import MAX_THREADS, WARP
 from tir_schedules.model.kernel import Kernel
-from tir_schedules.model.launch import Dim3, Launch, TensorMap, check_grid
+from tir_schedules.model.launch import Dim3, Launch, check_grid
 from tir_schedules.model.rung import Rung
 from tir_schedules.tir.passes import Unfit
 from tir_schedules.tir.schedule import Schedule, open_schedule
-from tir_schedules.tir.tvm import import_tvm
+from tir_schedules.tir.tvm import import_tvm, nodes_in
 
 if TYPE_CHECKING:
     from tvm import IRModule
@@ -217,17 +224,7 @@ def algorithm(rung: Rung, workload: Any) -> "PrimFunc":
 
 def has_threads(function: "PrimFunc") -> bool:
     """Whether the function says what each thread does."""
-    tvm = import_tvm()
-    import tvm_ffi
-
-    bound: list[Any] = []
-
-    def visit(loop: Any) -> None:
-        if loop.kind == tvm.tirx.ForKind.THREAD_BINDING:
-            bound.append(loop)
-
-    tvm_ffi.structural_walk(function.body, (tvm.tirx.For, visit))
-    return bool(bound)
+    return bool(bound_loops(function))
 
 
 def check_regions(module: "IRModule", name: str) -> None:
@@ -238,15 +235,9 @@ def check_regions(module: "IRModule", name: str) -> None:
     such blocks lack `region_cover`, `stage_pipeline` or `affine_binding`.
     """
     tvm = import_tvm()
-    import tvm_ffi
-
     for function in module.functions.values():
         fresh = tvm.s_tir.Schedule(without_output_guards(function))
-        blocks: list[Any] = []
-        tvm_ffi.structural_walk(
-            fresh.mod["main"].body, (tvm.s_tir.SBlock, lambda block: blocks.append(block))
-        )
-        for block in blocks:
+        for block in nodes_in(fresh.mod["main"].body, tvm.s_tir.SBlock):
             place: Any = fresh.state.get_sref(block)
             flags = fresh.state._get_cached_flags(place)
             for flag in ("affine_binding", "region_cover", "stage_pipeline"):
@@ -345,23 +336,13 @@ def launch_of(host: "IRModule") -> Launch:
     """Grid, block and dynamic shared memory from the host function's one kernel call, and the tensor maps
     that it makes before."""
     tvm = import_tvm()
-    import tvm_ffi
-
     from tir_schedules.tir.passes.tensor_maps import described, is_encoding
 
-    launches: list[dict[str, int]] = []
-    maps: list[TensorMap] = []
-
-    def visit(call: Any) -> None:
-        if is_encoding(call):
-            maps.append(described(call))
-        if getattr(call.op, "name", "") == "tirx.call_ffi_kernel":
-            tags = [str(tag) for tag in call.attrs.launch_params]
-            launches.append({tag: int(value) for tag, value in zip(tags, list(call.args)[-len(tags) :])})
-
-    for function in host.functions.values():
-        tvm_ffi.structural_walk(function.body, (tvm.ir.Call, visit))
-    (tags,) = launches
+    calls = [call for function in host.functions.values() for call in nodes_in(function.body, tvm.ir.Call)]
+    maps = [described(call) for call in calls if is_encoding(call)]
+    (launch,) = (call for call in calls if getattr(call.op, "name", "") == "tirx.call_ffi_kernel")
+    names = [str(tag) for tag in launch.attrs.launch_params]
+    tags = {name: int(value) for name, value in zip(names, list(launch.args)[-len(names) :])}
 
     def dim3(prefix: str) -> Dim3:
         x, y, z = (tags.get(f"{prefix}.{axis}", 1) for axis in "xyz")

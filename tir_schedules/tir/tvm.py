@@ -28,6 +28,15 @@ def import_tvm() -> Any:
     return tvm
 
 
+def nodes_in(root: Any, kind: type) -> list[Any]:
+    """All nodes of a kind in a statement or an expression, inner ones first."""
+    import tvm_ffi
+
+    found: list[Any] = []
+    tvm_ffi.structural_walk(root, (kind, lambda node: found.append(node)))
+    return found
+
+
 def hasten_prim_func() -> None:
     """Give TVM's parser of PrimFuncs a cheap list of its callers.
 

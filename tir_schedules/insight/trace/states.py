@@ -7,7 +7,7 @@ import re
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import shared_checks
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches_around, launches_left
-from tir_schedules.tir.tvm import import_tvm
+from tir_schedules.tir.tvm import import_tvm, nodes_in
 from tir_schedules.workloads import element_type
 
 if TYPE_CHECKING:
@@ -210,17 +210,13 @@ def rest_of(rung: Rung, workload: Workload, arch: str, results: Dim3) -> list[Ke
 
 def buffers_outside(module: "IRModule", kernel: Kernel) -> dict[str, np.ndarray]:
     """Zeros for the buffers that the kernel takes besides the function's own parameters."""
-    import tvm_ffi
-
-    tvm, found = import_tvm(), {}
-
-    def allocates(block: Any) -> None:
-        for buffer in block.alloc_buffers:
-            if buffer.name in kernel.params:
-                shape, dtype = [int(extent) for extent in buffer.shape], element_type(str(buffer.dtype))
-                found[buffer.name] = np.zeros(shape, dtype)
-
-    tvm_ffi.structural_walk(only_function(module).body, (tvm.s_tir.SBlock, allocates))
+    blocks = nodes_in(only_function(module).body, import_tvm().s_tir.SBlock)
+    found = {
+        buffer.name: np.zeros([int(extent) for extent in buffer.shape], element_type(str(buffer.dtype)))
+        for block in blocks
+        for buffer in block.alloc_buffers
+        if buffer.name in kernel.params
+    }
     return {name: found[name] for name in kernel.params if name in found}
 
 
