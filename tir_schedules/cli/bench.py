@@ -10,6 +10,7 @@ from tir_schedules.cli.options import (
     Options,
     Verbs,
     add_dry_run,
+    add_path,
     add_tuned,
     check_pack,
     check_pack_arch,
@@ -72,32 +73,14 @@ def add_verb(verbs: Verbs) -> None:
         action="store_true",
         help="single launches, too: their data not in the L2 cache, and on an idle GPU",
     )
-    verb.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, help="write every sample and where it comes from as JSON"
-    )
-    verb.add_argument("--plot", metavar="FILE", type=Path, help="draw the results: .png, .svg or .pdf")
-    verb.add_argument(
-        "--compare",
-        metavar="FILE",
-        type=Path,
-        help="compare with an earlier --output of this GPU; exit code 1 if slower",
-    )
+    add_path(verb, "-o", "--output", help="write every sample and where it comes from as JSON")
+    add_path(verb, "--plot", help="draw the results: .png, .svg or .pdf")
+    add_path(verb, "--compare", help="compare with an earlier --output of this GPU; exit code 1 if slower")
     verb.add_argument(
         "--threshold", metavar="PERCENT", help="with --compare: what counts as a change (default 3%%)"
     )
-    verb.add_argument(
-        "--from",
-        dest="recorded",
-        metavar="FILE",
-        type=Path,
-        help="show an earlier --output instead of measuring",
-    )
-    verb.add_argument(
-        "--pack",
-        metavar="FILE",
-        type=Path,
-        help="compile into a .zip to be timed on a computer without TVM and nvcc",
-    )
+    add_path(verb, "--from", help="show an earlier --output instead of measuring", dest="recorded")
+    add_path(verb, "--pack", help="compile into a .zip to be timed on a computer without TVM and nvcc")
     verb.add_argument(
         "--predict",
         metavar="GPU",

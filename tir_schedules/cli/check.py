@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tir_schedules.check.options import add_subject, requests_of
-from tir_schedules.cli.options import Options, Verbs, add_arch, add_dry_run
+from tir_schedules.cli.options import Options, Verbs, add_arch, add_dry_run, add_path
 from tir_schedules.cli.run import ORDERS
 from tir_schedules.errors import BadInput, MissingTool
 from tir_schedules.files import check_folder, write_text
@@ -53,16 +53,14 @@ def add_verb(verbs: Verbs) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument(
-        "file", metavar="FILE", type=Path, help="CUDA source, PTX text, or Python with Triton kernels"
-    )
+    add_path(verb, "file", help="CUDA source, PTX text, or Python with Triton kernels")
     add_subject(verb)
     add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
     verb.add_argument("--machine", choices=MACHINES, default="cpu", help="what executes (default cpu)")
     orders = f"orders in which blocks and warps take turns on the CPU machine (default {ORDERS})"
     verb.add_argument("--orders", type=int, metavar="N", default=ORDERS, help=orders)
     page = "write a self-contained HTML page as well: the source with its counters, pictures of banks"
-    verb.add_argument("-o", "--page", metavar="FILE", type=Path, help=page)
+    add_path(verb, "-o", "--page", help=page)
     advice = "what costs more than it would ideally, and what costs less: replayed, and tried where it can be"
     verb.add_argument("--advice", action="store_true", help=advice)
     add_dry_run(verb)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tir_schedules.api.problems import shape_of
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.ladders.problems import EMIT_SHAPES
 
@@ -21,9 +19,7 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("--twin", action="store_true", help="of the hand-written twin, not of the schedule")
     add_problem(verb, EMIT_SHAPES)
     add_arch(verb)
-    verb.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output"
-    )
+    add_path(verb, "-o", "--output", help="write to FILE instead of standard output")
     verb.set_defaults(verb=emit, form="cuda")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.api.problems import check_options, problem_of
 from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_request, the_file
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.files import check_folder, to_json, write_text
@@ -59,9 +59,7 @@ def add_verb(verbs: Verbs) -> None:
         default=0,
         help="its warp to look at (default 0)",
     )
-    verb.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, help="write a page or a picture: .html or .svg"
-    )
+    add_path(verb, "-o", "--output", help="write a page or a picture: .html or .svg")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.add_argument(
         "--ring",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Iterable, Sequence, TypeAlias
+from pathlib import Path
+from typing import Any, Iterable, Sequence, TypeAlias
 
 from tir_schedules.check.options import Parser as Parser
 from tir_schedules.errors import BadInput
@@ -30,6 +31,11 @@ def add_arch(verb: Parser, default: str | None = CPU_ARCH, otherwise: str = "") 
     verb.add_argument(
         "--arch", default=default, help=f"GPU architecture to compile for (default {default or otherwise})"
     )
+
+
+def add_path(verb: Parser, *names: str, help: str, **more: Any) -> None:
+    """An option or argument that takes a file. more: for `add_argument`."""
+    verb.add_argument(*names, metavar="FILE", type=Path, help=help, **more)
 
 
 def add_dry_run(verb: Parser) -> None:

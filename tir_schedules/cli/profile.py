@@ -17,7 +17,15 @@ from tir_schedules.cli.files import (
     the_file,
     words_of,
 )
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, check_pack, check_pack_arch, is_pack
+from tir_schedules.cli.options import (
+    RUNG_HELP,
+    Options,
+    Verbs,
+    add_path,
+    check_pack,
+    check_pack_arch,
+    is_pack,
+)
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, check_folder, write_text
@@ -58,26 +66,9 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("names", nargs="*", metavar="NAME", help=names)
     add_problem(verb, SMALL_SHAPES)
     verb.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
-    verb.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="write the counters and where they come from as JSON",
-    )
-    verb.add_argument(
-        "--pack",
-        metavar="FILE",
-        type=Path,
-        help="compile and predict, into a .zip for a computer without TVM and nvcc",
-    )
-    verb.add_argument(
-        "--from",
-        dest="recorded",
-        metavar="FILE",
-        type=Path,
-        help="show an earlier --output, all or the NAMEs, with no GPU",
-    )
+    add_path(verb, "-o", "--output", help="write the counters and where they come from as JSON")
+    add_path(verb, "--pack", help="compile and predict, into a .zip for a computer without TVM and nvcc")
+    add_path(verb, "--from", help="show an earlier --output, all or the NAMEs, with no GPU", dest="recorded")
     all_help = (
         "every counter of every launch, as for a rung that is named; of ladders and packs a line per rung is"
         " shown without it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tir_schedules.cli.options import Options, Verbs
+from tir_schedules.cli.options import Options, Verbs, add_path
 from tir_schedules.files import check_folder
 
 DEFAULT = Path("report.html")
@@ -17,9 +17,7 @@ def add_verb(verbs: Verbs) -> None:
         "report",
         help="one HTML page: ladders, plots, rooflines, bank conflicts; from recorded results, without a GPU",
     )
-    verb.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, default=DEFAULT, help=f"the page (default {DEFAULT})"
-    )
+    add_path(verb, "-o", "--output", help=f"the page (default {DEFAULT})", default=DEFAULT)
     results = (
         "folders and files that `bench -o` and the scripts of experiments/ wrote (default:"
         " experiments/results of a checkout)"

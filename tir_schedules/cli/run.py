@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tir_schedules.api.problems import shape_of
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run, add_tuned
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run, add_path, add_tuned
 from tir_schedules.cli.problems import add_problems
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
@@ -35,7 +33,7 @@ def add_verb(verbs: Verbs) -> None:
     )
     add_tuned(verb)
     source = "run this CUDA file, an edited `emit`, as the rung's kernel; it may include what is beside it"
-    verb.add_argument("--source", metavar="FILE", type=Path, help=source)
+    add_path(verb, "--source", help=source)
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=run)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tir_schedules.api.problems import shape_of
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run, add_path
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.files import check_folder
 from tir_schedules.ladders.problems import TRACE_SHAPES
@@ -22,13 +20,7 @@ def add_verb(verbs: Verbs) -> None:
     add_arch(verb)
     verb.add_argument("--tir", action="store_true", help="print what each step changes in the TIR, too")
     verb.add_argument("--cuda", action="store_true", help="print what each step changes in the CUDA, too")
-    verb.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="write a self-contained HTML page instead of the table",
-    )
+    add_path(verb, "-o", "--output", help="write a self-contained HTML page instead of the table")
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=trace_verb)

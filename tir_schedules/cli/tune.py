@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tir_schedules import interrupts
 from tir_schedules.api.problems import OPTIONS, problem_of
-from tir_schedules.cli.options import Options, Verbs, add_dry_run
+from tir_schedules.cli.options import Options, Verbs, add_dry_run, add_path
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder
@@ -53,25 +52,15 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "--seed", metavar="N", type=integer_for("--seed", 1), default=0, help="of the search (default 0)"
     )
-    verb.add_argument(
-        "--records",
-        metavar="FILE",
-        type=Path,
-        help="where every result is kept at once (default: a file of your own)",
-    )
+    add_path(verb, "--records", help="where every result is kept at once (default: a file of your own)")
     verb.add_argument("--resume", action="store_true", help="go on with a search of which FILE has results")
     verb.add_argument(
         "--show",
         action="store_true",
         help="search nothing, show what FILE has, or your records and those shipped",
     )
-    verb.add_argument(
-        "--export",
-        metavar="FILE",
-        type=Path,
-        help="with --show: copy the best record of each search into a new file",
-    )
-    verb.add_argument("--plot", metavar="FILE", type=Path, help="draw each search: .png, .svg or .pdf")
+    add_path(verb, "--export", help="with --show: copy the best record of each search into a new file")
+    add_path(verb, "--plot", help="draw each search: .png, .svg or .pdf")
     verb.add_argument(
         "--on",
         metavar="HOST",

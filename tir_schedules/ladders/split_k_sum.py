@@ -28,6 +28,8 @@ from tir_schedules.model.rung import Rung
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.partial_sums import PartialSums
 
+SUMMARY = "blocks share a tile of C along K, and a second launch adds up their parts"
+
 VECTOR = 4  # elements of a part in 16 bytes
 ALONE = 128  # threads of a block, where none shares its elements
 AT_ONCE = 8  # parts that a thread asks for before it adds them

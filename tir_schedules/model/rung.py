@@ -7,7 +7,7 @@ import re
 import runpy
 import sys
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Callable, Generic, Sequence, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Callable, Generic, Mapping, Protocol, Sequence, TypeVar, cast
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Launch
@@ -77,6 +77,29 @@ def as_it_is(sch: Schedule, workload: Any, config: Any) -> None:
     """The schedule of an algorithm that already says what each thread does."""
 
 
+class BlockTiled(Protocol):
+    """A configuration with a block tile bm x bn."""
+
+    @property
+    def bm(self) -> int: ...
+
+    @property
+    def bn(self) -> int: ...
+
+
+class Tiled(BlockTiled, Protocol):
+    """A configuration with a block tile and K tiles, bk deep."""
+
+    @property
+    def bk(self) -> int: ...
+
+
+def configs_as(kind: Callable[..., C], configs: Mapping[str, Any], **changes: Any) -> dict[str, C]:
+    """A rung's configurations by name as those of another rung, whose class `kind` has all their fields.
+    changes: fields that differ in each."""
+    return {name: kind(**{**vars(config), **changes}) for name, config in configs.items()}
+
+
 @dataclass(frozen=True)
 class Rung(Generic[W, C]):
     """One step of a ladder.
@@ -141,9 +164,12 @@ class Rung(Generic[W, C]):
         **differences: Any,
     ) -> Rung[NextW, NextC]:
         """The next rung of a ladder, which is this one but for a schedule and further fields. It has no
-        further configurations and no twin's file of its own unless it names them."""
+        further configurations and no twin's file of its own unless it names them. Where it chooses, its
+        default is the first of its configurations, unless it names another."""
         own: dict[str, Any] = dict(configs={}, choose=None, flawed={}, values={}, variant="", twinned=True)
         own |= {"schedule": schedule} if schedule else {}
+        if differences.get("choose"):
+            own["config"] = next(iter(differences["configs"].values()))
         return cast(Any, replace(self, name=name, summary=summary, **own | differences))
 
     @property

@@ -64,7 +64,6 @@ RUNG = tma_store.RUNG.followed_by(
     "cluster",
     "pairs of blocks copy the columns of B that both need for each other (multicast)",
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=tile_choice.chooser(CONFIGS, launch),
     launch=launch,

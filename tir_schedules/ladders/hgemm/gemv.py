@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tir_schedules.ladders.sgemm import gemv
-from tir_schedules.model.rung import run_as_script
+from tir_schedules.model.rung import configs_as, run_as_script
 from tir_schedules.workloads import ACCUMULATORS, OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -30,7 +30,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
     return gemv.reason_against(gemm, config, "hgemm/repacked")
 
 
-CONFIGS = {name: Config(**vars(config)) for name, config in gemv.CONFIGS.items()}
+CONFIGS = configs_as(Config, gemv.CONFIGS)
 
 RUNG = replace(
     gemv.RUNG,

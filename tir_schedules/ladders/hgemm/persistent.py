@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice, warp_specialized
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import run_as_script
+from tir_schedules.model.rung import configs_as, run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -45,16 +45,14 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     hopper.multiply(sch, gemm, config, tiles, "given")
 
 
-CONFIGS = {name: Config(**vars(config)) for name, config in warp_specialized.CONFIGS.items()}
-CHOSEN = {name: CONFIGS[name] for name in warp_specialized.CHOSEN}
+CONFIGS = configs_as(Config, warp_specialized.CONFIGS)
 
 RUNG = warp_specialized.RUNG.followed_by(
     "persistent",
     "persistent: as many blocks as SMs; the next tile's K tiles are copied while C is stored",
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=tile_choice.chooser(CHOSEN, launch),
+    choose=tile_choice.chooser(CONFIGS, launch, among=tile_choice.FOR_ALL_SUMS),
     launch=launch,
 )
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 from tir_schedules.ladders.hgemm import cluster, hopper, repack, specialization, tile_choice, tma_store
 from tir_schedules.ladders.hgemm.unpack import unpacking_of
 from tir_schedules.model.launch import Launch, ceil_div
-from tir_schedules.model.rung import Around, Preparation, run_as_script
+from tir_schedules.model.rung import Around, Preparation, configs_as, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import MOST_ELEMENTS, in_lines
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -116,7 +116,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.overlap_launches()
 
 
-THROUGH_BOXES = {name: Config(**vars(config)) for name, config in tma_store.CONFIGS.items()}
+THROUGH_BOXES = configs_as(Config, tma_store.CONFIGS)
 THROUGH_BOXES |= {
     f"{name}{tile_choice.LINES}": replace(config, line=32)
     for name, config in THROUGH_BOXES.items()
@@ -143,7 +143,6 @@ RUNG = cluster.RUNG.followed_by(
     "repacked",
     "rows that the copy engine does not take are copied to rows of a multiple of 16 bytes before",
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
     shapes="any; A and B are copied before where their rows are no multiple of 16 bytes, and such a C after"

@@ -48,7 +48,7 @@ from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.hgemm import hopper, repack, repacked, specialization, tile_choice
 from tir_schedules.ladders.hgemm.repack_both import repackings_of
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
-from tir_schedules.model.rung import Around, Preparation, run_as_script
+from tir_schedules.model.rung import Around, Preparation, configs_as, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -193,13 +193,13 @@ TILES = {
     for name, each in repacked.THROUGH_BOXES.items()
     if "4_stages" not in name and tile_choice.LINES not in name
 }
-CONFIGS = {name: Config(**{**vars(config), "boxes": 0}) for name, config in TILES.items()}
+CONFIGS = configs_as(Config, TILES, boxes=0)
 CONFIGS["128x256"] = replace(CONFIGS["128x256"], stages=4)
 CONFIGS["64x32"] = replace(CONFIGS["64x64"], bn=hopper.NARROW)
 FASTEST = tile_choice.chooser(CONFIGS.copy(), launch, around, split=True)
 CONFIGS |= {
-    f"{name}{tile_choice.WHOLE}": Config(**vars(config), splits=1)
-    for name, config in repacked.THROUGH_BOXES.items()
+    f"{name}{tile_choice.WHOLE}": config
+    for name, config in configs_as(Config, repacked.THROUGH_BOXES, splits=1).items()
 }
 
 
@@ -213,9 +213,8 @@ def choose(gemm: HalfGemm) -> str:
 
 RUNG = repacked.RUNG.followed_by(
     "split_k",
-    "blocks share a tile of C along K, and a second launch adds up their parts",
+    split_k_sum.SUMMARY,
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
     launch=launch,

@@ -241,7 +241,6 @@ RUNG = tma_store.RUNG.followed_by(
     "stream_k",
     "programs share the tiles left of whole rounds K tile by K tile, and add up the parts in order",
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
     launch=launch,

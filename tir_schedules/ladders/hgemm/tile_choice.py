@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Callable, Iterable, Mapping
+from typing import Callable, Collection, Iterable, Mapping
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper
@@ -28,6 +28,9 @@ TIMES = {
 """Configuration -> nanoseconds that an SM takes for a K tile of a tile while all SMs do, and those that come
 once. Measured with `hgemm/tma_store` on an H200, from sizes that differ in K tiles and rounds, 64x32 with
 `split_k`; 128x64 is taken for as fast as 64x128."""
+
+FOR_ALL_SUMS = ("128x256", "128x128")
+"""What rungs before `tma_store` choose from: their larger tiles are for sums in float16."""
 
 ALONE = 100 / 128
 """Of the time of a K tile, where next to no other SM multiplies: 128x128 took 295 ns with 16 of them and 362
@@ -231,20 +234,23 @@ def chooser(
     launch: Callable[..., Launch],
     around: Callable[..., list[Preparation]] = lambda gemm, config: [],
     split: bool = False,
+    among: Collection[str] = (),
 ) -> Callable[[HalfGemm], str]:
     """The `choose` of a rung: the name of the configuration that is estimated to be the fastest. Where a gemm
     can have none of them, it is the first, and that is refused. launch: the rung's. around: launches before
-    and after it. split: whether K is in as many parts as are best."""
+    and after it. split: whether K is in as many parts as are best. among: names that it chooses from, where
+    these are not all."""
+    chosen = {name: configs[name] for name in among or configs}
 
     def times(gemm: HalfGemm, name: str) -> tuple[float, int]:
         """Of what memory is too slow for, that which multiplies sooner."""
-        config, tile = configs[name], name.removesuffix(LINES)
+        config, tile = chosen[name], name.removesuffix(LINES)
         estimate = Estimate.of(gemm, tile, config, parts_of(gemm, config) if split else 1)
         return estimate.microseconds + copying(around(gemm, config)), estimate.alone
 
     def choose(gemm: HalfGemm) -> str:
-        able = {name: config for name, config in configs.items() if can_launch(gemm, config)}
-        names = able or dict([*configs.items()][:1])
+        able = {name: config for name, config in chosen.items() if can_launch(gemm, config)}
+        names = able or dict([*chosen.items()][:1])
         return min(names, key=lambda name: times(gemm, name))
 
     def can_launch(gemm: HalfGemm, config: hopper.Tiling) -> bool:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from tir_schedules.ladders.hgemm import hopper, tile_choice, wgmma_async
 from tir_schedules.model.launch import Launch
-from tir_schedules.model.rung import run_as_script
+from tir_schedules.model.rung import configs_as, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -59,16 +59,14 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.pipeline_by_mbarriers(tiles.k_tile, config.stages)
 
 
-CONFIGS = {name: Config(**vars(config)) for name, config in wgmma_async.CONFIGS.items()}
-CHOSEN = {name: CONFIGS[name] for name in wgmma_async.CHOSEN}
+CONFIGS = configs_as(Config, wgmma_async.CONFIGS)
 
 RUNG = wgmma_async.RUNG.followed_by(
     "tma",
     "TMA copies K tiles as boxes; mbarriers in shared memory count their bytes",
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=tile_choice.chooser(CHOSEN, launch),
+    choose=tile_choice.chooser(CONFIGS, launch, among=tile_choice.FOR_ALL_SUMS),
     shapes=hopper.SHAPES_OF_BOXES,
     launch=launch,
     refuses=refuses,

@@ -71,7 +71,6 @@ RUNG = persistent.RUNG.followed_by(
     "tma_store",
     "C through shared memory by stmatrix, written as boxes by the copy engine under the next tile",
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=tile_choice.chooser(CONFIGS, persistent.launch),
     shapes=hopper.SHAPES_STORED,

@@ -60,16 +60,13 @@ CONFIGS = {
     "256x256": Config(bm=256, stages=3),
     "128x128": Config(bn=128, stages=6),
 }
-CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
-"""Those that a shape may choose."""
 
 RUNG = tma.RUNG.followed_by(
     "warp_specialized",
     "a producer warpgroup copies, consumers multiply, at their own pace; registers move between them",
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=tile_choice.chooser(CHOSEN, launch),
+    choose=tile_choice.chooser(CONFIGS, launch, among=tile_choice.FOR_ALL_SUMS),
     launch=launch,
     refuses=refuses,
 )

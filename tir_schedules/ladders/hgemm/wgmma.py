@@ -56,17 +56,14 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
 
 
 CONFIGS = {"128x256": Config(), "256x256": Config(bm=256), "128x128": Config(bn=128)}
-CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
-"""Those that a shape may choose."""
 
 RUNG = mma_multistage.RUNG.followed_by(
     "wgmma",
     "wgmma: warpgroups multiply 64x256 straight from shared memory; registers hold sums alone",
     schedule,
     article="beyond 001 and 004",
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=tile_choice.chooser(CHOSEN, launch),
+    choose=tile_choice.chooser(CONFIGS, launch, among=tile_choice.FOR_ALL_SUMS),
     shapes=hopper.SHAPES,
     launch=launch,
     refuses=refuses,

@@ -58,16 +58,13 @@ CONFIGS = {
     "256x256": Config(bm=256, stages=3),
     "128x128": Config(bn=128, stages=6),
 }
-CHOSEN = {name: CONFIGS[name] for name in ("128x256", "128x128")}
-"""Those that a shape may choose."""
 
 RUNG = wgmma.RUNG.followed_by(
     "wgmma_async",
     "a multistage cp.async pipeline, and a group of products always in flight",
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
-    choose=tile_choice.chooser(CHOSEN, launch),
+    choose=tile_choice.chooser(CONFIGS, launch, among=tile_choice.FOR_ALL_SUMS),
     shapes=f"{hopper.SHAPES}, which is not asynchronous",
     launch=launch,
     refuses=refuses,

@@ -12,12 +12,8 @@ from tir_schedules.ladders.reduce import unrolled_warp
 from tir_schedules.ladders.reduce.in_place import level_loop
 from tir_schedules.ladders.reduce.unrolled_warp import Config
 from tir_schedules.model.rung import run_as_script
-from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.reduction import Reduction
-
-
-def prim_func(reduction: Reduction, config: Config, name: str) -> PrimFunc:
-    return unrolled_warp.prim_func(reduction, config, name)
 
 
 def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
@@ -31,7 +27,6 @@ RUNG = unrolled_warp.RUNG.followed_by(
     article="002, completely unrolled",
     configs={"volatile": Config(volatile=1)},
     flawed={"volatile": "lockstep"},
-    prim_func=prim_func,
 )
 
 if __name__ == "__main__":

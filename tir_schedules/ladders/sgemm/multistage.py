@@ -122,7 +122,6 @@ RUNG = serpentine.RUNG.followed_by(
     "multistage",
     "cp.async: several tiles under way, 128x256 per block; smaller tiles for small matrices, chosen by shape",
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
     shapes="any; 16-byte copies of B and writes of C where N % 4 == 0, else one element at a time",

@@ -15,7 +15,7 @@ from typing import Mapping, Protocol
 
 from tir_schedules.ladders.waves import CACHE, LAUNCH, MEMORY, SMS
 from tir_schedules.model.launch import MOST_BLOCKS, ceil_div
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Rung, Tiled
 from tir_schedules.workloads import MOST_ELEMENTS
 from tir_schedules.workloads.gemm import Gemm
 
@@ -60,17 +60,8 @@ THIN = {"16x128": (32, 0), "128x16": (0, 32)}
 """Tiles for matrices with few rows or columns -> the most rows and columns of C; 0 for any number."""
 
 
-class Tile(Protocol):
+class Tile(Tiled, Protocol):
     """What the model asks of a configuration."""
-
-    @property
-    def bm(self) -> int: ...
-
-    @property
-    def bn(self) -> int: ...
-
-    @property
-    def bk(self) -> int: ...
 
     @property
     def asynchronous(self) -> int: ...

@@ -45,7 +45,7 @@ from dataclasses import dataclass, replace
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes, warp_tiles
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
-from tir_schedules.model.rung import Around, run_as_script
+from tir_schedules.model.rung import Around, configs_as, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.gemm import Gemm
 
@@ -156,7 +156,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
 
 
 CONFIGS = {
-    **{name: Config(**vars(config)) for name, config in multistage.CONFIGS.items()},
+    **configs_as(Config, multistage.CONFIGS),
     "16x128": Config(bm=16, bn=128, bk=16, wm=8, wn=64, wmiter=1, wniter=1, stages=6, rows_first=1),
     "128x128": Config(bm=128, bn=128, wm=64, wn=64, asynchronous=0),
     "128x64": Config(bm=128, bn=64, bk=16, wm=64, wn=32, wniter=2, asynchronous=0),
@@ -175,9 +175,8 @@ def choose(gemm: Gemm) -> str:
 
 RUNG = multistage.RUNG.followed_by(
     "split_k",
-    "blocks share a tile of C along K, and a second launch adds up their parts",
+    split_k_sum.SUMMARY,
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
     launch=launch,

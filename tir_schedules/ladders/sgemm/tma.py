@@ -221,7 +221,6 @@ RUNG = stream_k.RUNG.followed_by(
     "tma",
     "TMA copies K tiles as boxes; threads transpose those of A in shared memory",
     schedule,
-    config=CONFIGS["128x256"],
     configs=CONFIGS,
     choose=choose,
     shapes="any with rows of A and B of a multiple of 4; others are for sgemm/serpentine",

@@ -33,3 +33,15 @@ def intrinsic(make: Callable[..., Intrinsic]) -> Callable[..., str]:
         return name
 
     return name_of
+
+
+def in_halves(make: Callable[..., PrimFunc]) -> Callable[..., str]:
+    """The same for a function that makes either half, from buffers declared once. Its first argument,
+    `describes`, asks for what a block must compute; without it the instructions are made."""
+
+    @intrinsic
+    @wraps(make)
+    def both(*arguments: str | bool) -> Intrinsic:
+        return make(True, *arguments), make(False, *arguments)
+
+    return both

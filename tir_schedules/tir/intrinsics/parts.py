@@ -14,8 +14,9 @@ from typing import Any
 from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
-from tir_schedules.tir.intrinsics import Intrinsic, intrinsic
+from tir_schedules.tir.intrinsics import in_halves
 from tir_schedules.tir.intrinsics.wgmma import ROWS, SUM_BYTES, SUMS, THREADS, share
+from tir_schedules.tir.schedule import PrimFunc
 
 SHARED = ("leaves", "program", "end", "each", "extra", "programs")
 """What calls stand for: the arguments of `share_sums`, see streamed_parts.cuh."""
@@ -34,8 +35,8 @@ static __device__ __forceinline__ void whole_sums({sums} &whole, const {sums} &o
 """
 
 
-@intrinsic
-def whole(blocks: int, n: int, accumulate: str, programs: int, consumers: int) -> Intrinsic:
+@in_halves
+def whole(describes: bool, blocks: int, n: int, accumulate: str, programs: int, consumers: int) -> PrimFunc:
     """The sums of all K tiles, from those of a program's share: blocks * 64 rows, n columns. programs,
     consumers: programs, and consumer warpgroups of each."""
     rows, places = blocks * ROWS, n // 2
@@ -51,36 +52,29 @@ def whole(blocks: int, n: int, accumulate: str, programs: int, consumers: int) -
     def known(what: str) -> Any:
         return T.call_extern("bool" if what == "leaves" else "int32", PREFIX + what)
 
+    def whole_sums(whole: Any, own: Any) -> Any:
+        return cuda_func_call("whole_sums", whole, own, *map(known, SHARED), source_code=text)
+
     @T.prim_func(s_tir=True)
-    def description(c: T.handle, w: T.handle) -> None:
+    def half(c: T.handle, w: T.handle) -> None:
         C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
         W = T.match_buffer(w, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
         with T.sblock("root"):
             T.reads(C[0:blocks, 0:THREADS, 0:places])
             T.writes(W[0:blocks, 0:THREADS, 0:places])
-            for i, j in T.grid(rows, n):
-                with T.sblock("whole"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    at = T.meta_var(place_of_sum(vi, vj))
-                    T.reads(C[at])
-                    T.writes(W[at])
-                    W[at] = C[at]
+            if describes:
+                for i, j in T.grid(rows, n):
+                    with T.sblock("whole"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        at = T.meta_var(place_of_sum(vi, vj))
+                        T.reads(C[at])
+                        T.writes(W[at])
+                        W[at] = C[at]
+            else:
+                for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
+                    for block in T.unroll(blocks):
+                        for place in T.unroll(places):
+                            W[block, thread, place] = C[block, thread, place]
+                    T.evaluate(whole_sums(W[0, thread, 0], C[0, thread, 0]))
 
-    @T.prim_func(s_tir=True)
-    def implementation(c: T.handle, w: T.handle) -> None:
-        C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
-        W = T.match_buffer(w, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
-        with T.sblock("root"):
-            T.reads(C[0:blocks, 0:THREADS, 0:places])
-            T.writes(W[0:blocks, 0:THREADS, 0:places])
-            for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
-                for block in T.unroll(blocks):
-                    for place in T.unroll(places):
-                        W[block, thread, place] = C[block, thread, place]
-                T.evaluate(
-                    cuda_func_call(
-                        "whole_sums", W[0, thread, 0], C[0, thread, 0], *map(known, SHARED), source_code=text
-                    )
-                )
-
-    return description, implementation
+    return half

@@ -14,10 +14,11 @@ from typing import Any, Callable
 from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
-from tir_schedules.tir.intrinsics import Intrinsic, intrinsic
+from tir_schedules.tir.intrinsics import in_halves
 from tir_schedules.tir.intrinsics.boxes import BOXES
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.intrinsics.wgmma import ROWS, SUMS, THREADS, share
+from tir_schedules.tir.schedule import PrimFunc
 
 PART = 16  # columns that are stored at once
 PAIRS = {
@@ -91,8 +92,8 @@ def boxes_map(columns: int) -> Callable[[Any, Any], list[Any]]:
     return index_map
 
 
-@intrinsic
-def store(columns: int, places: int, accumulate: str, result: str) -> Intrinsic:
+@in_halves
+def store(describes: bool, columns: int, places: int, accumulate: str, result: str) -> PrimFunc:
     """64 rows and so many columns of sums to shared memory, in the format `result`: a box, ready to be stored
     from there. places: which boxes take in turns. What stood in this one has been stored before: at the end
     of a box a warpgroup waits for what stands in the next place."""
@@ -108,43 +109,37 @@ def store(columns: int, places: int, accumulate: str, result: str) -> Intrinsic:
         return call(f"wait_until_stores_have_read<{groups}>")
 
     @T.prim_func(s_tir=True)
-    def description(c: T.handle, s: T.handle) -> None:
+    def half(c: T.handle, s: T.handle) -> None:
         C = T.match_buffer(c, (1, THREADS, sums), accumulate, align=4, offset_factor=1, scope=SUMS)
         S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=BOXES)
         with T.sblock("root"):
             T.reads(C[0, 0:THREADS, 0:sums])
             T.writes(S[0, 0, 0:ROWS, 0:columns])
-            for i, j in T.grid(ROWS, columns):
-                with T.sblock("store"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    thread, place = T.meta_var(share(vi, vj))
-                    T.reads(C[0, thread, place])
-                    T.writes(S[0, 0, vi, vj])
-                    S[0, 0, vi, vj] = cast(C[0, thread, place])
-
-    @T.prim_func(s_tir=True)
-    def implementation(c: T.handle, s: T.handle) -> None:
-        C = T.match_buffer(c, (1, THREADS, sums), accumulate, align=4, offset_factor=1, scope=SUMS)
-        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=BOXES)
-        with T.sblock("root"):
-            T.reads(C[0, 0:THREADS, 0:sums])
-            T.writes(S[0, 0, 0:ROWS, 0:columns])
-            box = T.meta_var(call("shared_address", T.address_of(S[0, 0, 0, 0]), returns="uint32"))
-            for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
-                if places == 1:  # there is none but that which is still being stored
-                    if thread == 0:
-                        T.evaluate(wait(0))
-                    T.evaluate(sync())
-                for part in T.unroll(columns // PART):
-                    T.evaluate(
-                        cuda_func_call(
-                            "store_sums", box, part, C[0, thread, part * (PART // 2)], source_code=text
+            if describes:
+                for i, j in T.grid(ROWS, columns):
+                    with T.sblock("store"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        thread, place = T.meta_var(share(vi, vj))
+                        T.reads(C[0, thread, place])
+                        T.writes(S[0, 0, vi, vj])
+                        S[0, 0, vi, vj] = cast(C[0, thread, place])
+            else:
+                box = T.meta_var(call("shared_address", T.address_of(S[0, 0, 0, 0]), returns="uint32"))
+                for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
+                    if places == 1:  # there is none but that which is still being stored
+                        if thread == 0:
+                            T.evaluate(wait(0))
+                        T.evaluate(sync())
+                    for part in T.unroll(columns // PART):
+                        T.evaluate(
+                            cuda_func_call(
+                                "store_sums", box, part, C[0, thread, part * (PART // 2)], source_code=text
+                            )
                         )
-                    )
-                T.evaluate(call("fence_async_proxy"))
-                if places > 1:
-                    if thread == 0:
-                        T.evaluate(wait(places - 2))
-                T.evaluate(sync())
+                    T.evaluate(call("fence_async_proxy"))
+                    if places > 1:
+                        if thread == 0:
+                            T.evaluate(wait(places - 2))
+                    T.evaluate(sync())
 
-    return description, implementation
+    return half

@@ -20,8 +20,9 @@ from typing import Any, Callable
 from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
-from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, ring
+from tir_schedules.tir.intrinsics import in_halves, ring
 from tir_schedules.tir.intrinsics.device import call
+from tir_schedules.tir.schedule import PrimFunc
 
 ROWS = 64  # of a product
 DEPTH = 64  # of a K tile
@@ -114,8 +115,10 @@ static __device__ __forceinline__ void begin_sums{head.format("")}
 """
 
 
-@intrinsic
-def multiply(blocks: int, n: int, dtype: str, accumulate: str, transposed: bool, operands: str) -> Intrinsic:
+@in_halves
+def multiply(
+    describes: bool, blocks: int, n: int, dtype: str, accumulate: str, transposed: bool, operands: str
+) -> PrimFunc:
     """sums += A @ B for a K tile: blocks * 64 rows of A, n columns of B, 64 deep.
 
     operands: see COPIED. Three statements, which a pipeline can move apart: operands are there; the group of
@@ -161,47 +164,40 @@ def multiply(blocks: int, n: int, dtype: str, accumulate: str, transposed: bool,
         )
 
     @T.prim_func(s_tir=True)
-    def description(a: T.handle, b: T.handle, c: T.handle) -> None:
+    def half(a: T.handle, b: T.handle, c: T.handle) -> None:
         A = T.match_buffer(a, (rows, DEPTH), dtype, align=64, offset_factor=1, scope=SHARED)
         B = T.match_buffer(b, b_shape, dtype, align=64, offset_factor=1, scope=SHARED)
         C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
         with T.sblock("root"):
             T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
             T.writes(C[0:blocks, 0:THREADS, 0:places])
-            for i, j, k in T.grid(rows, n, DEPTH):
-                with T.sblock("multiply"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    at_b, at_c = T.meta_var((place_in_b(vk, vj), place_of_sum(vi, vj)))
-                    T.reads(C[at_c], A[vi, vk], B[at_b])
-                    T.writes(C[at_c])
-                    C[at_c] = C[at_c] + cast(A[vi, vk]) * cast(B[at_b])
+            if describes:
+                for i, j, k in T.grid(rows, n, DEPTH):
+                    with T.sblock("multiply"):
+                        vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                        at_b, at_c = T.meta_var((place_in_b(vk, vj), place_of_sum(vi, vj)))
+                        T.reads(C[at_c], A[vi, vk], B[at_b])
+                        T.writes(C[at_c])
+                        C[at_c] = C[at_c] + cast(A[vi, vk]) * cast(B[at_b])
+            else:
+                for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
+                    with T.sblock("begin"):
+                        # Of A alone: a pipeline counts the one group of copies once for each buffer that is
+                        # read, and would wait for half of what it must.
+                        T.reads(A[0:rows, 0:DEPTH])
+                        T.writes()
+                        T.evaluate(begin())
+                    with T.sblock("products"):
+                        T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
+                        T.writes(C[0:blocks, 0:THREADS, 0:places])
+                        T.evaluate(cuda_func_call("begin_sums", C[0, thread, 0], source_code=fence))
+                        for part in T.unroll(DEPTH // 16):
+                            for block in T.unroll(blocks):
+                                T.evaluate(product(A, B, C[block, thread, 0], block, part))
+                        T.evaluate(call("commit_products"))
+                    with T.sblock("end"):
+                        T.reads(A[0:rows, 0:DEPTH], B[all_of_b])
+                        T.writes()
+                        T.evaluate(call(f"wait_for_products<{int(operands in (AWAITED, GIVEN))}>"))
 
-    @T.prim_func(s_tir=True)
-    def implementation(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (rows, DEPTH), dtype, align=64, offset_factor=1, scope=SHARED)
-        B = T.match_buffer(b, b_shape, dtype, align=64, offset_factor=1, scope=SHARED)
-        C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
-        with T.sblock("root"):
-            T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
-            T.writes(C[0:blocks, 0:THREADS, 0:places])
-            for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
-                with T.sblock("begin"):
-                    # Of A alone: a pipeline counts the one group of copies once for each buffer that is
-                    # read, and would wait for half of what it must.
-                    T.reads(A[0:rows, 0:DEPTH])
-                    T.writes()
-                    T.evaluate(begin())
-                with T.sblock("products"):
-                    T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
-                    T.writes(C[0:blocks, 0:THREADS, 0:places])
-                    T.evaluate(cuda_func_call("begin_sums", C[0, thread, 0], source_code=fence))
-                    for part in T.unroll(DEPTH // 16):
-                        for block in T.unroll(blocks):
-                            T.evaluate(product(A, B, C[block, thread, 0], block, part))
-                    T.evaluate(call("commit_products"))
-                with T.sblock("end"):
-                    T.reads(A[0:rows, 0:DEPTH], B[all_of_b])
-                    T.writes()
-                    T.evaluate(call(f"wait_for_products<{int(operands in (AWAITED, GIVEN))}>"))
-
-    return description, implementation
+    return half

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import gcd
-from typing import Protocol, cast
+from typing import cast
 
 from tir_schedules.insight.metrics.predict import reduce_workload
 from tir_schedules.ladders.hgemm import specialization
@@ -13,24 +13,11 @@ from tir_schedules.ladders.reduce import vectorized
 from tir_schedules.ladders.reduce.vectorized import VECTOR, width
 from tir_schedules.ladders.sgemm import split_k
 from tir_schedules.model.launch import ceil_div
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Rung, Tiled
 from tir_schedules.model.workload import Workload
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
-
-
-class Tiled(Protocol):
-    """A configuration with block tiles; it may have `stages`, a `threadblock_swizzle` and a `cluster`."""
-
-    @property
-    def bm(self) -> int: ...
-
-    @property
-    def bn(self) -> int: ...
-
-    @property
-    def bk(self) -> int: ...
 
 
 def small(rung: Rung, workload: Workload) -> tuple[Rung, Workload]:
@@ -49,7 +36,8 @@ def small(rung: Rung, workload: Workload) -> tuple[Rung, Workload]:
 
 
 def small_gemm(gemm: Gemm, config: Tiled) -> Gemm:
-    """A GEMM on which a kernel takes the same paths, and little time on the CPU machine.
+    """A GEMM on which a kernel takes the same paths, and little time on the CPU machine. A configuration may
+    have `stages`, a `threadblock_swizzle` and a `cluster` as well.
 
     Along K there are enough tiles to use each stage of the buffer twice; they are a multiple of the stages
     where they were. There are two rows of block tiles, or of clusters of them, and columns as `few_columns`

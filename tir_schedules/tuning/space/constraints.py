@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Callable, Protocol, TypeVar
 
 from tir_schedules.model.gpus import MAX_THREADS, REGISTERS, WARP, find_sm
+from tir_schedules.model.rung import BlockTiled
 from tir_schedules.tuning.space.points import Constraint
 from tir_schedules.workloads.gemm import Gemm
 
@@ -21,14 +22,8 @@ MOST_REGISTERS = 255  # of a thread
 BLOCK_AND_WARP = ("bm", "bn", "wm", "wn")
 
 
-class WarpTiled(Protocol):
+class WarpTiled(BlockTiled, Protocol):
     """A configuration with a block tile bm x bn and a warp tile wm x wn."""
-
-    @property
-    def bm(self) -> int: ...
-
-    @property
-    def bn(self) -> int: ...
 
     @property
     def wm(self) -> int: ...
@@ -37,14 +32,8 @@ class WarpTiled(Protocol):
     def wn(self) -> int: ...
 
 
-class ThreadTiled(Protocol):
+class ThreadTiled(BlockTiled, Protocol):
     """A configuration with a block tile bm x bn and a thread tile tm x tn."""
-
-    @property
-    def bm(self) -> int: ...
-
-    @property
-    def bn(self) -> int: ...
 
     @property
     def tm(self) -> int: ...
