@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from tir_schedules import check
-from tir_schedules.check.bounded import Bounded, rounding_of
 from tir_schedules.check.expecting import Truth
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS
 from tir_schedules.check.target import alone, instance_of, split_signature, targets
-from tir_schedules.check.types import c_type, fits
+from tir_schedules.check.types import Bounded, c_type, fits, rounding_of
 from tir_schedules.errors import BadInput
 
 AXPY = """\

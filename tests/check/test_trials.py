@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 
 from tir_schedules.check.arguments import Argument, Given, make_argument
-from tir_schedules.check.bounded import Arithmetic
 from tir_schedules.check.expecting import Expected
 from tir_schedules.check.preparing import all_trials
 from tir_schedules.check.target import arithmetic_of
 from tir_schedules.check.trials import Question
-from tir_schedules.check.types import dtype_of
+from tir_schedules.check.types import Arithmetic, dtype_of
 from tir_schedules.errors import BadInput
 
 IN_HALVES = Arithmetic(frozenset({"f16"}), frozenset({"f16"}))

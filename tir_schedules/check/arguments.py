@@ -19,7 +19,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.expressions import number, wholes
-from tir_schedules.check.types import FLOATS, FORMATS, dtype_of, format_of
+from tir_schedules.check.types import DENORMAL, FLOATS, FORMATS, LARGEST, dtype_of, format_of
 from tir_schedules.compiler.signature import split
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.files import read_bytes
@@ -340,3 +340,31 @@ def impulses(argument: Argument, sign: int = 1) -> tuple[float, ...]:
     if argument.value.dtype.kind == "u":
         return INTEGERS if sign > 0 else ()
     return tuple(sign * each for each in (IMPULSES if is_real(argument.value) else INTEGERS))
+
+
+def special_values(
+    arrays: Mapping[str, Argument], values: Sequence[str], seed: int
+) -> tuple[dict[str, np.ndarray], dict[str, list[tuple[int, ...]]]]:
+    """Arrays with special numbers in single places, and these places. arrays: those that may have some."""
+    changed, places = {}, {}
+    for turn, (name, argument) in enumerate(arrays.items()):
+        array = np.array(argument.value)
+        if not array.size:
+            continue
+        draw = np.random.default_rng((seed, turn))
+        count = len(values) if is_real(array) else 1  # the sum of two would be none of both
+        flat = draw.choice(array.size, min(count, array.size), replace=False)
+        places[name] = [tuple(map(int, np.unravel_index(at, array.shape))) for at in flat]
+        for place, value in zip(places[name], values):
+            array[place] = special(value, array.dtype)
+        changed[name] = array
+    return changed, places
+
+
+def special(value: str, dtype: Any) -> Any:
+    """A special number of a format; of integers the least and the largest."""
+    format = format_of(dtype)
+    if format not in LARGEST:
+        return np.iinfo(dtype).min if value == "-inf" else np.iinfo(dtype).max
+    numbers = {"largest": LARGEST[format], "-largest": -LARGEST[format], "denormal": DENORMAL[format]}
+    return np.array(numbers[value] if value in numbers else float(value), dtype_of(format))

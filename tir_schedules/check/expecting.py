@@ -5,24 +5,28 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Iterable, Mapping
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import load_array
-from tir_schedules.check.bounded import (
+from tir_schedules.check.arguments import Argument, is_real, load_array
+from tir_schedules.check.expressions import evaluate, functions_in, other_constants
+from tir_schedules.check.functions import CURVED, FUNCTIONS, compares, functions_of
+from tir_schedules.check.types import (
+    HALVES,
+    NUMPY_NAMES,
+    UNITS,
     Arithmetic,
     Bounded,
     Rounding,
+    dtype_of,
+    format_of,
     plain,
     rounding_of,
     spread,
     step_of,
 )
-from tir_schedules.check.expressions import evaluate
-from tir_schedules.check.functions import FUNCTIONS, functions_of
-from tir_schedules.check.types import HALVES, NUMPY_NAMES, UNITS, dtype_of, format_of
-from tir_schedules.errors import BadInput, shown
+from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.model.verify import Mismatch, compare
 from tir_schedules.workloads.rounding import half_spacing
 
@@ -44,6 +48,9 @@ OF_ARRAY = "nothing says how this array was computed; sums that cancel need a --
 
 ROUNDINGS = 2
 """How often a value may be rounded to 16 bits where it is before the end: in shared memory, for instance."""
+
+OTHER = 1.25
+"""A constant matters when this many times it is told from it."""
 
 VISIBLE = 2
 """What an element changes shows when it exceeds the tolerance so many times: what a kernel leaves may be off
@@ -127,6 +134,20 @@ class Truth:
         return replace(found, index=tuple(map(int, place)))
 
 
+@dataclass(frozen=True)
+class SpecialTruth(Truth):
+    """free: elements that are not judged, but for the sign of infinity. infinite: those that may be NaN or
+    infinite alike."""
+
+    free: Any = False
+    infinite: Any = False
+
+    def same(self, numbers: np.ndarray) -> np.ndarray:
+        other_sign = np.isinf(numbers) & np.isinf(self.value) & (numbers != self.value)
+        loose = self.free | self.infinite & ~np.isfinite(numbers)
+        return super().same(numbers) | loose & ~other_sign
+
+
 def to_numpy(array: np.ndarray) -> np.ndarray:
     """An array in a format that numpy has itself."""
     return array if np.dtype(array.dtype).kind in "fiub" else array.astype(np.float32)
@@ -184,7 +205,7 @@ def truth_of(
 def plain_value(one: Expected, output: np.ndarray, names: Mapping[str, Any], reals: Any) -> np.ndarray:
     """An expression's value alone, computed in a format of reals, float64 or float32."""
     operands = {name: in_format(value, reals) for name, value in names.items()}
-    over = "call" if np.geterr()["over"] == "call" else "ignore"  # see special.py
+    over = "call" if np.geterr()["over"] == "call" else "ignore"  # see Question.values_and_overflow
     with np.errstate(all="ignore"), np.errstate(over=over):
         value = np.asarray(plain(evaluate(one.value, operands, FUNCTIONS, one.what)))
     shape = select_positions(one, output, names).shape if one.where else output.shape
@@ -282,3 +303,93 @@ def smallest(format: str) -> float:
     if format == "bf16":
         return 2.0**-133
     return float(np.finfo(dtype_of(format)).smallest_subnormal)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about a kernel, whatever its inputs. sizes: numbers that expressions may name.
+    arithmetic: what the kernel computes with. fixed: arrays whose content cannot be changed. finite: whether
+    to leave out NaN and the like."""
+
+    expect: Sequence[Expected]
+    sizes: Mapping[str, Any]
+    tolerance: float | None
+    arithmetic: Arithmetic
+    seed: int
+    fixed: frozenset[str] = frozenset()
+    finite: bool = False
+
+    def truths(self, arrays: Mapping[str, Argument], bounded: bool = True) -> dict[str, Truth]:
+        """What outputs should be, by output and part of it. bounded: whether to refuse values that rounding
+        errors exceed."""
+        names = {**self.sizes, **values_of(arrays)}
+        truths = {}
+        for one in self.expect:
+            if one.output not in arrays:
+                raise BadInput(f"{one.what}: there is no array {one.output!r}{nearest(one.output, arrays)}")
+            output = arrays[one.output].value
+            truths[one.key] = truth_of(one, output, names, self.tolerance, self.arithmetic)
+        if bounded:
+            refuse_vague(truths)
+        return truths
+
+    def values(self, arrays: Mapping[str, np.ndarray], kind: Any = np.float64) -> dict[str, np.ndarray]:
+        """The expected values alone, computed in a format."""
+        names = {**self.sizes, **arrays}
+        return {one.key: plain_value(one, arrays[one.output], names, kind) for one in self.expect}
+
+    def values_and_overflow(self, arrays: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], bool]:
+        """The same in float32, and whether anything overflows on the way."""
+        seen: list[str] = []
+        before = np.seterrcall(lambda kind, flags: seen.append(kind))
+        try:
+            with np.errstate(over="call"):
+                return self.values(arrays, np.float32), bool(seen)
+        finally:
+            np.seterrcall(before)
+
+    def drawn(self, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
+        """Arrays whose content may be changed."""
+        return {name: one for name, one in arrays.items() if one.drawn and name not in self.fixed}
+
+    def drawn_reals(self, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
+        """Those of them that are of reals."""
+        return {name: one for name, one in self.drawn(arrays).items() if is_real(one.value)}
+
+    def compares(self) -> bool:
+        """Whether an expression compares numbers."""
+        return any(compares(one.value) for one in self.expect)
+
+    def other_constants(self) -> Iterator[tuple[str, Question]]:
+        """Each real that the expressions have or are given, and the question with another in its place."""
+        for number, one in enumerate(self.expect):
+            for constant, text in other_constants(one.value, OTHER).items():
+                expect = [*self.expect]
+                expect[number] = replace(one, value=text)
+                yield f"the constant {constant}", replace(self, expect=expect)
+        for name, value in self.given_reals():
+            yield f"{name}, which is {value:g}", replace(self, sizes={**self.sizes, name: OTHER * value})
+
+    def given_reals(self) -> list[tuple[str, float]]:
+        """Reals that the expressions name."""
+        names = self.names()
+        return [(n, v) for n, v in self.sizes.items() if isinstance(v, float) and v and n in names]
+
+    def is_curved(self) -> bool:
+        """Whether an expression has functions such as exp."""
+        return any(functions_in(one.value) & {*CURVED} for one in self.expect)
+
+    def names(self) -> set[str]:
+        """Names in the expressions."""
+        return {word for one in self.expect if isinstance(one.value, str) for word in WORD.findall(one.value)}
+
+
+def refuse_vague(truths: Mapping[str, Truth]) -> None:
+    """BadInput where expected values tell nothing."""
+    for truth in truths.values():
+        if truth.vague:
+            raise BadInput(truth.vague)
+
+
+def values_of(arrays: Mapping[str, Argument]) -> dict[str, np.ndarray]:
+    return {name: one.value for name, one in arrays.items()}

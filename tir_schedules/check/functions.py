@@ -1,4 +1,4 @@
-"""numpy's functions that an expected output may be written with, over arrays with bounds (see bounded.py)."""
+"""numpy's functions that an expected output may be written with, over arrays with bounds (see types.py)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Callable
 
 import numpy as np
 
-from tir_schedules.check.bounded import ULPS, Bounded, Rounding, check_size, elementwise, plain, spread
 from tir_schedules.check.expressions import COMPARISONS, Refused, functions_in, nodes_in
+from tir_schedules.check.types import ULPS, Bounded, Rounding, check_size, elementwise, plain, spread
 
 EXACT = (
     "abs absolute sign floor ceil rint trunc maximum minimum fmax fmin where clip negative isnan isfinite"

@@ -10,7 +10,6 @@ from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 import numpy as np
 
 from tir_schedules.check.arguments import IN, OUT, Argument, Given, make_argument, seed_of
-from tir_schedules.check.bounded import Arithmetic
 from tir_schedules.check.building import (
     Built,
     Compiling,
@@ -22,10 +21,9 @@ from tir_schedules.check.building import (
 )
 from tir_schedules.check.expecting import WORD, Expected
 from tir_schedules.check.expressions import Asked, number
-from tir_schedules.check.special import special_trials
 from tir_schedules.check.target import Parameter, Target, alone, arithmetic_of
-from tir_schedules.check.trials import Question, Trial, Trials, finite_trials
-from tir_schedules.check.types import FLOATS, dtype_of, fits, format_of
+from tir_schedules.check.trials import Question, Trial, Trials, finite_trials, special_trials
+from tir_schedules.check.types import FLOATS, Arithmetic, dtype_of, fits, format_of
 from tir_schedules.check.usual import Usual, set_tolerance, usual_trials
 from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.model.attributes import check_block

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Callable, Iterable, Sequence
 
-from tir_schedules.check.bounded import Arithmetic
-from tir_schedules.check.types import CType, c_type
+from tir_schedules.check.types import Arithmetic, CType, c_type
 from tir_schedules.compiler.signature import definitions, functions, split
 from tir_schedules.compiler.source_text import closing_brace
 from tir_schedules.errors import BadInput, MissingTool, nearest

@@ -7,6 +7,7 @@ run with single large numbers is added. Last come NaN, infinity, -0 and denormal
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
@@ -23,25 +24,30 @@ from tir_schedules.check.arguments import (
     Argument,
     borders,
     impulses,
-    is_real,
     sampled_places,
     seed_of,
+    special_values,
     whole_numbers,
     wide_numbers,
 )
-from tir_schedules.check.bounded import Arithmetic
-from tir_schedules.check.expecting import VISIBLE, WORD, Expected, Truth, plain_value, truth_of
-from tir_schedules.check.expressions import functions_in, numbers_in, other_constants
-from tir_schedules.check.functions import CURVED, TO_INTEGERS, compares
+from tir_schedules.check.expecting import (
+    VISIBLE,
+    Expected,
+    Question,
+    SpecialTruth,
+    Truth,
+    refuse_vague,
+    values_of,
+)
+from tir_schedules.check.expressions import functions_in, nodes_in, numbers_in
+from tir_schedules.check.functions import SELECTING, TO_INTEGERS, compares
 from tir_schedules.check.types import LARGEST, format_of
-from tir_schedules.errors import BadInput, nearest
+from tir_schedules.errors import BadInput
 from tir_schedules.model.verify import difference, element
 
 MOST_WORK = 1 << 26
 """Elements that may be handled to find out which inputs matter."""
 
-OTHER = 1.25
-"""A constant matters when this many times it is told from it."""
 
 NOISE = 1e-12
 """Smaller changes, as a share, are rounding errors of float64."""
@@ -73,67 +79,6 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked about a kernel, whatever its inputs. sizes: numbers that expressions may name.
-    arithmetic: what the kernel computes with. fixed: arrays whose content cannot be changed. finite: whether
-    to leave out NaN and the like."""
-
-    expect: Sequence[Expected]
-    sizes: Mapping[str, Any]
-    tolerance: float | None
-    arithmetic: Arithmetic
-    seed: int
-    fixed: frozenset[str] = frozenset()
-    finite: bool = False
-
-    def truths(self, arrays: Mapping[str, Argument], bounded: bool = True) -> dict[str, Truth]:
-        """What outputs should be, by output and part of it. bounded: whether to refuse values that rounding
-        errors exceed."""
-        names = {**self.sizes, **values_of(arrays)}
-        truths = {}
-        for one in self.expect:
-            if one.output not in arrays:
-                raise BadInput(f"{one.what}: there is no array {one.output!r}{nearest(one.output, arrays)}")
-            output = arrays[one.output].value
-            truths[one.key] = truth_of(one, output, names, self.tolerance, self.arithmetic)
-        if bounded:
-            refuse_vague(truths)
-        return truths
-
-    def values(self, arrays: Mapping[str, np.ndarray], kind: Any = np.float64) -> dict[str, np.ndarray]:
-        """The expected values alone, computed in a format."""
-        names = {**self.sizes, **arrays}
-        return {one.key: plain_value(one, arrays[one.output], names, kind) for one in self.expect}
-
-    def compares(self) -> bool:
-        """Whether an expression compares numbers."""
-        return any(compares(one.value) for one in self.expect)
-
-    def other_constants(self) -> Iterator[tuple[str, Question]]:
-        """Each real that the expressions have or are given, and the question with another in its place."""
-        for number, one in enumerate(self.expect):
-            for shown, text in other_constants(one.value, OTHER).items():
-                expect = [*self.expect]
-                expect[number] = replace(one, value=text)
-                yield f"the constant {shown}", replace(self, expect=expect)
-        for name, value in self.given_reals():
-            yield f"{name}, which is {value:g}", replace(self, sizes={**self.sizes, name: OTHER * value})
-
-    def given_reals(self) -> list[tuple[str, float]]:
-        """Reals that the expressions name."""
-        names = self.names()
-        return [(n, v) for n, v in self.sizes.items() if isinstance(v, float) and v and n in names]
-
-    def is_curved(self) -> bool:
-        """Whether an expression has functions such as exp."""
-        return any(functions_in(one.value) & {*CURVED} for one in self.expect)
-
-    def names(self) -> set[str]:
-        """Names in the expressions."""
-        return {word for one in self.expect if isinstance(one.value, str) for word in WORD.findall(one.value)}
-
-
-@dataclass(frozen=True)
 class Trials:
     """What a kernel is run on. unshown: inputs that no run can show to matter, and why, in words. loose:
     whether rounding errors are the reason for some."""
@@ -154,23 +99,6 @@ def finite_trials(question: Question, arrays: Mapping[str, Argument]) -> Trials:
     if not exact:
         refuse_vague(first.truths)
     return Sensitivity(question, [first, *exact]).completed()
-
-
-def refuse_vague(truths: Mapping[str, Truth]) -> None:
-    """BadInput where expected values tell nothing."""
-    for truth in truths.values():
-        if truth.vague:
-            raise BadInput(truth.vague)
-
-
-def drawn_arrays(question: Question, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
-    """Arrays whose content may be changed."""
-    return {name: one for name, one in arrays.items() if one.drawn and name not in question.fixed}
-
-
-def drawn_reals(question: Question, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
-    """Those of them that are of reals."""
-    return {name: one for name, one in drawn_arrays(question, arrays).items() if is_real(one.value)}
 
 
 def with_values(arrays: Mapping[str, Argument], values: Mapping[str, np.ndarray]) -> dict[str, Argument]:
@@ -220,12 +148,12 @@ def trial_of(question: Question, arrays: Mapping[str, Argument], kind: str, note
 def wide_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | None:
     """A trial with random numbers up to WIDE, for functions that kernels cut off; None where some value is
     too large for its format."""
-    drawn = {name: one for name, one in drawn_reals(question, arrays).items() if one.has_no_limit}
+    drawn = {name: one for name, one in question.drawn_reals(arrays).items() if one.has_no_limit}
     changed = redrawn(question, arrays, "wide", drawn, wide_numbers)
     trial = trial_of(question, changed, "wide") if drawn else None
     if trial is None:
         return None
-    _, overflows = values_and_overflow(question, values_of(changed))
+    _, overflows = question.values_and_overflow(values_of(changed))
     small = not overflows and all(
         np.all(np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf))
         for one, truth in zip(question.expect, trial.truths.values())
@@ -235,29 +163,12 @@ def wide_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | No
     return replace(trial, truths=truths) if small else None
 
 
-def values_and_overflow(
-    question: Question, arrays: Mapping[str, np.ndarray]
-) -> tuple[dict[str, np.ndarray], bool]:
-    """The expected values in float32, and whether anything overflows on the way."""
-    seen: list[str] = []
-    before = np.seterrcall(lambda kind, flags: seen.append(kind))
-    try:
-        with np.errstate(over="call"):
-            return question.values(arrays, np.float32), bool(seen)
-    finally:
-        np.seterrcall(before)
-
-
-def values_of(arrays: Mapping[str, Argument]) -> dict[str, np.ndarray]:
-    return {name: one.value for name, one in arrays.items()}
-
-
 def border_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | None:
     """A trial with the numbers that an expression compares with, and their neighbours; None where there is
     none."""
     numbers = {number for one in question.expect for number in numbers_in(one.value)}
     numbers |= {value for _, value in question.given_reals()}
-    drawn = drawn_reals(question, arrays) if numbers else {}
+    drawn = question.drawn_reals(arrays) if numbers else {}
     every = sorted(numbers | {0.0})
     changed = redrawn(question, arrays, "borders", drawn, lambda one, seed: borders(one, every, seed))
     return trial_of(question, changed, "border") if drawn else None
@@ -265,7 +176,7 @@ def border_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | 
 
 def telling_trial(question: Question, arrays: Mapping[str, Argument], kinds: Sequence[str]) -> Trial | None:
     """A trial with the first kind of whole numbers whose sums are exact; None where there is none."""
-    drawn = drawn_reals(question, arrays)
+    drawn = question.drawn_reals(arrays)
     for kind in kinds if drawn else ():
         changed = whole_arrays(question, arrays, kind, drawn)
         trial = trial_of(question, changed, "small whole" if kind in KINDS else kind)
@@ -351,7 +262,7 @@ class Sensitivity:
         elements = sum(one.value.size for one in first.values())
         runs = MOST_RUNS if elements <= FEW_ELEMENTS else FEW_RUNS
         compares = self.question.compares()
-        for name in [name for name in blind if name in drawn_arrays(self.question, first)]:
+        for name in [name for name in blind if name in self.question.drawn(first)]:
             for sign in (1, -1) if compares else (1,):
                 left = list(blind[name] if sign == 1 else self.sampled[name])
                 for _ in range(runs // len(blind) // (1 + compares)):
@@ -407,7 +318,7 @@ class Sensitivity:
         first = self.trials[0].arguments
         best: tuple[Trial | None, list[tuple[int, ...]]] = None, []
         for kind in (SPARSE, WHOLE, "") if places else ():
-            drawn = drawn_arrays(self.question, first) if kind else {}
+            drawn = self.question.drawn(first) if kind else {}
             background = whole_arrays(self.question, first, kind, drawn)
             for value in impulses(first[name], sign):
                 array = np.array(background[name].value)
@@ -438,7 +349,7 @@ class Sensitivity:
 
 def small_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | None:
     """A trial with random numbers that are small beside constants; None where there is none."""
-    drawn = {name: one for name, one in drawn_reals(question, arrays).items() if one.has_no_limit}
+    drawn = {name: one for name, one in question.drawn_reals(arrays).items() if one.has_no_limit}
     small = {name: (one.value * np.asarray(SHRINK, one.value.dtype)) for name, one in drawn.items()}
     return trial_of(question, with_values(arrays, small), "small") if small else None
 
@@ -448,3 +359,129 @@ def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     if one.dtype.kind in "iub" and other.dtype.kind in "iub":
         return difference(one, other)
     return one.astype(float) - other.astype(float)
+
+
+# ---- NaN, infinity, -0, denormal numbers and the largest power of two, in single places ---
+# IEEE arithmetic judges them: an output that depends on NaN or infinity has to be what the expression gives.
+# Three things are not judged, because kernels that are right differ there: what a comparison makes of NaN;
+# a value that overflows in float32 on the way; and an element that the expression multiplies by 0, which a
+# kernel may skip.
+Places = Mapping[str, Sequence[tuple[int, ...]]]
+
+SHOWN = 1
+"""Special numbers that a message names."""
+
+FINITE_AT = 2
+"""Special numbers of an array that are replaced by finite ones, each by itself."""
+
+FINITE = (-1.0, 1.0, 0.3)
+"""What takes the place of special numbers, in fourth roots of the largest: a value that is the same with all
+three does not depend on it."""
+
+SMALL_INTEGER = 50
+"""What takes the place of the largest integers."""
+
+ALIKE = 1e-4
+"""How far apart, as a share, a value in float32 and one in float64 may be that do not overflow on the way."""
+
+
+def special_trials(question: Question, trials: Sequence[Trial]) -> Iterator[Trial]:
+    """A trial with NaN, -0 and a denormal number; one with infinity and the largest power of two; one with
+    the negatives of these. trials: those before. The first of them gives all other numbers."""
+    arrays = trials[0].arguments
+    names = question.names() if all(isinstance(one.value, str) for one in question.expect) else set()
+    arithmetic = question.arithmetic
+    small = [] if arithmetic.flushes else ["denormal"]
+    large = [] if arithmetic.added | arithmetic.cut else ["largest"]
+    kinds = (
+        ("NaN", ["nan", "-0.0", *small], question.drawn_reals(arrays)),
+        ("infinite", ["inf", *large], question.drawn(arrays)),
+        ("negative infinite", ["-inf", *(f"-{one}" for one in large)], question.drawn(arrays)),
+    )
+    for kind, values, drawn in kinds:
+        used = {name: one for name, one in drawn.items() if name in names and one.has_no_limit}
+        changed, places = special_values(used, values, seed_of(kind, question.seed))
+        try:
+            truths = special_truths(question, arrays, changed, places, kind == "NaN") if changed else {}
+        except BadInput:  # the expression has no value for these
+            continue
+        if truths:
+            yield Trial(with_values(arrays, changed), truths, kind, True, noted(changed, places))
+
+
+def noted(changed: Mapping[str, np.ndarray], places: Places) -> str:
+    """Which elements are special, as far as there is room: "x[3] is nan"."""
+    found = [
+        f"{element(name, each)} is {changed[name][each]:g}" for name, some in places.items() for each in some
+    ]
+    return ", ".join(found[:SHOWN])
+
+
+def special_truths(
+    question: Question,
+    arrays: Mapping[str, Argument],
+    changed: Mapping[str, np.ndarray],
+    places: Places,
+    nan: bool,
+) -> dict[str, SpecialTruth]:
+    """What outputs should be, and which of them are judged."""
+    special = {**values_of(arrays), **changed}
+    in_float32, overflows = question.values_and_overflow(special)
+    as_reals = {one.key: in_reals(question, one, special) for one in question.expect}
+    ends = [[question.values(moved(arrays, places, at, by)) for by in FINITE] for at in range(FINITE_AT)]
+    found = {}
+    for one, (key, truth) in zip(
+        question.expect, question.truths(with_values(arrays, changed), False).items()
+    ):
+        with np.errstate(all="ignore"):
+            depends, on_largest = (
+                ~np.all([end[key] == each[0][key] for end in each], axis=0) for each in ends
+            )
+            finite, real = np.isfinite(truth.value), truth.value.dtype.kind == "f"
+            wrapped = False
+            in_float64 = as_reals[key]
+            if real and in_float64 is not None:  # integers of the expression may overflow
+                wrapped = ~np.isclose(in_float64, truth.value, ALIKE, 0) & finite
+            known = np.isclose(in_float32[key], truth.value, ALIKE, 0) & np.isfinite(truth.allowed)
+            known &= np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf)
+        free = finite & ~known | ~finite & ~depends | wrapped
+        if compares(one.value):
+            free |= depends if nan else np.isnan(truth.value)
+        if overflows:
+            free |= on_largest
+        if real and not nan:
+            free |= depends & on_largest  # a product that overflows first meets infinity
+        infinite = ~finite & (not selects(one.value))
+        allowed = np.where(np.isfinite(truth.allowed), truth.allowed, 0.0)
+        if real and not functions_in(one.value) <= SELECTING:  # which may lose numbers that are not normal
+            allowed = allowed + np.finfo(np.float32).tiny
+        found[key] = SpecialTruth(truth.value, allowed, truth.flat, free=free, infinite=infinite)
+    return found
+
+
+def in_reals(question: Question, one: Expected, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """An expected value with reals in the place of integers; None where the expression needs integers."""
+    reals = {
+        name: array.astype(float) if array.dtype.kind in "iu" else array for name, array in arrays.items()
+    }
+    try:
+        return replace(question, expect=[one]).values(reals)[one.key]
+    except BadInput:
+        return None
+
+
+def moved(arrays: Mapping[str, Argument], places: Places, at: int, by: float) -> dict[str, np.ndarray]:
+    """The arrays with other finite numbers where a special one will be: an expected value that does not
+    change does not depend on it. at: 0 for NaN and infinity, 1 for the largest."""
+    found = values_of(arrays)
+    for name, chosen in places.items():
+        found[name] = np.array(found[name])
+        largest = LARGEST.get(format_of(found[name].dtype), SMALL_INTEGER**4) ** 0.25
+        if at < len(chosen):
+            found[name][chosen[at]] = np.array(by * largest).astype(found[name].dtype)
+    return found
+
+
+def selects(expression: str) -> bool:
+    """Whether an expression moves and chooses elements, without arithmetic."""
+    return ast.BinOp not in nodes_in(expression) and functions_in(expression) <= SELECTING

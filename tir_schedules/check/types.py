@@ -1,15 +1,24 @@
-"""C++ types of a kernel's parameters, and the formats of numbers: which arrays a pointer may point to."""
+"""Numbers as kernels have them: C++ types of parameters, formats, how a kernel rounds, and arrays with bounds
+of what rounding does to them. An expression's tolerance is derived from these bounds.
+
+An operation on a `Bounded` is done in float64, or int64 for integers. It carries along how far from it a
+kernel's own arithmetic may be: by what it makes of its operands' errors, and by its own rounding. Sums err as
+workloads/rounding.py has it, in any order of summation.
+"""
 
 from __future__ import annotations
 
+import operator
 import re
 from dataclasses import dataclass
-from typing import Any
+from math import prod
+from typing import Any, Callable
 
 import numpy as np
 
 from tir_schedules.errors import BadInput
 from tir_schedules.workloads import element_type
+from tir_schedules.workloads.rounding import TRUNCATION, worst_growth
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 FORMATS = (*FLOATS, "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
@@ -101,3 +110,318 @@ def fits(type_: CType, format: str) -> bool:
     if wanted in CARRIERS and format in HALVES:
         return True
     return wanted[0] in "iu" and format[0] in "iu" and wanted[1:] == format[1:]
+
+
+# ---- how far a kernel may be from what an expression says ---
+ULPS = 16
+"""Units that CUDA's own functions may be off by, `__expf` and the like of moderate arguments among them."""
+
+FINEST = 12
+"""Numbers with up to so many bits behind the point are recognised as multiples of a power of two."""
+
+MOST = 1 << 26
+"""Most elements of an array that an expression makes."""
+
+
+class TooLarge(ValueError):
+    """An array of more elements than MOST."""
+
+
+def check_size(elements: int) -> None:
+    if elements > MOST:
+        raise TooLarge(f"an array of {elements} elements is too large; {MOST} are the most")
+
+
+def check_broadcast(*operands: Any) -> None:
+    """TooLarge where operands together make too large an array."""
+    check_size(prod(np.broadcast_shapes(*map(np.shape, operands))))
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What a kernel computes with, as its PTX says: see target.py. multiplied, added: formats of 16 bits
+    ("f16", "bf16") in which it does. cut: formats in which tensor cores add up, and cut sums off. tensor:
+    whether they add up in float32. narrowed: whether a value may be rounded to 16 bits before the end. tf32:
+    whether tensor cores read float32 as TF32. flushes: whether an instruction takes denormal numbers for
+    zeros. angles: whether sines are approximate.
+    """
+
+    multiplied: frozenset[str] = frozenset()
+    added: frozenset[str] = frozenset()
+    cut: frozenset[str] = frozenset()
+    tensor: bool = False
+    narrowed: bool = False
+    tf32: bool = False
+    flushes: bool = False
+    angles: bool = False
+
+    @property
+    def narrow(self) -> frozenset[str]:
+        """Formats of 16 bits in which it computes at all."""
+        return self.multiplied | self.added | self.cut
+
+
+@dataclass
+class Rounding:
+    """How a kernel rounds. unit: unit roundoff of one operation. sums: the same of additions, larger where
+    tensor cores cut off. whole: whole numbers up to this are sums without any error. work: elements that
+    operations have handled so far. summed: whether a sum came up; inexact: one that some order rounds. angle:
+    what sin.approx and cos.approx may be off by, per 1 + |x|."""
+
+    unit: float
+    sums: float
+    whole: float
+    work: int = 0
+    summed: bool = False
+    inexact: bool = False
+    angle: float = 0.0
+
+    def bound_sum(self, terms: int, magnitude: Any, step: float) -> Any:
+        """What sums may be off by. magnitude: the sum of their magnitudes. step: all terms are multiples of
+        this power of two; 0 where they are of none."""
+        self.summed = True
+        if step and np.max(magnitude, initial=0) <= step * self.whole:
+            return 0.0
+        self.inexact = True
+        return self.growth(terms) * magnitude
+
+    def growth(self, terms: int) -> float:
+        """What a sum may be off by, per sum of magnitudes: the worst case, or 10*sqrt(terms) units where that
+        is less and sums are not cut off, or cannot be told from noise in the worst case."""
+        worst = worst_growth(terms + 1, self.sums)
+        cut_off = self.sums > self.unit and worst < 1
+        return worst if cut_off else min(worst, 10 * (terms + 1) ** 0.5 * self.sums)
+
+    def of_constant(self, value: Any) -> Any:
+        """How far a real of the expression may be from the kernel's constant."""
+        if value.dtype.kind != "f":
+            return 0.0
+        mantissa, _ = np.frexp(value)
+        digits = mantissa / self.unit
+        return np.where(np.trunc(digits) == digits, 0.0, self.unit * np.abs(value))
+
+
+def rounding_of(output: str, arithmetic: Arithmetic = Arithmetic()) -> Rounding:
+    """Of a kernel that leaves a format."""
+    if output == "f64":
+        return Rounding(UNITS["f64"], UNITS["f64"], 1 / UNITS["f64"])
+    angle = 2.0**-20 if arithmetic.angles else 0.0
+    unit = UNITS[output if output in arithmetic.narrow else "f32"]
+    summed = output if output in arithmetic.added | arithmetic.cut else "f32"
+    cut_off = output in arithmetic.cut or (summed == "f32" and arithmetic.tensor)
+    sums = TRUNCATION[NUMPY_NAMES[summed]] if cut_off else UNITS[summed]
+    return Rounding(unit, sums, 1 / UNITS[summed], angle=angle)
+
+
+def step_of(value: np.ndarray) -> float:
+    """The power of two, up to 1, that all numbers are multiples of; 0 where there is none."""
+    if value.dtype.kind != "f":
+        return 1.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = value * 2.0**FINEST
+        if not np.all(np.trunc(scaled) == scaled):
+            return 0.0
+    step = 1.0
+    while not np.all(np.trunc(value / step) * step == value):
+        step /= 2
+    return step
+
+
+def elementwise(function: Callable[..., Any], ulps: float = 1) -> Callable[..., Any]:
+    """A function of numbers: operands that are off show in what it makes of them at either end."""
+
+    def call(*operands: Any) -> Any:
+        if isinstance(function, np.ufunc) and len(operands) != function.nin:
+            raise TypeError(f"{function.__name__} takes {function.nin} operands; {len(operands)} are given")
+        one = next((each for each in operands if isinstance(each, Bounded)), None)
+        if one is None:
+            return function(*operands)
+        every = [one.of(each) for each in operands]
+        check_broadcast(*(each.value for each in every))
+        with np.errstate(all="ignore"):
+            value = np.asarray(function(*(each.value for each in every)))
+            error: Any = 0.0
+            for at, each in enumerate(every):
+                if np.any(each.error):
+                    error = error + moved(function, [other.value for other in every], at, each.error, value)
+        exact = not ulps and all(each.step and not np.any(each.error) for each in every)
+        return one.rounded(value, error, ulps, step_of(value) if exact else 0.0)
+
+    return call
+
+
+def moved(
+    function: Callable[..., Any], values: list[np.ndarray], at: int, error: Any, value: np.ndarray
+) -> np.ndarray:
+    """How far a result moves when an operand does by its error."""
+    ends = []
+    for sign in (-1, 1):
+        others = [*values]
+        others[at] = values[at] + sign * error
+        ends.append(np.nan_to_num(np.abs(function(*others) - value), nan=0.0, posinf=0.0))
+    return np.maximum(*ends)
+
+
+def swapped(operation: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """The operator where the array stands on the right."""
+    return lambda self, other: operation(self.of(other), self)
+
+
+def comparing(compare: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda self, other: self.compared(compare, other)
+
+
+class Bounded:
+    """An array, or a number, and how far from it a kernel may be. value: float64 or int64; error: like it, or
+    0.0. step: the power of two that all its numbers are multiples of where none is off, else 0."""
+
+    __array_ufunc__ = None  # numpy's operators leave an operation to ours
+
+    def __init__(self, value: Any, error: Any, rounding: Rounding, step: float = 0.0):
+        self.value, self.error, self.rounding, self.step = np.asarray(value), error, rounding, step
+
+    @classmethod
+    def given(cls, value: Any, rounding: Rounding, error: Any = 0.0) -> Bounded:
+        """What an expression begins with."""
+        array = np.asarray(value)
+        return cls(array, error, rounding, 0.0 if np.any(error) else step_of(array))
+
+    def of(self, other: Any) -> Bounded:
+        """Another operand as one of these."""
+        if isinstance(other, Bounded):
+            return other
+        value = np.asarray(other)
+        error = self.rounding.of_constant(value) if value.ndim == 0 else 0.0
+        return Bounded.given(value, self.rounding, error)
+
+    def rounded(self, value: Any, error: Any, ulps: float = 1, step: float = 0.0) -> Bounded:
+        """A result, which is rounded unless it is an integer, or a multiple of `step` that needs no
+        rounding."""
+        value, rounding = np.asarray(value), self.rounding
+        rounding.work += value.size
+        if value.dtype.kind != "f":
+            return Bounded(value, error, rounding, step)
+        exact = step and not np.any(error)
+        if exact and np.max(np.abs(value), initial=0) <= step / rounding.unit:
+            return Bounded(value, 0.0, rounding, step)
+        return Bounded(value, error + ulps * rounding.unit * np.abs(value), rounding)
+
+    def __add__(self, other: Any) -> Bounded:
+        other = self.of(other)
+        one, another = alike(self.value, other.value)
+        return self.rounded(one + another, self.error + other.error, 1, min(self.step, other.step))
+
+    def __sub__(self, other: Any) -> Bounded:
+        other = self.of(other)
+        one, another = alike(self.value, other.value)
+        return self.rounded(one - another, self.error + other.error, 1, min(self.step, other.step))
+
+    def __mul__(self, other: Any) -> Bounded:
+        other = self.of(other)
+        one, another = alike(self.value, other.value)
+        ulps = 0 if power_of_two(self) or power_of_two(other) else 1
+        return self.rounded(one * another, product_error(self, other), ulps, self.step * other.step)
+
+    def __truediv__(self, other: Any) -> Bounded:
+        other = self.of(other)
+        check_broadcast(self.value, other.value)
+        with np.errstate(all="ignore"):
+            value = self.value / other.value
+            error = (self.error + np.abs(value) * other.error) / np.maximum(
+                np.abs(other.value) - other.error, np.finfo(np.float64).tiny
+            )
+        divisor = power_of_two(other)
+        return self.rounded(value, error, 0 if divisor else 4, self.step / divisor if divisor else 0.0)
+
+    def __matmul__(self, other: Any) -> Bounded:
+        other = self.of(other)
+        one, another = (each.value for each in (self, other))
+        check_size(prod(one.shape[:-1]) * prod(another.shape[-1:] if another.ndim > 1 else ()))
+        value = one @ another
+        large, larger = (np.abs(each.value) + each.error for each in (self, other))
+        error, step = large @ larger - np.abs(one) @ np.abs(another), self.step * other.step
+        self.rounding.work += value.size * one.shape[-1]
+        if value.dtype.kind == "f":
+            error = error + self.rounding.bound_sum(one.shape[-1], large @ larger, step)
+        return self.rounded(value, error if np.any(error) else 0.0, 1, step)
+
+    __pow__ = elementwise(np.power, 4)
+    __mod__, __floordiv__ = elementwise(np.mod), elementwise(np.floor_divide)
+    __and__, __or__, __xor__ = map(elementwise, (np.bitwise_and, np.bitwise_or, np.bitwise_xor))
+    __lshift__, __rshift__ = elementwise(np.left_shift), elementwise(np.right_shift)
+    __invert__ = elementwise(np.invert)
+    __radd__, __rsub__, __rmul__ = map(swapped, (operator.add, operator.sub, operator.mul))
+    __rtruediv__, __rpow__ = swapped(operator.truediv), swapped(operator.pow)
+    __rmod__, __rfloordiv__ = swapped(operator.mod), swapped(operator.floordiv)
+    __lt__, __le__, __gt__, __ge__ = map(comparing, (operator.lt, operator.le, operator.gt, operator.ge))
+    __eq__, __ne__ = comparing(operator.eq), comparing(operator.ne)
+
+    def __neg__(self) -> Bounded:
+        return Bounded(-self.value, self.error, self.rounding, self.step)
+
+    def __pos__(self) -> Bounded:
+        return self
+
+    def compared(self, compare: Callable[[Any, Any], Any], other: Any) -> Any:
+        """A comparison: exact, or with an error of 1 where rounding may decide it otherwise."""
+        other = self.of(other)
+        found = compare(self.value, other.value)
+        if not np.any(self.error) and not np.any(other.error):
+            return found
+        with np.errstate(invalid="ignore"):
+            near = np.abs(self.value - other.value) <= self.error + other.error
+        return Bounded(found, near.astype(float), self.rounding)
+
+    def __getitem__(self, key: Any) -> Bounded:
+        keys = tuple(map(as_index, key)) if isinstance(key, tuple) else as_index(key)
+        found = self.value[keys]
+        check_size(found.size)
+        return Bounded(found, spread(self)[keys], self.rounding, self.step)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    @property
+    def T(self) -> Bounded:
+        return Bounded(self.value.T, spread(self).T, self.rounding, self.step)
+
+
+def plain(value: Any) -> Any:
+    """A value without its bound."""
+    return value.value if isinstance(value, Bounded) else value
+
+
+def as_index(key: Any) -> Any:
+    """A subscript: whole reals, such as those of floor, as integers; the ends of a slice as numbers."""
+    if isinstance(key, slice):
+        ends = (key.start, key.stop, key.step)
+        return slice(*(int(end.value) if isinstance(end, Bounded) else end for end in ends))
+    array = np.asarray(plain(key)) if isinstance(key, (Bounded, np.ndarray)) else None
+    if array is None or array.dtype.kind != "f" or not np.all(np.trunc(array) == array):
+        return plain(key)
+    return array.astype(np.int64)
+
+
+def spread(one: Bounded) -> np.ndarray:
+    """The bounds as an array like the values."""
+    return np.broadcast_to(np.asarray(one.error, np.float64), one.value.shape)
+
+
+def alike(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two operands in one format: numpy would add int64 and uint64 as reals, where CUDA has uint64."""
+    check_broadcast(one, other)
+    if {one.dtype.str[1:], other.dtype.str[1:]} == {"i8", "u8"}:
+        return one.astype(np.uint64), other.astype(np.uint64)
+    return one, other
+
+
+def power_of_two(one: Bounded) -> float:
+    """The value of a number that is a power of two; 0 of any other."""
+    if one.value.size != 1 or np.any(one.error) or one.value.flat[0] <= 0:
+        return 0.0
+    value = float(one.value.flat[0])
+    return value if np.frexp(value)[0] == 0.5 else 0.0
+
+
+def product_error(one: Bounded, other: Bounded) -> Any:
+    return np.abs(one.value) * other.error + np.abs(other.value) * one.error + one.error * other.error

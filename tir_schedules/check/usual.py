@@ -15,11 +15,10 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.arguments import INOUT, OUT, Argument, Given, make_argument, sampled_places
-from tir_schedules.check.bounded import Arithmetic
 from tir_schedules.check.expecting import Truth
 from tir_schedules.check.expressions import Asked
 from tir_schedules.check.target import Parameter, Target
-from tir_schedules.check.types import FLOATS, NUMPY_NAMES
+from tir_schedules.check.types import FLOATS, NUMPY_NAMES, Arithmetic
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import workload_class
 from tir_schedules.model.verify import Mismatch, compare
