@@ -59,8 +59,7 @@ def print_all(results: Sequence[Checked], machine: Machine) -> None:
         for told in filter(None, (*one.outcome.unshown, describe_unexecuted(one))):
             print_paragraph(f"note: {one.label}: {told}")
     print_costs(results)
-    where = machine.device_name if machine.name == "gpu" else "the CPU machine"
-    print_line(f"{closing_outcomes([one.outcome for one in results])} on {where}")
+    print_line(f"{closing_outcomes([one.outcome for one in results])} on {machine.device_name}")
 
 
 def row(one: Checked) -> tuple[str, ...]:

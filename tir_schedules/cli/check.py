@@ -81,8 +81,8 @@ def run(options: Options) -> int:
     if options.dry_run:
         from tir_schedules.api.plans import plan_of_requests
 
-        where = "the CPU machine" if machine.name == "cpu" else machine.device_name
-        return finish(plan_of_requests(requests, f"{len(requests)} to check on {where}"), options.json, 2)
+        note = f"{len(requests)} to check on {machine.device_name}"
+        return finish(plan_of_requests(requests, note), options.json, 2)
     found = check_requests(requests, machine, options.advice)
     done = [one for _, one in found.checked]
     if len(done) == 1 and done[0].unsupported:

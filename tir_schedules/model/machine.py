@@ -127,7 +127,7 @@ class Execution:
 class Device(Protocol):
     """What executes, is measured or is predicted: a machine, or other computers.
 
-    name: "cpu" or "gpu". device_name: the GPU's own name, or "CPU machine".
+    name: "cpu" or "gpu". device_name: in a sentence, the GPU's own name or "the CPU machine".
     """
 
     @property

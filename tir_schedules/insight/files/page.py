@@ -105,9 +105,7 @@ def page(views: Sequence[View], machine: Machine) -> str:
 
 
 def provenance(views: Sequence[View], machine: Machine) -> Iterator[str]:
-    where = "executed on the CPU machine; no GPU was involved"
-    if machine.name != "cpu":
-        where = f"executed on {machine.device_name}"
+    where = f"executed on {machine.device_name}" + ("; no GPU was involved" if machine.name == "cpu" else "")
     archs = dict.fromkeys(step.binary.kernel.arch for view in views for step in view.checked.steps)
     yield f"compiled for {', '.join(archs)}, {where}." if archs else f"{where[0].upper()}{where[1:]}."
     yield named_versions(*VERSIONS)

@@ -72,7 +72,7 @@ class CpuMachine:
     """
 
     name = "cpu"
-    device_name = "CPU machine"
+    device_name = "the CPU machine"
 
     def __init__(
         self,
