@@ -333,6 +333,6 @@ def test_help_and_list_need_no_tvm():
 
 
 def test_a_reader_that_stops_early_sees_no_error():
-    command = f"{sys.executable} -m tir_schedules.cli emit sgemm/naive --ptx | head -1"
+    command = f"{sys.executable} -m tir_schedules emit sgemm/naive --ptx | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert done.stdout and done.stderr == ""

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from test_tensor_map import box_of, loading, map_of, numbered, prefetched, storing
+from test_tensor_map import box_bytes, box_of, loading, map_of, numbered, prefetched, storing
 from test_units import (
     COUNTS,
     DROPPED,
@@ -25,7 +25,6 @@ from unit_kernels import DONE, FILL, INIT, MEET, NUMBERS, STORE, TURNED, WAIT, r
 from warpgroup_kernels import entry, launch
 
 from tir_schedules.machines.cpu.catalogue import entries, expanded
-from tir_schedules.machines.tensor_map import box_bytes
 
 GENERIC_BAR = ".reg .b64 gbar; cvt.u64.u32 gbar, bar; cvta.shared.u64 gbar, gbar;\n"
 POLICY = ".reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"

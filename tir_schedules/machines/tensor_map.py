@@ -3,7 +3,6 @@ ask, and so that both machines say the same."""
 
 from __future__ import annotations
 
-from math import prod
 from typing import Iterator
 
 from tir_schedules.errors import CheckFailed
@@ -24,11 +23,6 @@ SWIZZLES = (0, 32, 64, 128)
 
 PROMOTIONS = (0, 64, 128, 256)
 """In the order of CUtensorMapL2promotion."""
-
-
-def box_bytes(tensor: TensorMap) -> int:
-    """Bytes of shared memory that one copy takes, of parts beyond the tensor, too."""
-    return prod(tensor.box) * ELEMENT_BYTES[tensor.element]
 
 
 def check_tensor_map(label: str, tensor: TensorMap, address: int = 0) -> None:

@@ -26,9 +26,6 @@ class Config(naive.Config):
     pass
 
 
-launch = naive.launch
-
-
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     k = naive.one_element_per_thread(sch, config.ts, COLUMNS_ON_X)
     sch.annotate(k, "pragma_unroll", UNROLL)

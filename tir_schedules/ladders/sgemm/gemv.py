@@ -220,7 +220,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
         value = matrix[element, k] if rows else matrix[k, element]
         return T.if_then_else(T.And(element < elements, k < K), value, nothing)
 
-    def of_c(C: Any, element: Any) -> tuple[Any, Any]:
+    def of_c(element: Any) -> tuple[Any, Any]:
         return (element, 0) if of_a else (0, element)
 
     def place(tile: Any, part: Any, c: Any) -> Any:
@@ -297,7 +297,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
                                     )
                                 else:
                                     if tile * S + c < elements:
-                                        C[of_c(C, tile * S + c)] = cast(total[0], result)
+                                        C[of_c(tile * S + c)] = cast(total[0], result)
                         if parts > 1:
                             with T.sblock("last"):
                                 if T.Not(call("is_last_block<false>", parts, returns="bool")):
@@ -325,7 +325,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
                                 for g in T.serial(1, warps):
                                     total[0] = total[0] + of_warps[g, t]
                                 if tile * S + t < elements:
-                                    C[of_c(C, tile * S + t)] = cast(total[0], result)
+                                    C[of_c(tile * S + t)] = cast(total[0], result)
 
     return gemv
 

@@ -23,9 +23,6 @@ class Config(naive.Config):
     """ts: edge of the tiles of A, B and C."""
 
 
-launch = naive.launch
-
-
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     ts = config.ts
     block = sch.get_sblock("C")

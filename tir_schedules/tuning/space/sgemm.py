@@ -28,7 +28,6 @@ MOST_UNROLLED = 4096
 and nvcc takes a minute."""
 
 LANES = ("wm", "wn", "wmiter", "wniter", "tm", "tn")
-FLOAT = 4  # bytes
 
 Config = pipelined.Config | multistage.Config
 

@@ -95,7 +95,7 @@ def of_barrier(lower: Lower, operands: str, modifiers: str, access: str = "updat
     )  # fmt: skip
 
 
-SPACE, OF_BLOCK = "{,.shared,.shared::cta}", "{,.shared::cta}"
+SPACE = "{,.shared,.shared::cta}"
 AT_ONCE = "the copies arrive at once"
 REBUILT = "tensor maps are those of the launch: give the kernel another one"
 
