@@ -66,8 +66,8 @@ def read_json(path: Path, remedy: str) -> Any:
 def parse_json(content: bytes, path: Path | str, remedy: str) -> Any:
     """What a JSON text holds, plain data that JSON can say again.
 
-    BadInput for what is no JSON: also for NaN, numbers too large for a double, a key twice in one object,
-    text that is no Unicode, and what is nested deeper than DEPTH.
+    BadInput for text that is not JSON. It is also raised for NaN, numbers too large for a double, a key twice
+    in one object, text that is not Unicode, and nesting deeper than DEPTH.
     """
     try:
         return plain_json(content)

@@ -26,8 +26,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 class State:
-    """cause: number of the signal that ends the process, SIGPIPE for a reader that has gone; None as long as
-    there is none.
+    """cause: number of the signal that ends the process, SIGPIPE for a reader that has gone; None
+    before one has come.
 
     guarded: whether this module has the signals. raised: whether the main thread has been told. held: whether
     it is told later. told: whether the user has. over: whether the command has returned. waking: what the

@@ -1,5 +1,5 @@
-"""Programs that this process starts, and files it has not finished: none of them is there any more when it
-has ended, however it ended.
+"""Programs that this process starts, and files it has not finished: all of them are gone when it has ended,
+however it ended.
 
 A program is the head of a process group of its own. So Ctrl-C on a terminal does not reach it, which would
 look as if it had refused its input, and what it started goes with it. keeper.py does that for a process that

@@ -44,10 +44,10 @@ def test_parameters_by_name(parameters, expected):
         ("", "k has no parameters, so it cannot leave a result"),
         ("void", "k has no parameters"),
         ("const float *A", "k has no parameter float* C"),
-        ("float X[]", "`float X[]`, which is none"),
-        ("float *C, float *out", "`float *out`, which is none"),
-        ("float *C, int M, int N, int K, int L", "`int L`, which is none"),
-        ("float *C, float *c", "`float *c`, which is none"),
+        ("float X[]", "`float X[]`, which is not one"),
+        ("float *C, float *out", "`float *out`, which is not one"),
+        ("float *C, int M, int N, int K, int L", "`int L`, which is not one"),
+        ("float *C, float *c", "`float *c`, which is not one"),
         ("float *C, float *C", "two parameters for C"),
         ("float *C, int", "parameter 2 of k, `int`, has no name"),
         ("float *C, size_t", "`size_t`, has no name"),
@@ -182,7 +182,7 @@ def test_tensor_maps_are_parameters_and_an_output_may_be_known_by_one_alone():
     ("const __grid_constant__ CUtensorMap* A_map, half* C", "be const __grid_constant__ CUtensorMap A_map"),
     ("const half* A_map, half* C", "should be const __grid_constant__ CUtensorMap A_map"),
     ("const __grid_constant__ CUtensorMap A, half* C", "it should be const half* A"),
-    ("const __grid_constant__ CUtensorMap B_map, half* C", "which is none of what it can take: .* C_map"),
+    ("const __grid_constant__ CUtensorMap B_map, half* C", "which is not one of these: .* C_map"),
     ("const __grid_constant__ CUtensorMap A_map, int M", "no parameter half* C"),
 ])  # fmt: skip
 def test_a_tensor_map_that_is_declared_otherwise_is_one_line(parameters, line):

@@ -115,7 +115,7 @@ FAULTS = [
         "[bar], 256;\n@first cp",
         "[bar], 240;\n@first cp",
         "@!p bra WAIT",
-        "16 bytes came that nobody has told it to expect",
+        "16 bytes came that no thread has told it to expect",
     ),
     (
         "barrier_misuse",
@@ -189,7 +189,7 @@ FAULTS = [
         WAIT,
         "",
         "cp.async.bulk",
-        "nobody has waited for the mbarrier bars in shared memory at byte 0",
+        "no thread has waited for the mbarrier bars in shared memory at byte 0",
     ),
     (
         "left_in_flight",

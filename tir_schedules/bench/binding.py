@@ -88,7 +88,7 @@ def timing_buffers(machine: GpuMachine, workload: Workload) -> list[Arguments]:
     integers.
 
     Together they are CACHES times as large as the L2 cache, so that no set is still there when its turn comes
-    again; very small ones are not, of which there are MOST_SETS.
+    again. There are at most MOST_SETS: sets of very small arrays may stay in it.
     """
     arguments = workload.arguments(0, machine.xp)
     draws = Draws(1, machine.xp)

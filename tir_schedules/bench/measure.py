@@ -337,8 +337,7 @@ class Choice:
         return {**subject.candidate.facts, **samples, **refused}
 
     def refused_rows(self, timed: Collection[Subject]) -> list[Row]:
-        """Of all that was refused; of a library's candidates only where none is among the timed, for the
-        reason of the last."""
+        """Rows of all that was refused: of a library, where no candidate was timed, the row of the last."""
         libraries = {without_candidate(subject) for subject in timed}
         reasons = {
             without_candidate(subject): f"{subject.candidate}: {reason}" if subject.candidate else reason

@@ -30,7 +30,7 @@ def pack_jobs(
     jobs: Sequence[Job], arch: str, path: Path, command: str, twin: str = "twin"
 ) -> tuple[list[Subject], list[Row]]:
     """Compile rungs on workloads and write the pack, if anything compiles, with CUB's library where it is
-    needed; returns subjects and refused rows. command: what made the pack. twin: of which form twins are."""
+    needed; returns subjects and refused rows. command: what made the pack. twin: the form of twins."""
     from tir_schedules.subjects.compiling import compile_jobs
 
     subjects, refused = compile_jobs(jobs, arch, twin)
@@ -59,7 +59,7 @@ def measure_jobs(
 ) -> Json:
     """Time schedules, twins and the vendor's library; returns a results document.
 
-    command: as the document names it. twin: of which form twins are.
+    command: as the document names it. twin: the form of twins.
     """
     from tir_schedules.subjects.compiling import compile_jobs
 

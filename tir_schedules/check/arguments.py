@@ -352,7 +352,7 @@ def special_values(
         if not array.size:
             continue
         draw = np.random.default_rng((seed, turn))
-        count = len(values) if is_real(array) else 1  # the sum of two would be none of both
+        count = len(values) if is_real(array) else 1  # the sum of two would be neither of them
         flat = draw.choice(array.size, min(count, array.size), replace=False)
         places[name] = [tuple(map(int, np.unravel_index(at, array.shape))) for at in flat]
         for place, value in zip(places[name], values):

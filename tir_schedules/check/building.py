@@ -102,7 +102,7 @@ def build(source: Source, instances: Sequence[str], options: Compiling) -> Built
     """Compile a file. instances: of templates, that some launch asks for.
 
     CheckFailed with the lines of nvcc or ptxas where it does not compile; BadInput for an instance that its
-    templates do not have, or a macro that is none; MissingTool without nvcc, or without a header that it
+    templates do not have, or a malformed macro; MissingTool without nvcc, or without a header that it
     includes.
     """
     for folder in options.includes:

@@ -41,7 +41,7 @@ WHOLE = 0.25
 of its own."""
 
 NEAR = {"f16": 2.0**-8, "bf16": 2.0**-5, "f32": 2.0**-12, "f64": 2.0**-40}
-"""How far an element may be off that of an array that is given, as a share of it. Nobody says how it was
+"""How far an element may be off that of an array that is given, as a share of it. It is not known how it was
 computed: this covers sums of some thousand terms, unless they cancel."""
 
 OF_ARRAY = "nothing says how this array was computed; sums that cancel need a --tolerance"

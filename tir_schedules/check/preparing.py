@@ -384,7 +384,7 @@ def arguments_of_launch(
 
 def value_for(parameter: Parameter, argument: Argument, target: Target) -> Any:
     """What a machine is given for a parameter: an array, a number of its type, or bytes. BadInput, with the
-    signature, for what is not of its type."""
+    signature, for a value of another type."""
 
     def refused(what: str) -> BadInput:
         return BadInput(f"`{parameter.text}` of {target.signature} {what}")

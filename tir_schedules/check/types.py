@@ -178,7 +178,7 @@ class Rounding:
 
     def bound_sum(self, terms: int, magnitude: Any, step: float) -> Any:
         """What sums may be off by. magnitude: the sum of their magnitudes. step: all terms are multiples of
-        this power of two; 0 where they are of none."""
+        this power of two; 0 where there is no such power."""
         self.summed = True
         if step and np.max(magnitude, initial=0) <= step * self.whole:
             return 0.0

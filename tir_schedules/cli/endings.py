@@ -18,7 +18,7 @@ from tir_schedules.errors import CheckFailed, TirSchedulesError, one_line, print
 
 NAME = "tir-schedules"
 FAULT = 70
-"""Exit code of an error that nobody foresaw."""
+"""Exit code of an unforeseen error."""
 
 REASON_SHOWN = 300
 
@@ -36,7 +36,7 @@ class OutputLost(TirSchedulesError):
 
 def code_of(perform: Callable[[], int], debug: bool = False, name: str = NAME) -> int:
     """The exit code of what is performed. An error is one line on standard error, after `name`; debug: with
-    the traceback of one that nobody foresaw."""
+    the traceback of an unforeseen one."""
     try:
         return flush_output(catch_errors(perform, debug, name))
     except OutputLost as error:
@@ -61,7 +61,7 @@ def catch_errors(perform: Callable[[], int], debug: bool, name: str) -> int:
 
 
 def report_error(error: Exception, debug: bool, name: str) -> int:
-    """The exit code of an error, of which the user has been told."""
+    """Tell the user of an error; returns the exit code."""
     if isinstance(error, (OutputLost, BrokenPipeError)):
         raise error
     if isinstance(error, TirSchedulesError):
@@ -87,7 +87,7 @@ def report_error(error: Exception, debug: bool, name: str) -> int:
 
 
 def unforeseen(error: Exception, debug: bool) -> str:
-    """The line of an error that nobody foresaw."""
+    """The line of an unforeseen error."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return (
             f"no space left on device{f' for {error.filename}' if error.filename else ''}: free some, and try"
@@ -161,7 +161,7 @@ class Output(io.FileIO):
 
 
 class Unheard(io.FileIO):
-    """Standard error, which there is nobody left to tell of when it cannot be written."""
+    """Standard error. Where it cannot be written there is no way left to say so."""
 
     def write(self, data: Any) -> int | None:
         try:

@@ -53,7 +53,7 @@ def add_verb(verbs: Verbs) -> None:
         "--seed", metavar="N", type=integer_for("--seed", 1), default=0, help="of the search (default 0)"
     )
     add_path(verb, "--records", help="where every result is kept at once (default: a file of your own)")
-    verb.add_argument("--resume", action="store_true", help="go on with a search of which FILE has results")
+    verb.add_argument("--resume", action="store_true", help="go on with a search that has results in FILE")
     verb.add_argument(
         "--show",
         action="store_true",

@@ -7,8 +7,8 @@ when the launch before has ended and all it has written is seen.
 
 What a kernel does above its wait runs beside the launch before it. So only a kernel that touches no memory of
 others there is launched early: it may read its parameters, set barriers up in shared memory, and branch as
-far as the wait. Others are launched as ever. On the CPU machine launches run one after another, which is then
-what such a kernel sees.
+far as the wait. Others are launched as usual. On the CPU machine launches run one after another, and such a
+kernel sees nothing else.
 
 In the emitted CUDA for sm_90 look for `griddepcontrol`. What follows it is as it was.
 """
@@ -59,8 +59,7 @@ def begins_early(ptx: str, entry: str) -> bool:
 
 
 def is_harmless(words: list[str], labels: set[str]) -> bool:
-    """Of the words of a statement, the last of which may be where it branches to, or a predicate of the wait
-    itself."""
+    """Whether a statement, given as its words, touches no memory of others. labels: where it may branch."""
     if words[0] in DECLARATIONS:
         return True
     name = words[1] if words[0].startswith("@") and len(words) > 1 else words[0]

@@ -48,8 +48,8 @@ def load_or_make(rung: Rung, workload: Any, arch: str, make: Callable[[], Emitte
     """What `make()` returns, from the cache where it is there.
 
     rung: in the configuration that it takes for the workload. A rung or workload from outside this package is
-    made anew each time: nobody knows what its functions depend on. So is every one in a process that is no
-    command of ours, unless it sets TIR_SCHEDULES_KEEP: it may replace anything.
+    made anew each time, because what its functions depend on is unknown. So is every one in a process that is
+    not a command of ours, unless it sets TIR_SCHEDULES_KEEP: it may replace anything.
     """
     ours = is_ours(rung) and is_class_of_ours(workload)
     if not (os.environ.get(KEEP) and ours and package_is_unpatched()):

@@ -11,8 +11,9 @@ template and its specialisations, and of operators on a type that is kept, all s
 same of the kernel, to the byte.
 
 This is for the schedules and twins of this package: tests hold that their PTX is nvcc's, to the byte. That
-cannot be said of other kernels, as the text is pruned by names. nvcc itself compiles those, and what is not
-known here, what cicc complains about, and what it does not decide by the kernel alone.
+cannot be said of other kernels, as the text is pruned by names. nvcc itself compiles those. It also
+compiles text that is unknown here, text that cicc complains about, and text where the kernel alone does not
+decide the result.
 """
 
 from __future__ import annotations
@@ -448,7 +449,7 @@ def declared_names(text: str) -> set[str]:
     head = without_arguments(head)
     before, parenthesis, _ = head.partition("(")
     if "=" in before or not parenthesis:
-        return names_in(text)  # variables, of which there may be several
+        return names_in(text)  # one variable or several
     function = FUNCTION.search(before)
     return names_in(function[1]) if function else names_in(head)
 

@@ -102,7 +102,7 @@ def recorded_lines(rung: Rung, workload: Any) -> Lines:
 
 
 def check_parameters(schedule: Schedule, emitted: Emitted) -> None:
-    """ScheduleMistake for a kernel with a parameter that is none of its function: what lies outside of the
+    """ScheduleMistake for a kernel with a parameter that its function does not have: what lies outside of the
     kernel has to be handed over in global memory."""
     ((_, function),) = schedule.mod.functions_items()
     known = {argument_name(parameter.name) for parameter in function.params}

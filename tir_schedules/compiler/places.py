@@ -80,8 +80,8 @@ def own_prefix() -> str:
 
 
 def scratch_folders() -> list[Path]:
-    """This user's own folders in `places`: of builds at work and of killed ones. A link is nobody's
-    folder."""
+    """This user's own folders in `places`: of builds at work and of killed ones. A link does not
+    count."""
     paths = {
         Path(place, name)
         for place in places()

@@ -145,8 +145,8 @@ def argument_names(
     """The workload's argument for each parameter, by name, in whatever case, or the name of a tensor map.
 
     takes: the workload's arguments and their C types, such as {"A": "const float*", "N": "int"}. maps: of the
-    launch; an array of which it has one need not be among the parameters. CheckFailed when a parameter has no
-    name, or one that is none of these, or the wrong type, and when an output is missing.
+    launch; an array that has one need not be among the parameters. CheckFailed when a parameter has no name,
+    another name than these, or the wrong type, and when an output is missing.
     """
     described = {each.name: each.of for each in maps}
     takes = {**takes, **dict.fromkeys(described, DECLARED_MAP)}
@@ -163,7 +163,7 @@ def argument_names(
             alike = [known for known in takes if known.lower() == name.lower() and known not in exact]
             if len(alike) != 1:
                 raise CheckFailed(
-                    f"{entry} has a parameter `{parameter.text}`, which is none of what it can take: {listed}"
+                    f"{entry} has a parameter `{parameter.text}`, which is not one of these: {listed}"
                 )
             name = alike[0]
         if name in found:

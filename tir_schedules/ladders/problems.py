@@ -164,7 +164,7 @@ def jobs_of(rungs: Iterable[Rung], problems: Problems, shapes: Shapes) -> list[J
 
 
 def sample_kinds(jobs: Sequence[Job]) -> list[Job]:
-    """Of the jobs of a ladder so few that each rung, on each shape, has every value of each kind, in other
+    """As few of a ladder's jobs as give each rung, on each shape, every value of each kind, in other
     combinations than the rung before. The last rung of each architecture, which builds on the others, has
     all."""
     last = {rung.arch: rung.id for rung, _ in jobs}

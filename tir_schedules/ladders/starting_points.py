@@ -48,7 +48,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def write(files: Mapping[Path, str], values: Mapping[str, str]) -> list[Path]:
-    """Write files, none of which is there. files: paths -> names of templates without their ending."""
+    """Write files that are not there yet. files: paths -> names of templates without their ending."""
     there = [str(path) for path in files if path.exists()]
     if there:
         raise BadInput(f"{there[0]} is there already: take another name, or move it away")

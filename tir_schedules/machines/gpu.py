@@ -1,7 +1,7 @@
 """The GPU machine: launches cubins through CuPy, and times what is enqueued on its stream.
 
-It launches the very cubin of a Binary. What goes wrong there for a thread (races, reads of memory nobody
-wrote) it does not see; the CPU machine does.
+It launches the very cubin of a Binary. What goes wrong there for a thread (races, reads of memory that
+nothing wrote) it does not see; the CPU machine does.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Attributes:
     None where the kernel asks for nothing. explicit: it must be launched in clusters. in_clusters: its grid
     counts clusters. counts_registers: ptxas knows how many registers a thread begins with, and keeps what
     follows a setmaxnreg within what that leaves; otherwise it ignores setmaxnreg, and says so (C7508).
-    unknown: directives that are none of DIRECTIVES.
+    unknown: directives that are not in DIRECTIVES.
     """
 
     most: Dim3 | None = None
@@ -95,8 +95,8 @@ def check_local(label: str, size: int) -> None:
 
 
 def check_shared(kernel: Kernel, static: int) -> None:
-    """CheckFailed for more bytes of shared memory than the architecture can give a block, of which those are
-    static."""
+    """CheckFailed for more bytes of shared memory than the architecture can give a block. static: those that
+    the kernel declares, which come on top of the launch's."""
     limit, size = known_sm(kernel.arch), static + kernel.dynamic_shared
     if limit and size > limit.shared_limit:
         raise CheckFailed(

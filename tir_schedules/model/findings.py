@@ -103,12 +103,12 @@ KINDS = {
     "stack_overflow": "more bytes for the calls of recursive functions and alloca than the stack has",
     "assertion": "an assert that failed",
     "trap": "a trap, or a call through a pointer that is no function's",
-    "deadlock": "every thread waits: at a barrier, or in a loop for memory that nobody changes",
+    "deadlock": "every thread waits: at a barrier, or in a loop for memory that no thread changes",
     "endless_loop": "a loop that comes back to where it was, or the instruction budget was used up",
     "order_dependent": "other values in an output when blocks and warps take turns in another order",
 }
 """Kinds of finding, causes before what they bring about: a missing barrier is a race, and so others read what
-nobody wrote yet."""
+has not been written yet."""
 
 OF_SEVERAL_ORDERS = ("order_dependent",)
 """Kinds that no single execution shows."""

@@ -1,7 +1,7 @@
 """What flows through the project: a `Kernel` is CUDA source ready to launch, a `Binary` is that kernel
 compiled.
 
-A scheduled kernel and its hand-written twin are both Kernels; from here on nobody asks which is which.
+A scheduled kernel and its hand-written twin are both Kernels; from here on both are treated alike.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from tir_schedules.errors import TooLarge
 Dim3 = tuple[int, int, int]
 
 LINE = 128
-"""Bytes of a line of L2, of which rows of copies are multiples."""
+"""Bytes of a line of L2. Rows of copies are a multiple of it."""
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """Of a grid along x, y and z (CUDA programming guide, compute capabilities)."""
@@ -17,7 +17,7 @@ MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 
 @dataclass(frozen=True)
 class TensorMap:
-    """How the copy engine (TMA) of an sm_90 sees an array: a tensor of which it copies boxes.
+    """How the copy engine (TMA) of an sm_90 sees an array: a tensor that it copies in boxes.
 
     name: of the kernel's parameter, a `const __grid_constant__ CUtensorMap`, such as "A_map". of: of the
     array it describes. element: format of the elements, "float16", "bfloat16" or "float32". shape: elements

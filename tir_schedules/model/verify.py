@@ -181,6 +181,6 @@ def drawn(workload: Workload) -> tuple[Check, ...]:
 
 
 SMALL = 4 << 20
-"""Bytes of a workload of which several are kept; its checks take about ten times as many."""
+"""Up to so many bytes a workload is small, and several are kept; its checks take about ten times as many."""
 
 small_ones, large_ones = lru_cache(maxsize=8)(drawn), lru_cache(maxsize=2)(drawn)

@@ -29,7 +29,7 @@ FORMAT, SCHEMA = "tir_schedules bench pack", 1
 MANIFEST, CUB = "manifest.json", "cub_sum.so"
 LAUNCH_FIELDS = ("label", "entry", "params", "grid", "block", "arch", "dynamic_shared")
 ALONE = (1, 1, 1)
-"""The cluster of a kernel that is launched without; of such a pack says nothing, as earlier versions did."""
+"""The cluster of a kernel that is launched without one; a pack leaves it out, as earlier versions did."""
 
 LARGEST = 256 << 20
 """Most bytes of a pack, and of all that it unpacks to. Of all kernels of a ladder at six sizes it is less
@@ -82,8 +82,8 @@ def load_pack(path: Path) -> Pack:
     """Read a pack; cubins are compared with their names, CUB's library with its hash. Nothing of it is
     executed.
 
-    BadInput, in one line with the place, for a file that is none, is damaged, or is larger than LARGEST when
-    it is unpacked.
+    BadInput, in one line with the place, for a file that is not a pack, is damaged, or is larger than LARGEST
+    when it is unpacked.
     """
     content = read_bytes(path, REMEDY, LARGEST)
     try:
@@ -124,7 +124,7 @@ def content_of(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def manifest_in(archive: zipfile.ZipFile, path: Path) -> Json:
-    """The manifest, as its schema says. BadInput for that of another version, ValueError where it is none."""
+    """The manifest, as its schema says. BadInput for one of another version, ValueError for anything else."""
     from tir_schedules.subjects.schemas import Manifest
 
     manifest = plain_json(content_of(archive, MANIFEST))

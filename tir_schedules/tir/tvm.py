@@ -11,7 +11,7 @@ from typing import Any
 def import_tvm() -> Any:
     """The tvm module with its s_tir part, which a type checker does not see through.
 
-    TVM imports torch when it finds it, which serves nobody here: it takes seconds, and asks CUDA for its
+    TVM imports torch when it finds it, which is of no use here: it takes seconds, and asks CUDA for its
     devices, after which no fork of this process can use a GPU.
     """
     modules: dict[str, Any] = sys.modules

@@ -217,12 +217,11 @@ class HalfGemm(Gemm):
         return a, b
 
     def cancelling(self, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
-        """A and B, integers without 0, of which C is exact in its format, though partial sums are too large
-        for any format below float32.
+        """A and B, integers without 0, whose product C is exact in its format, though partial sums are too
+        large for any format below float32.
 
         The k are paired at random. Of a pair the rows of B agree, and the columns of A cancel each other;
-        each row of A has one pair of which 1 is left, times the row of B. Where one k has no other, it adds 1
-        or -1.
+        in each row of A one pair leaves 1 times the row of B. A k without a partner adds 1 or -1.
         """
         xp, k, pairs = draws.xp, self.k, self.k // 2
         largest = largest_exact(k, self.accumulate)

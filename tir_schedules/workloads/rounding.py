@@ -42,8 +42,8 @@ def bias(terms: int) -> float:
 
 
 def largest_exact(terms: int, dtype: str, others: int = 0) -> int:
-    """Largest magnitude of integers of which every partial sum is exact in `dtype`; 0 when there are too many
-    of them.
+    """Largest magnitude of integers whose partial sums are all exact in `dtype`; 0 when there are too many
+    terms.
 
     others: the magnitude of further terms, all together.
 

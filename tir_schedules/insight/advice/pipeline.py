@@ -21,7 +21,7 @@ FEWEST_GROUPS = 4
 """Groups of wgmma of a warp, below which it has no main loop."""
 
 FEW_SLOTS = 2
-"""Slots of a ring of which one alone is filled while another is multiplied."""
+"""Slots of a ring that can fill only one while it multiplies another."""
 
 
 def pipeline(subject: Subject) -> Iterator[Advice]:

@@ -20,7 +20,7 @@ LOADS = ("shared_load", "ldmatrix")
 STORES = ("shared_store",)
 COPIES = ("shared_cp_async",)
 UNITS = ("wgmma", "tma_load", "tma_store")
-"""What asynchronous units access, of which no access is recorded."""
+"""What asynchronous units access; these accesses are not recorded one by one."""
 
 SHARED = (*LOADS, *STORES, *COPIES, "shared_atomic", "wgmma")
 GLOBAL_LOADS = ("global_load", "global_cp_async", "tma_load")

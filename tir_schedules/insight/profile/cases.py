@@ -101,7 +101,7 @@ def save_cases(
 
 
 def load_cases(path: Path) -> tuple[list[Case], Json]:
-    """Cases of a pack, and where it was made. BadInput for a file that is none, or has no predictions."""
+    """Cases of a pack, and where it was made. BadInput for a file that is no pack, or has no predictions."""
     loaded = load_pack(path)
     cases, source = cases_of(loaded, path)
     source.pop("counters")

@@ -46,7 +46,7 @@ def as_text(result: Result) -> str:
 
 
 def read_result(path: Path) -> Result:
-    """A recorded result with counted launches. BadInput, in one line, for a file that is none."""
+    """A recorded result with counted launches. BadInput, in one line, for another file."""
     from tir_schedules.subjects.schemas import Counters
 
     result = read_json(path, REMEDY)

@@ -158,8 +158,8 @@ def place(event: Mapping[str, int]) -> Place:
 
 
 def merge_events(table: Sequence[Mapping[str, int]]) -> Iterator[Happened]:
-    """Events as they are marked: what a warp does in one go is one; waits in vain are none, but for the last
-    of a warp that never goes on; what lands in one phase of an mbarrier is one."""
+    """Events as they are marked. What a warp does in one go is one event; what lands in one phase of an
+    mbarrier is one. Waits in vain are left out, except the last of a warp that never goes on."""
     last: dict[Actor, Happened] = {}
     landed: dict[tuple[Place, int], Happened] = {}
     order: list[Happened] = []

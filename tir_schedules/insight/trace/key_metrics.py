@@ -121,7 +121,7 @@ FIGURES = ("registers", "shared bytes", "wavefronts (ideal)", "sectors", "instru
 
 
 def figures(state: State) -> list[str]:
-    """Cells of FIGURES, "" for what is not known."""
+    """Cells of FIGURES, "" for unknown ones."""
     pairs = ("", "")
     if state.metrics:
         pairs = pair(state.metrics.access(*SHARED)), number(state.metrics.access(*GLOBAL).cost)

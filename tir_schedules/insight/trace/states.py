@@ -302,7 +302,7 @@ REASONS = (
     ),
     (
         r'identifier "tir_schedules" is undefined',
-        "it calls a function that is only declared with what is not tensorized yet",
+        "it calls a function that is declared only once everything is tensorized",
     ),
     (
         r"Order of the software pipeline is not defined",

@@ -40,8 +40,8 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(tma_store.Config):
-    """As of `tma_store`. boxes: 0 where C is written from registers. line: bytes of which rows of A and B are
-    multiples, or they are copied: 16, 32, 64 or 128."""
+    """As of `tma_store`. boxes: 0 where C is written from registers. line: 16, 32, 64 or 128 bytes; rows of A
+    and B that are no multiple of it are copied."""
 
     line: int = 16
 

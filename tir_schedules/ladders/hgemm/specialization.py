@@ -122,7 +122,7 @@ def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> 
 
 
 def store_whole_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles, programs: int) -> None:
-    """The same of tiles of which several programs have the sums."""
+    """The same of tiles whose sums several programs share."""
     from tir_schedules.tir.intrinsics import parts
     from tir_schedules.tir.intrinsics.wgmma import SUMS, sums_map
 

@@ -35,8 +35,8 @@ the block. A program leaves one part at most, the end of the tile that its share
 number is the place of the part. The mark has one reader, who sets it to 0 again: before a launch and after
 it all marks are 0, and the end of a launch lies between that and the next mark.
 
-**No deadlock.** A part is the first thing that a program leaves, before it waits for anything: so
-programs that are waited for need nobody but themselves. It is enough that they have begun. Unless a
+**No deadlock.** A program leaves its part first, before it waits for anything: so those
+that are waited for wait for no other. It is enough that they have begun. Unless a
 configuration says otherwise there are no more programs than an H200 has SMs, each of which holds one, so all
 are there at once. Where they are not, as on a GPU with fewer SMs, blocks begin in the order of their numbers,
 which CUDA does not promise but GPUs do: programs are numbered backwards, so that a block waits for blocks of

@@ -82,8 +82,8 @@ of parts that are written, two elements at a time, and read in a microsecond."""
 @dataclass(frozen=True)
 class Estimate:
     """tiles: of C. rounds: in which SMs take them. k_tiles: of a tile. each: nanoseconds of a K tile. once:
-    those of a kernel. reading: nanoseconds in which the SMs that have tiles get A and B. parts: of K, for
-    each of which SMs take all tiles. adding: microseconds of the launch that adds these up. copies:
+    those of a kernel. reading: nanoseconds in which the SMs that have tiles get A and B. parts: of K; SMs
+    take all tiles for each of them. adding: microseconds of the launch that adds these up. copies:
     matrices that launches before or after copy. copying: microseconds of that. slower: how many times as
     long as `tma_store` a rung takes besides."""
 
@@ -194,8 +194,8 @@ def nanoseconds_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> 
 
 
 def alignment(row: int, line: int) -> int:
-    """The largest of ROWS that rows of so many bytes are multiples of, or their copies. line: of which rows
-    are multiples, or they are copied to whole lines."""
+    """The largest of ROWS that rows of so many bytes are multiples of, or their copies. line: rows that
+    are no multiple of it are copied to whole lines."""
     return next((bytes for bytes in ROWS if row % bytes == 0 and row % line == 0), max(ROWS))
 
 

@@ -6,9 +6,9 @@ they belong, in rows of 128 bytes under the swizzle, without bank conflicts; C i
 One thread of the warpgroup then has the copy engine write a box of 64 rows, in whole lines, and while it does
 the warpgroup puts the next box into shared memory.
 
-Nobody waits until a box is written. Only what is to be overwritten must have been read: there are places for
-a few boxes, which take turns, and the thread that starts a store waits for the reads of the place that is
-next. So it does before the block ends, whose shared memory another one may take.
+No thread waits until a box is written. Only what is to be overwritten must have been read: there are places
+for a few boxes, which take turns, and the thread that starts a store waits for the reads of the place that is
+next. It also waits for them before the block ends, because another block may take its shared memory.
 
 The copy engine reads shared memory past the caches of threads: a fence stands between, and a barrier of the
 warpgroup alone (named barrier 1, 2, ...), for others are in other tiles or K tiles.

@@ -2,7 +2,7 @@
 
 With three stages in shared memory, not two, one barrier is enough: wait until the tile has arrived, barrier,
 mma, then the copy of the tile two ahead, into the stage of the tile before. The barrier says both that all
-parts of the tile are there and that nobody reads that stage any more. As before, a copy has the time of one
+parts of the tile are there and that no warp reads that stage any more. As before, a copy has the time of one
 tile's mma to arrive.
 Look for `wait_group 1` and a single barrier in the main loop.
 

@@ -192,7 +192,8 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     across = block // lanes
     first, last = plan.folded
     folds = (first // last).bit_length()
-    leaders = min(lanes, WARP)  # threads of which one has a row's sums; or which have those of the columns
+    # Threads that share a row, one of which has its sums; or threads that have the sums of columns.
+    leaders = min(lanes, WARP)
     shared_groups = max(groups, warps if parts > 1 else 1)
     vectors, rounds = (V, U, W) if rows else (1, U, W), ceil_div(S, block)
     rest_folds = (WARP // 2 // S).bit_length() if S < WARP else 0

@@ -23,7 +23,7 @@ MOST_WAVES = 5
 """Blocks for each SM beyond which K is not split."""
 SUM, PART = 0.53, 0.016  # microseconds of a launch that adds up, which begins early, and of each part
 MOST = 206
-"""Multiply-adds of an SM in a nanosecond, of which no tile had more where SMs have many blocks."""
+"""Multiply-adds of an SM in a nanosecond: no tile had more where SMs have many blocks."""
 
 
 @dataclass(frozen=True)

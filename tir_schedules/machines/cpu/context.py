@@ -132,10 +132,10 @@ class Lowering:
 
     counted: instruction and class of each access that is counted. narrowest_shared, narrowest_store: bytes of
     the narrowest access to shared memory, and of the narrowest store to global memory; races are told apart
-    at this width. by_lines: whether that may be 16 bytes for rows of matrices, too. unused: whether nobody
-    reads the results of the current instruction. functions: of the module, in the order of their addresses.
-    followed: places that say where registers are undefined. successors: of the block that is lowered. how:
-    what is known of how loads access memory beyond their opcodes.
+    at this width. by_lines: whether that may be 16 bytes for rows of matrices, too. unused: whether no
+    instruction reads the results of the current one. functions: of the module, in the order of their
+    addresses. followed: places that say where registers are undefined. successors: of the block that is
+    lowered. how: what is known of how loads access memory beyond their opcodes.
     """
 
     def __init__(self, module: ptx.PtxModule, kernel: ptx.PtxKernel):

@@ -178,7 +178,7 @@ def deadlock(fault: Fault) -> str:
     held = f"; a GPU holds {resident} blocks of this kernel at once, and the others never begin"
     held = held if resident else ""
     if number == NONE:
-        return f"waits in this loop for memory that nobody changes{held}"
+        return f"waits in this loop for memory that no thread changes{held}"
     if not expected:
         return f"waits at this barrier, which the others never reach{held}"
     return f"waits at barrier {number} for {expected} threads, {arrived} have arrived, and no more will{held}"
@@ -311,7 +311,7 @@ def unit_deadlock(fault: Fault) -> str:
     are = "are" if arrivals != 1 or missing > 0 else "is"
     needs = f"{' and '.join(lacks)} {are} missing" if lacks else ""
     if missing < 0:
-        more = f"{-missing} bytes came that nobody has told it to expect"
+        more = f"{-missing} bytes came that no thread has told it to expect"
         needs = f"{needs}, and {more}" if needs else more
     missed = fault.record.other_lane
     also = f"; phase {missed} is over, and this thread has not waited for it" if missed else ""
@@ -357,7 +357,7 @@ def left_in_flight(fault: Fault) -> str:
         "the thread leaves while this copy may still read shared memory: wait for it with"
         " cp.async.bulk.wait_group.read 0",
         "the warp leaves while this product is under way: wait for it with wgmma.wait_group 0",
-        "the block leaves while this copy may be under way: nobody has waited for the mbarrier"
+        "the block leaves while this copy may be under way: no thread has waited for the mbarrier"
         f" {fault.where}",
         f"the block leaves while the mbarrier {fault.where} expects {signed(fault.record.bytes)} more bytes",
     )[fault.record.detail]

@@ -49,7 +49,7 @@ def successors(block: BasicBlock, labels: dict[str, int]) -> tuple[int, ...]:
     if how in (Exit.BRANCH, Exit.SWITCH):
         targets = [target.name for target in end.operands if isinstance(target, Symbol)]
         if not targets or not labels.keys() >= set(targets):
-            raise end.unsupported(f"a branch to {' or '.join(targets) or 'what is no label'}")
+            raise end.unsupported(f"a branch to {' or '.join(targets) or 'an undefined label'}")
         return (*(labels[target] for target in targets), *onward)
     return onward
 
@@ -131,9 +131,9 @@ def is_strong_load(i: Instruction) -> bool:
 
 
 def polled_loads(kernel: PtxKernel) -> set[Instruction]:
-    """The strong loads of which an older value does no harm: whether the innermost loop around one goes on
-    depends on it, so that it looks again; or it decides which way branches go and nothing else, as a hint
-    does."""
+    """The strong loads that may return an older value without harm. Either the innermost loop around one goes
+    on by its value, and so loads again; or the value decides which way branches go and nothing else, as a
+    hint does."""
     loads = [(block.index, i) for block in kernel.blocks for i in block.instructions if is_strong_load(i)]
     if not loads:
         return set()

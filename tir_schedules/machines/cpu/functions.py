@@ -27,8 +27,8 @@ SAVE, RESUME, RETURN, ENTER, PUSH = "call.save", "call.resume", "call.return", "
 
 DYNAMIC_ALIGN = FRAME_ALIGN = 16
 GAP = 64
-"""Bytes between the variables of two functions: who is given a pointer to an array and reads past it, reads
-what nobody wrote."""
+"""Bytes between the variables of two functions: a read past the end of an array finds memory that was never
+written."""
 
 RETURN_ADDRESS, LEAST_FRAME = 8, 16
 PARAM_SPACE = re.compile(r"\.param(::\w+)?(?=\.|$)")
@@ -44,7 +44,7 @@ def linked_kernel(
     refused: dict[str, ptx.UnsupportedInstruction],
 ) -> ptx.PtxKernel:
     """The kernel of an entry. shared: variables of the module in shared memory. stored: what initial values
-    hold the addresses of. refused: functions that have what is not known, and why."""
+    hold the addresses of. refused: functions with unknown instructions, and why."""
     graph = call_graph.CallGraph(entry, functions, stored, refused)
     return Linker(entry, graph, shared).kernel()
 

@@ -8,7 +8,7 @@ shuffle takes from a lane that its mask does not name.
 
 A load of global or shared memory that nothing has written is a fault itself, but for one whose value a
 `selp` or a guarded `mov` may drop: nvcc loads ahead of the condition. The value is followed to where it is
-dropped, or used by what no such choice comes after.
+dropped, or used where no later choice can drop it.
 
 Only the registers that may hold one are followed, so that most kernels have no such micro-ops. Where lanes
 meet otherwise, and in the factors of a matrix multiplication, nothing is followed: their results count as
@@ -53,7 +53,7 @@ Beside = micro_op(
 """Beside a load or store: bytes of an element, and the places of the registers."""
 
 Follow = micro_op("Follow", "undefined.follow", "Constant width")
-"""Before a load of which what is unwritten is followed. width: bytes of an element."""
+"""Before a load whose unwritten bytes are followed. width: bytes of an element."""
 
 Followed = micro_op("Followed", "undefined.followed", "Undefineds?[] values")
 """Behind it."""
@@ -252,7 +252,8 @@ TouchRegisters = micro_op("TouchRegisters", "wgmma.registers", "Flag moves; Word
 
 class ProductRegisters:
     """The registers of a kernel that are sums or factors of a wgmma. They need places of their own: they are
-    written when nobody names them. nvcc keeps sums in one place of PTX throughout, so that this is exact."""
+    written while no instruction names them. nvcc keeps sums in one place of PTX throughout, so that this is
+    exact."""
 
     def __init__(self, kernel: ptx.PtxKernel):
         self.registers = frozenset[ptx.Register]().union(

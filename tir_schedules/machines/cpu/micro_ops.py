@@ -54,8 +54,8 @@ class Number(Kind):
 @dataclass(frozen=True)
 class Place(Kind):
     """Where a register of each lane is. cpp: the type of one of the 32; ptx: that of an operand that is a
-    constant; empty: that of the opcode. optional: whether there may be none, such as a result that nobody
-    wants; C++ has nullptr for it. What is given is an operand of the instruction, or already its place."""
+    constant; empty: that of the opcode. optional: whether it may be left out, as a result that is not wanted;
+    C++ has nullptr for it. What is given is an operand of the instruction, or already its place."""
 
     cpp: str
     ptx: str = ""

@@ -40,7 +40,7 @@ def parse(text: str) -> ptx.PtxModule:
 @dataclass
 class Scope:
     """Names declared between two braces. suffix: what sets its registers and labels apart from others. rows:
-    of registers that one declaration numbers, of which those have names that are used: the type, how many."""
+    registers that one declaration numbers, by the name before the number: the type, how many."""
 
     suffix: str = ""
     names: dict[str, ptx.Register | ptx.Symbol] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Parser(DeclarationReader):
 
     # ---- a kernel or a function ---
     def function(self, is_entry: bool) -> None:
-        """One that has what is not known is refused when it is asked for."""
+        """One with unknown instructions is refused when it is first asked for."""
         line = self.lines[self.position]
         results = [] if is_entry else self.parameters()
         name = self.next()

@@ -92,7 +92,7 @@ class Negated:
 
 Operand = Union[Register, Immediate, Symbol, SpecialRegister, Address, Vector, Pair, Negated]
 SINK = Symbol("_")
-"""Where a result goes that nobody wants."""
+"""The operand in the place of a result that is not wanted."""
 
 
 def items(operand: Operand) -> list[Operand]:
@@ -360,7 +360,7 @@ class PtxKernel:
 @dataclass
 class PtxModule:
     """A PTX file. variables: in global and const space. files: number -> name of the CUDA source. target:
-    "sm_80". refused: kernels that have what is not known, and why. functions: names of all, whose addresses
+    "sm_80". refused: kernels with unknown instructions, and why. functions: names of all; their addresses
     follow from their places here."""
 
     kernels: dict[str, PtxKernel]

@@ -21,7 +21,7 @@ WORD = re.compile(
     re.X,
 )
 COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.S)
-"""Comments, and strings, in which there are none."""
+"""Comments; and strings, which have no comments in them."""
 LINE_COMMENT = re.compile(r'("[^"]*")|//.*')
 WARP_SIZE = "WARP_SZ", "32"
 """The one constant that PTX predefines (PTX ISA 9.0, 4.5.7), and its value."""

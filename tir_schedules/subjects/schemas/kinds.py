@@ -69,7 +69,7 @@ Prose = Annotated[str, Field(max_length=1 << 20)]
 Text = Annotated[str, Field(max_length=1 << 16), AfterValidator(without_control)]
 Item = TypeVar("Item")
 Many = Annotated[list[Item], Field(fail_fast=True)]
-"""A list of which the first wrong item is enough: of millions each would fill memory with its errors."""
+"""A list whose check stops at the first wrong item: errors of millions of items would fill the memory."""
 
 Name = Annotated[Text, Field(min_length=1, max_length=400)]
 Arch = Annotated[str, matching(ARCH, "sm_90")]

@@ -74,7 +74,7 @@ class PackedMap(Exact):
 
 
 def a_copy(workspace: list[str | list[int]]) -> list[str | list[int]]:
-    """ValueError for what is not the name of a copy of A or B and its rows and columns."""
+    """ValueError unless it is the name of a copy of A or B, and its rows and columns."""
     name, shape = workspace
     if name not in ("A_rows", "B_rows") or not isinstance(shape, list) or len(shape) != 2:
         raise ValueError(f"a workspace is A_rows or B_rows, and its rows and columns, not {shown(workspace)}")

@@ -21,8 +21,8 @@ MAP, PREFETCH = "tir_schedules.map", "tir_schedules.prefetch"
 COLUMNS = 64  # of A and B, 128 bytes
 SHARED = "shared.dyn"
 BOXES = "local"
-"""The scope of boxes of C in a schedule. They belong to one warpgroup, and TVM has no such scope: of a buffer
-in shared memory it asks that what all warpgroups write is one region. `warp_specialization` puts them
+"""The scope of boxes of C in a schedule. They belong to one warpgroup. TVM has no scope for that: of a
+buffer in shared memory it asks that what all warpgroups write is one region. `warp_specialization` puts them
 there."""
 
 

@@ -5,7 +5,7 @@ operand of a tile: lane l hands over the address of one of 32 rows of 16 bytes, 
 elements of row l / 4, at 2 * (l % 4), from each of the four 8x8 matrices. Two mma, one for each half of n,
 multiply two tiles.
 
-TVM keeps such registers in scopes of its own, of which only the size matters here: a lane's share of a tile
+TVM keeps such registers in scopes of its own. Only their size matters here: a lane's share of a tile
 of A or B is 8 halves, of C 8 accumulators, and a tile's number in its buffer, counted row by row, says where
 they are.
 

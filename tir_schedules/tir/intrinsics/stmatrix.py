@@ -126,7 +126,7 @@ def store(describes: bool, columns: int, places: int, accumulate: str, result: s
             else:
                 box = T.meta_var(call("shared_address", T.address_of(S[0, 0, 0, 0]), returns="uint32"))
                 for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
-                    if places == 1:  # there is none but that which is still being stored
+                    if places == 1:  # the only place is still being stored
                         if thread == 0:
                             T.evaluate(wait(0))
                         T.evaluate(sync())

@@ -1,8 +1,8 @@
 """Processes that answer pickled requests, each one at a time: whoever asks gets one that is free. They are on
 this computer, or on others that ssh reaches.
 
-concurrent.futures' pool does not serve: where one process dies, it ends all of them, and none has variables
-of its own.
+concurrent.futures' pool does not serve: where one process dies, it ends all of them, and a process cannot
+have variables of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Late(Ended):
 
 
 class Useless(Exception):
-    """The answer of a process that can do nothing, and so none in its place."""
+    """The answer of a process that can do nothing: no other takes its place."""
 
 
 class Lost(TirSchedulesError):
@@ -203,7 +203,7 @@ def answering(
 
 
 def end_unasked() -> None:
-    """End this process once nobody is there any more to be answered: who loses a host cannot end it there."""
+    """End this process once the one that it answers is gone: after a lost connection that cannot end it."""
     waiting = select.poll()
     waiting.register(0, select.POLLRDHUP)
     waiting.poll()

@@ -60,7 +60,7 @@ class Workers(Pool):
 
 
 def answer(request: tuple[Rung, Workload, str]) -> Answer:
-    """What is built, or the error: Unbuilt for those that nobody foresaw."""
+    """What is built, or the error: Unbuilt for an unforeseen one."""
     spent = Timesheet()
     try:
         found = build(*request, spent)

@@ -16,7 +16,7 @@ STRAGGLING times as long. That is what few blocks with many turns cost on long a
 Loads of a thread in flight: those that are unrolled. nvcc unrolls short loops, too, UNROLLED turns at least,
 and ptxas keeps no more than MOST_LOADS in flight.
 
-Left out: registers, of which nvcc takes more or fewer with the number of turns; the guards of a ragged end.
+Left out: registers, whose number nvcc changes with the number of turns; the guards of a ragged end.
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ class Timesheet:
 class Spent:
     """Where the seconds of a search went.
 
-    seconds: of all, `awaited` of which the search waited for results and `compared` it timed the fastest side
-    by side; the rest was its own work. candidates: how many were evaluated; on: what their time was spent on,
-    in sum, by the names above. builders, places: processes that build, and GPUs.
+    seconds: of all. awaited: those in which the search waited for results. compared: those in which it timed
+    the fastest side by side. The rest was its own work. candidates: how many were evaluated. on: what their
+    time was spent on, in sum, by the names above. builders, places: processes that build, and GPUs.
     """
 
     seconds: float

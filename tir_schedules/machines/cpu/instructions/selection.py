@@ -18,7 +18,7 @@ COMPARISONS = {
 
 
 def comparison(name: str, a: str, b: str, is_number: bool) -> str:
-    """C++ of a comparison. is_number: whether of floats, of which one may be a NaN."""
+    """C++ of a comparison. is_number: whether of floats; one of them may be NaN."""
     unordered = f"({a} != {a} || {b} != {b})"
     if name in COMPARISONS:
         result = f"({a} {COMPARISONS[name]} {b})"
