@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 Json = dict[str, Any]
-"""An object of a JSON file, or one that becomes such."""
+"""An object of a JSON file, or one that is going to be written to one."""
 
 LIMIT = 16 << 20
 """Most bytes of JSON; the largest file that this project ships has one million."""

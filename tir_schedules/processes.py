@@ -117,7 +117,7 @@ def keep(what: str, name: object, more: bool = True) -> None:
 
 
 def tell(line: str) -> None:
-    """Hand a line to the keeper, who is started with all lines if there is none yet, or none any more."""
+    """Hand a line to the keeper. If it was not started, or has died, start it with all lines."""
     global _keeper
     if _keeper:
         with suppress(OSError):

@@ -1,5 +1,5 @@
-"""How a command ends: an exit code, and at most one line that says why. The one place where an exception
-becomes such a line."""
+"""How a command ends: an exit code, and at most one line that says why. Only here does an exception
+become that line."""
 
 from __future__ import annotations
 

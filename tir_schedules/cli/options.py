@@ -27,7 +27,7 @@ Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 def add_arch(verb: Parser, default: str | None = CPU_ARCH, otherwise: str = "") -> None:
-    """--arch with a default, or with none and the words for what is then done."""
+    """--arch. otherwise: words for what is done where there is no default."""
     verb.add_argument(
         "--arch", default=default, help=f"GPU architecture to compile for (default {default or otherwise})"
     )

@@ -67,8 +67,8 @@ def defaults(option: str, shapes: Shapes) -> str:
 
 
 def add_kinds(verb: Parser, several: bool) -> None:
-    """--layout, --accumulate, --dtype and --result. several: whether a verb takes all there are where none is
-    given."""
+    """--layout, --accumulate, --dtype and --result. several: whether a verb without them takes
+    all there are."""
     helps: dict[str, list[str]] = {}
     for family in FAMILIES[::-1]:
         for name, kind in KINDS[family].items():

@@ -97,7 +97,7 @@ def host_compiler() -> Path | None:
     """The C++ compiler that nvcc preprocesses with: NVCC_CCBIN, a program or its folder, else gcc on PATH;
     None where there is none.
 
-    BadInput when NVCC_CCBIN is no such thing.
+    BadInput when NVCC_CCBIN names no compiler.
     """
     chosen = os.environ.get("NVCC_CCBIN")
     found = shutil.which(os.path.join(chosen, "gcc") if chosen and os.path.isdir(chosen) else chosen or "gcc")

@@ -113,7 +113,7 @@ def check_parameters(schedule: Schedule, emitted: Emitted) -> None:
 
 
 def is_alone(rung: Rung, workload: Any, declared: Launch | None) -> bool:
-    """Whether a rung that other launches may come before or follow has none of them for a workload."""
+    """Whether a rung that may have launches before or after its own has only its own for a workload."""
     return (
         rung.around is not None
         and not any(rung.others(workload))

@@ -1,5 +1,5 @@
-"""Folders with plain names: nvcc hands every path it meets to a shell, and `.file` lines quote it, so none of
-the user's may reach it."""
+"""Folders with plain names: nvcc hands every path it meets to a shell, and `.file` lines quote it, so it may
+not see the user's own paths."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def places() -> list[str]:
 @contextmanager
 def scratch() -> Iterator[str]:
     """A folder for what programs write in passing, gone afterwards even when they are killed; "/" where there
-    is room for none."""
+    is no room."""
     with first_made((place, own_prefix()) for place in places()) as made:
         yield str(made or "/")
 

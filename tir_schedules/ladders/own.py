@@ -157,8 +157,8 @@ def module_named(name: str, file: Path) -> ModuleType:
 
 
 def rung_in(module: ModuleType, path: Path) -> Rung:
-    """The one rung of a module, with what it leaves open. BadInput for none, several, and one that cannot
-    be."""
+    """The one rung of a module, with what it leaves open. BadInput where there is no
+    rung, several, or one that cannot be."""
     found = {id(value): (name, value) for name, value in vars(module).items() if is_own(value)}
     if len(found) != 1:
         names = ", ".join(name for name, _ in found.values())

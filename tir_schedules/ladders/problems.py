@@ -109,7 +109,7 @@ def workloads_of(rung: Rung, problem: Problem) -> list[Workload]:
 
 
 def offered(rung: Rung, problem: Problem) -> list[Workload]:
-    """The same of kinds that the rung has; none where it has none of those asked for."""
+    """The same of kinds that the rung has; empty where it has no kind that is asked for."""
     try:
         found = possible(problem, ladder_of(rung.family).kinds_of(rung))
     except BadInput:

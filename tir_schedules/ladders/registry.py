@@ -20,7 +20,7 @@ FORMER = {"hgemm/mma_permuted": "hgemm/mma_xor_swizzle"}
 REUSED = {"sgemm/vectorized": ("sgemm/transposed", "2026-11-22T19:10:00Z")}
 """Ids that another rung has had since a time (UTC) -> what is now the id of the rung that had them before.
 
-Who types such an id means the rung of today. A file that was recorded before, by its date, means the other.
+A user who types such an id means the rung of today. A file whose date is earlier means the other one.
 """
 
 FORMER_FIELDS = {"skew": "padding", "stripe": "threadblock_swizzle"}
@@ -105,8 +105,8 @@ def current(recorded: Any, names: dict[str, str] = NAMES) -> Any:
 
 
 def reused_since(recorded: dict[str, Any]) -> dict[str, str]:
-    """The REUSED names that stood for another rung when the kernels of a file were compiled; none for what
-    has no date. Kernels of a pack were compiled before they were measured."""
+    """The REUSED names that stood for another rung when the kernels of a file were compiled; empty for a
+    file without a date. Kernels of a pack were compiled before they were measured."""
     packed = recorded.get("packed")
     date = (packed if isinstance(packed, dict) else recorded).get("date")
     if not isinstance(date, str):

@@ -292,7 +292,7 @@ def visible(cupy: Any) -> list[str]:
 
 
 def first_device(cupy: Any) -> int:
-    """Number of the GPU to use. MissingTool when CUDA shows none."""
+    """Number of the GPU to use. MissingTool when CUDA shows no GPU."""
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except RuntimeError as error:

@@ -19,7 +19,7 @@ MAX_CLUSTER = 8  # blocks that every GPU with clusters takes
 MAX_LOCAL = 512 << 10  # bytes of local memory of a thread
 STATIC_SHARED = 48 << 10  # bytes of shared memory that a block has without asking for more
 REGISTERS = 64 << 10  # of an SM, and the most a block may take
-REGISTER_UNIT = 256  # registers are given to a warp in such portions
+REGISTER_UNIT = 256  # a warp gets registers in portions of so many
 QUARTERS = 4  # an SM has four parts with a quarter of the registers and warps each
 
 

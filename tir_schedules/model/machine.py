@@ -36,8 +36,9 @@ class Request:
 
     kind: class of access (see Counters). width: bytes per lane. mask: lanes that take part, bit 0 lane 0.
     wavefronts: what it costs; ideal: without bank conflicts. addresses: of each lane, bytes from the start of
-    the block's shared memory, 0 where a lane takes no part; for ldmatrix, and wmma, which is executed as
-    such, those of the rows, 16 bytes each. values: the first 4 bytes at each address once the access is done.
+    the block's shared memory, 0 where a lane takes no part; for ldmatrix, and for wmma, which is
+    executed like it, those of the rows, 16 bytes each. values: the first 4 bytes at each address once the
+    access is done.
     """
 
     location: Location

@@ -29,7 +29,7 @@ class Draws:
         return (2 * self.rng.random(shape, np.float32) - 1).astype(dtype)
 
     def integers(self, largest: int, shape: Shape, dtype: str, bias: float = 0.0) -> np.ndarray:
-        """Integers from -largest to largest, none of them 0."""
+        """Integers from -largest to largest, without 0."""
         return (
             self.rng.integers(1, largest, shape, endpoint=True).astype(np.float32) * self.signs(shape, bias)
         ).astype(dtype)

@@ -184,8 +184,8 @@ class Gemm:
         return arguments | given | {"C": np.full_like(c, np.nan, shape=shape)}
 
     def rest(self, grid: Dim3) -> PartialSums | None:
-        """What is left to do after a launch: to add up the sums of parts of K, where blocks along z have
-        such."""
+        """What is left to do after a launch: to add up the sums of parts of K, where there are several blocks
+        along z."""
         return PartialSums(self.m, self.n, grid[2], self.result) if grid[2] > 1 else None
 
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:

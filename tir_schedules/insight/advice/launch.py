@@ -12,7 +12,8 @@ FEWEST_LANES = 0.5
 """Lanes that work, of all, below which a line is named."""
 
 LEAST_SHARE = 0.05
-"""Of the launch's lanes times warp instructions, that rest on such a line."""
+"""A line is named where the lanes that rest on it are at least this share of the launch's lanes times warp
+instructions."""
 
 
 def launch(subject: Subject) -> Iterator[Advice]:

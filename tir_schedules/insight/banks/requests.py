@@ -29,7 +29,7 @@ from tir_schedules.model.machine import Execution, Request, Watch
 from tir_schedules.model.workload import Workload
 
 MARKS = (3, 5)
-"""What the inputs are filled with; an element of A B, 15 K, is none of them."""
+"""What the inputs are filled with. An element of A B is 15 K, and differs from both."""
 ZEROS = "zeros"
 """The buffer of requests that touch only the zeros of ragged tiles: values do not tell whose they are."""
 DYNAMIC = "dynamic shared memory"

@@ -35,7 +35,7 @@ class SharedTile:
     buffer: the array, or the factor. location: of the instruction. count: how many such boxes the block
     copies. places: row and piece -> address in shared memory. readers: the same -> which product of its
     warpgroup reads it first, from 0. agrees: whether products read rows and pieces as the box has them; None
-    where none reads it.
+    where no product reads it.
     """
 
     buffer: str

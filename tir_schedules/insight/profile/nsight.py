@@ -106,7 +106,8 @@ def is_narrow_probe(entry: Entry, compared: Comparison) -> bool:
 
 
 def is_of_matrices(entry: Entry, compared: Comparison) -> bool:
-    """Whether the stores can be those of stmatrix: the data pipe has them, the instrumented code none."""
+    """Whether the stores can be those of stmatrix: only the data pipe counts them, not the instrumented
+    code."""
     return not compared.measured and entry["measured"][f"{DATA_PIPE}_st.sum"] >= compared.predicted
 
 

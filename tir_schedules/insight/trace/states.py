@@ -204,7 +204,8 @@ def kernel_of(module: "IRModule", rung: Rung, workload: Workload, arch: str) -> 
 
 
 def rest_of(rung: Rung, workload: Workload, arch: str, results: Dim3) -> list[Kernel]:
-    """The finished rung's launches after the first, of such `results`, where the workload takes several."""
+    """The finished rung's launches after the first, where the workload takes several. results: of the
+    first."""
     return launches_left(lower, rung.then, workload.rest(results), arch)
 
 

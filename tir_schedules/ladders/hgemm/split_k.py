@@ -63,7 +63,7 @@ class Config(repacked.Config):
 
 
 def parts_of(gemm: HalfGemm, config: Config) -> int:
-    """Parts of K, none of them empty."""
+    """Parts of K; each has some of it."""
     k_tiles = ceil_div(gemm.k, hopper.DEPTH)
     return ceil_div(k_tiles, count_k_tiles(gemm, config))
 

@@ -226,7 +226,7 @@ def bytes_at_a_time(gemm: HalfGemm, config: Config, programs: int) -> int:
 
 
 def choose(gemm: HalfGemm) -> str:
-    """The configuration that is estimated to be the fastest; the first where none can be: that is refused."""
+    """The configuration that is estimated to be the fastest; the first where all are refused."""
     able = [name for name, config in CONFIGS.items() if not refuses(gemm, config)] or [*CONFIGS][:1]
     return min(able, key=lambda name: Estimate.of(gemm, name, CONFIGS[name]).microseconds)
 

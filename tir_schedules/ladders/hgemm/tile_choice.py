@@ -237,7 +237,7 @@ def chooser(
     among: Collection[str] = (),
 ) -> Callable[[HalfGemm], str]:
     """The `choose` of a rung: the name of the configuration that is estimated to be the fastest. Where a gemm
-    can have none of them, it is the first, and that is refused. launch: the rung's. around: launches before
+    cannot have any of them, it is the first, and that is refused. launch: the rung's. around: launches before
     and after it. split: whether K is in as many parts as are best. among: names that it chooses from, where
     these are not all."""
     chosen = {name: configs[name] for name in among or configs}

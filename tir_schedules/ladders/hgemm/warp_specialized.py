@@ -12,7 +12,7 @@ round that wait returns at once.
 
 The producer needs few registers, but all threads of a block are launched with the same number, 168 of three
 warpgroups. `setmaxnreg` moves them: 24 for a producer thread, 240 for a consumer thread. (With `consumers=1`
-a thread has as many as it can use from the start, and none move.)
+a thread has as many as it can use from the start, and registers do not move.)
 
 A schedule says what is computed, not by whom: one loop over K tiles becomes two, in different warpgroups. The
 pass `warp_specialization` does that. The schedule annotates the loop, and has the number of the K tile as the

@@ -81,7 +81,7 @@ def k_pair_extent(config: Config) -> int:
 
 @dataclass(frozen=True)
 class Shares:
-    """programs: of the grid. tiles: of C, the first `streamed` of them shared, 0 where none is. k_pairs:
+    """programs: of the grid. tiles: of C, the first `streamed` of them shared (0: no tile is). k_pairs:
     pairs of K tiles of each."""
 
     programs: int

@@ -213,7 +213,7 @@ CONFIGS = {
 
 
 def choose(gemm: Gemm) -> str:
-    """128x256 where C has about as many such tiles as a large GPU has SMs, else 64x128."""
+    """128x256 where that makes about as many tiles as a large GPU has SMs, else 64x128."""
     return "128x256" if gemm.m * gemm.n >= WAVE * 128 * 256 else "64x128"
 
 

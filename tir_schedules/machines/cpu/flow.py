@@ -167,8 +167,8 @@ def polled_loads(kernel: PtxKernel) -> set[Instruction]:
 
 
 def polling_blocks(kernel: PtxKernel) -> dict[int, Polls]:
-    """The blocks whose branch back closes such a loop, and what it waits for. Of a loop all blocks from its
-    head to that branch count, in the order of the text."""
+    """The blocks whose branch back closes a loop that waits for memory, and what it waits for. All blocks
+    from the loop's head to that branch count, in the order of the text."""
     ends: dict[int, list[int]] = defaultdict(list)  # by the head
     for block in kernel.blocks:
         if block.end and row_of(block.end).ends is Exit.BRANCH and block.successors[0] <= block.index:

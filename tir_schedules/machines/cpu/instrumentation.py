@@ -217,8 +217,8 @@ class Undefined:
 
 
 def whole_masks(instructions: Sequence[ptx.Instruction]) -> set[ptx.Operand]:
-    """Operands that name all lanes of a warp: such a constant, and registers that always hold it. So do those
-    that hold an activemask, as far as this goes: they are for warps that are whole."""
+    """Operands that name all lanes of a warp: the constant that does, and registers that always hold it.
+    Registers that hold an activemask count as well: they are for warps that are whole."""
     constants = {ptx.Immediate(value) for value in (-1, 0xFFFFFFFF)}
     written = Counter(register for i in instructions for register in i.results)
     return constants | {

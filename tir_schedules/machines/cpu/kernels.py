@@ -43,8 +43,8 @@ def lowered_kernel(ptx: str, entry: str) -> LoweredKernel:
 
 
 def made(ptx: str, entry: str) -> LoweredKernel:
-    """Parse and lower a kernel. CheckFailed where there is none of that name, UnsupportedInstruction for what
-    is not known."""
+    """Parse and lower a kernel. CheckFailed where there is no kernel of that name, UnsupportedInstruction for
+    an unknown instruction."""
     module = parse(ptx)
     if entry in module.refused:
         raise module.refused[entry]

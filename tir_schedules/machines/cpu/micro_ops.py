@@ -138,7 +138,7 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_named(text: str) -> Kind:
-    """Of a declaration: `Words?` there may be none of, `Words[]` is a list; others name an enumeration."""
+    """Of a declaration: `Words?` may be left out, `Words[]` is a list; other words name an enumeration."""
     item = text.removesuffix("[]")
     kind = KINDS.get(item.removesuffix("?")) or Number(item)
     if item.endswith("?"):

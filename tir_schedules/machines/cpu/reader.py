@@ -177,7 +177,7 @@ class DeclarationReader(WordReader):
         return NamedAddress(name, addend)
 
     def parameters(self) -> list[Parameter]:
-        """Those between parentheses, or none where there are none."""
+        """Those between parentheses; empty without parentheses."""
         found: list[Parameter] = []
         if not self.accept("("):
             return found

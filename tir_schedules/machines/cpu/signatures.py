@@ -132,7 +132,7 @@ def operand_type(instruction: ptx.Instruction, k: int) -> str:
 def lane_code(instruction: ptx.Instruction) -> str:
     """C++ statements of one lane.
 
-    UnsupportedInstruction for a name or type that is not known: none is ever ignored.
+    UnsupportedInstruction for a name or type that is not known. They are never ignored.
     """
     row = row_of(instruction)
     if row.operation is None:

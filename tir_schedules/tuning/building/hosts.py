@@ -42,7 +42,7 @@ class Host:
 
 @dataclass(frozen=True)
 class About:
-    """What a host has. gpus: CUDA_VISIBLE_DEVICES for each that is like the first, none on a host without.
+    """What a host has. gpus: CUDA_VISIBLE_DEVICES for each that is like the first; may be empty.
 
     arch, device: of the first GPU, empty without one. cores: of its CPU. versions: of ALIKE and this project.
     """

@@ -97,7 +97,7 @@ class Evolution(PySearchStrategy):
         return self.trials.guarded(self.next_batch)
 
     def next_batch(self) -> list[MeasureCandidate] | None:
-        """The oldest of those under way, once others are, too. None when there are none any more."""
+        """The oldest batch under way, once others are under way as well. None when all have been returned."""
         while self.left and len(self.under_way) + self.size <= self.window:
             self.begin(self.chosen(min(self.size, self.left)))
         return self.under_way.oldest(self.size) or None

@@ -138,8 +138,8 @@ class Trials:
         return self.guarded(recorded)
 
     def pass_over(self, point: Point, error: Unbuilt) -> None:
-        """CheckFailed, which ends the search, when of this run's first candidates none is built: then it is
-        not theirs."""
+        """CheckFailed, which ends the search, when all of this run's first candidates fail to build: then the
+        fault is not in them."""
         self.passed_over[key(point)] = reason = one_line(error)
         if len(self.passed_over) >= ENOUGH and len(self.records) == self.earlier:
             raise CheckFailed(
