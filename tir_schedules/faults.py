@@ -77,7 +77,7 @@ def paragraphs(verdicts: Sequence[Verdict], width: int = WIDTH) -> Iterator[str]
             )
 
 
-def kernel_paragraphs(by_kernel: dict[str, list[tuple[str, Outcome]]], width: int = WIDTH) -> Iterator[str]:
+def kernel_paragraphs(by_kernel: dict[str, list[tuple[str, Outcome]]], width: int) -> Iterator[str]:
     """The same of kernels by name, each with what it was run on and what became of it, then notes."""
     for kernel, outcomes in by_kernel.items():
         errors = list(dict.fromkeys(outcome.error for _, outcome in outcomes if outcome.error))

@@ -177,7 +177,7 @@ def test_temporary_files_of_nvcc_stay_in_the_cache(monkeypatch, tmp_path):
 
 def test_several_at_a_time_come_in_order():
     kernels = [kernel(REVERSE.replace("0.f", f"{number}.f")) for number in range(4)]
-    binaries = compile_kernels(kernels, jobs=2)
+    binaries = compile_kernels(kernels)
     assert [binary.kernel for binary in binaries] == kernels
     assert len({binary.ptx for binary in binaries}) == 4
 

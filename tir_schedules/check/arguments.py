@@ -331,7 +331,7 @@ def edges(extent: int) -> list[int]:
     return [place for place in dict.fromkeys(last) if 0 <= place < extent]
 
 
-def impulses(argument: Argument, sign: int = 1) -> tuple[float, ...]:
+def impulses(argument: Argument, sign: int) -> tuple[float, ...]:
     """Values for a single number of an array. sign: -1 for negative ones."""
     assert argument.drawn is not None
     low, high = argument.drawn

@@ -311,7 +311,7 @@ class Sensitivity:
         return bool(depend) and seen >= SHARE * depend
 
     def impulse_trial(
-        self, name: str, places: Sequence[tuple[int, ...]], sign: int = 1
+        self, name: str, places: Sequence[tuple[int, ...]], sign: int
     ) -> tuple[Trial | None, list[tuple[int, ...]]]:
         """A trial in which some elements of an array are large, each another number, and those of them that
         it shows to matter; the trial is None where nothing shows more. sign: -1 for negative numbers."""

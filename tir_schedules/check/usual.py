@@ -100,7 +100,7 @@ def usual_trials(
     asked: Asked,
     given: Sequence[Given],
     sizes: Mapping[str, Any],
-    arithmetic: Arithmetic = Arithmetic(),
+    arithmetic: Arithmetic,
 ) -> tuple[dict[str, Argument], Trials]:
     """Numbers by the parameters' names, and for each kind of inputs the arrays and the truth. arithmetic:
     what the kernel computes with.

@@ -157,10 +157,9 @@ def binary_of(kernel: Kernel, made: Compiled) -> Binary:
     return Binary(replace(kernel, early=begins_early(ptx, kernel.entry)), ptx, cubin, resources)
 
 
-def compile_kernels(kernels: Iterable[Kernel], jobs: int | None = None) -> list[Binary]:
-    """Compile many, `jobs` at a time (default: one per processor); binaries come in the order of the
-    kernels."""
-    with ThreadPoolExecutor(max_workers=jobs or os.cpu_count()) as pool:
+def compile_kernels(kernels: Iterable[Kernel]) -> list[Binary]:
+    """Compile many, one per processor at a time; binaries come in the order of the kernels."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         return list(pool.map(compile_kernel, kernels))
 
 

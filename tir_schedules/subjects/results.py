@@ -103,7 +103,7 @@ def load_results(path: Path, schema: str = "Results") -> Json:
     return check_results(read_json(path, REMEDY), path, schema)
 
 
-def check_results(results: Any, path: Path, schema: str = "Results") -> Json:
+def check_results(results: Any, path: Path, schema: str) -> Json:
     """What was read of a file, if it is results; BadInput as `load_results` has it."""
     from tir_schedules.subjects import schemas
 

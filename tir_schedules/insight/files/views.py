@@ -44,7 +44,7 @@ from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.gpu import GpuMachine
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
-from tir_schedules.model.machine import Execution, Machine, Watch
+from tir_schedules.model.machine import Execution, Watch
 from tir_schedules.model.machine import Request as SharedRequest
 from tir_schedules.subjects.results import about
 
@@ -85,10 +85,10 @@ class View:
                 "launches": launches}  # fmt: skip
 
 
-def view_all(requests: Sequence[Request], machine: Machine | None = None) -> Iterator[View]:
-    """Each request run, counted and judged, in order. machine: the CPU machine, in one order of warps, where
-    none is given. BadInput for an architecture without figures."""
-    machine = machine or choose("cpu", 1)
+def view_all(requests: Sequence[Request]) -> Iterator[View]:
+    """Each request run by the CPU machine in one order of warps, counted and judged. BadInput for an
+    architecture without figures."""
+    machine = choose("cpu", 1)
     for request, ready in prepare_requests(requests, machine):
         checked = run_prepared(request, ready, machine)
         yield View(request, checked, ready if isinstance(ready, Prepared) else None, metrics(checked))

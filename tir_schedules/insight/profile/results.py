@@ -88,7 +88,7 @@ SUMMARY = ("rung", "launches", "counters", "equal", "within 1 %", "explained", "
 NAMED = 3  # rungs that a reason's line names
 
 
-def print_result(result: Result, whole: bool = True) -> None:
+def print_result(result: Result, whole: bool) -> None:
     """Measured beside predicted, the reasons for differences, and a closing line.
 
     whole: every counter of every launch; else a line for each rung, and the unexplained counters.

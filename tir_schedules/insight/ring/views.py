@@ -3,8 +3,6 @@ or a page, a row for each actor, a column for each step, a colour for each slot.
 
 from __future__ import annotations
 
-from typing import Sequence
-
 from markupsafe import Markup
 from rich.markup import escape
 
@@ -18,7 +16,7 @@ from tir_schedules.model.kernel import Binary
 from tir_schedules.pages import element, render
 
 
-def print_timeline(title: str, found: Timeline, steps: int, notes: Sequence[str] = ()) -> None:
+def print_timeline(title: str, found: Timeline, steps: int) -> None:
     """The first steps."""
     print_line(title)
     print_line(barriers_of(found))
@@ -27,7 +25,7 @@ def print_timeline(title: str, found: Timeline, steps: int, notes: Sequence[str]
     cells = [[str(step), *(escape(cell_of(row, step)) for row in found.rows)] for step in shown]
     print_table(("step", *(row.name for row in found.rows)), cells)
     print_line()
-    for line in (*LEGEND, *notes_of(found, steps), *notes):
+    for line in (*LEGEND, *notes_of(found, steps)):
         print_line(line)
 
 

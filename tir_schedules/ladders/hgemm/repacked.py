@@ -5,7 +5,7 @@ elements are not, and a GEMM by single elements loses most of its rate: each K t
 tile of C, two bytes at a time.
 
 A and B are read from memory once, the GEMM reads each element of them many times. So a launch before this one
-copies A, B or both, where their rows need it, to a workspace whose rows start with a line of L2: see `repack`.
+copies A, B or both, if their rows need it, to a workspace whose rows start with a line of L2: see `repack`.
 Multiples of 16 would do, but boxes have rows of 128 bytes, and one that starts within a sector of 32 takes
 five for four: at 4096x4096x4065 copies to rows of 8144 bytes made it 262 to 308 us on an H200, those to 8192
 make it 215. Of matrices of 4095 these are 134 MB, 40 us on an H200, and the products take 170 us. The share

@@ -60,7 +60,7 @@ def block_of(config: Tiling) -> tuple[int, int, int]:
     return hopper.WARPGROUP, config.consumers + 1, 1
 
 
-def programs_of(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> int:
+def programs_of(gemm: HalfGemm, config: Persistent, cluster: int) -> int:
     """Blocks of the grid: whole clusters, as few as take the tiles in as many rounds as the most of them do.
     Of 512 tiles 132 programs take four each at most, and so do 128, which leave more power to each other."""
     tiles = ceil_div(gemm.m, cluster * config.bm) * ceil_div(gemm.n, config.bn)

@@ -251,7 +251,7 @@ def bind_blocks(sch: Schedule, tiles: Tiles) -> Loop:
 
 
 def swizzle_blocks(
-    sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, most: int, partial: bool = False
+    sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, most: int, partial: bool
 ) -> Loop:
     """The same under a threadblock swizzle: blockIdx.z along groups of columns of blocks, blockIdx.x along
     those of a group. most, partial: see `swizzle_width`."""
@@ -320,9 +320,7 @@ def hold_fragments(sch: Schedule, gemm: HalfGemm, tiles: Tiles, cores: str) -> F
     return Fragments(intrinsics, zero, (load_a, load_b), store)
 
 
-def load_fragments(
-    sch: Schedule, gemm: HalfGemm, fragments: Fragments, source: str = SHARED
-) -> tuple[Block, Block]:
+def load_fragments(sch: Schedule, gemm: HalfGemm, fragments: Fragments, source: str) -> tuple[Block, Block]:
     """Fragments of A and of B loaded by intrinsics from memory of scope `source`. Returns the blocks around
     these."""
     load, (a, b) = fragments.intrinsics.load, fragments.loads
@@ -343,7 +341,7 @@ def multiply_fragments(sch: Schedule, gemm: HalfGemm, tiles: Tiles, fragments: F
 
 
 def store_fragments(
-    sch: Schedule, gemm: HalfGemm, fragments: Fragments, result: Block | None, padding: int = 0
+    sch: Schedule, gemm: HalfGemm, fragments: Fragments, result: Block | None, padding: int
 ) -> None:
     """Fragments of C stored by intrinsics, to shared memory if a `result` is copied from there. padding:
     elements that pad its rows."""

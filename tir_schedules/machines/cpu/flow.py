@@ -14,7 +14,7 @@ from tir_schedules.machines.cpu.table import Spread
 RETURN = Instruction("ret", (), access="")
 
 
-def basic_blocks(items: Sequence[Union[Instruction, str]], first: int = 0) -> list[BasicBlock]:
+def basic_blocks(items: Sequence[Union[Instruction, str]], first: int) -> list[BasicBlock]:
     """Split at labels (the strings) and after what ends a block; find successors and live registers.
 
     first: number of the first block.

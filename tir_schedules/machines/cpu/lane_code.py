@@ -96,9 +96,9 @@ class LaneCode:
             patterns = [f"flush_{half}({pattern})" for pattern in patterns]
         return [f"{HALVES[half][0]}({pattern})" for pattern in patterns]
 
-    def write_halves(self, values: list[str], type_: str | None = None) -> None:
+    def write_halves(self, values: list[str]) -> None:
         """Assign float32 expressions, one for each half, to the first operand."""
-        type_ = type_ or self.instruction.type
+        type_ = self.instruction.type
         half = type_.removesuffix("x2")
         patterns = [f"{HALVES[half][1]}({value})" for value in values]
         if self.instruction.has("ftz"):

@@ -26,7 +26,7 @@ buffer in shared memory it asks that what all warpgroups write is one region. `w
 there."""
 
 
-def tensor_map(matrix: Any, rows: int, columns: int = COLUMNS) -> Any:
+def tensor_map(matrix: Any, rows: int, columns: int) -> Any:
     """What stands for the tensor map of a matrix, with boxes of so many rows and columns."""
     return T.call_extern("handle", MAP, matrix.data, rows, columns)
 

@@ -52,7 +52,7 @@ def policy_for(together: bool) -> Policy:
     return Policy() if together else POLICY
 
 
-def time_together(subjects: Sequence[Subject], machine: Machine, policy: Policy = Policy()) -> list[Timed]:
+def time_together(subjects: Sequence[Subject], machine: Machine, policy: Policy) -> list[Timed]:
     """Samples of each of several subjects of one workload, taken in turns."""
     from tir_schedules.bench.clocks import Cycles, open_monitor
     from tir_schedules.bench.measure import Bench

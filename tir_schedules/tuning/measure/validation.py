@@ -31,7 +31,7 @@ DECISIVE = {MEASURED: ("apache-tvm", "nvcc"), PREDICTED: ("apache-tvm", "nvcc", 
 """Kind -> the software that must have the version it had: it makes the kernel, and the prediction."""
 
 
-def rebuild(record: Record, device: str | None = None) -> tuple[Rung, list[Kernel]]:
+def rebuild(record: Record, device: str | None) -> tuple[Rung, list[Kernel]]:
     """Its rung in its configuration, and the kernels that this emits now. device: where it is to be used, not
     compared when None.
 

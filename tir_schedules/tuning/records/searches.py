@@ -78,7 +78,7 @@ class Run:
         return {"trials": self.trials, "seconds": self.seconds, "spent": spent}
 
 
-def searches_of(records: Iterable[Record], shipped: bool = False) -> list[Search]:
+def searches_of(records: Iterable[Record], shipped: bool) -> list[Search]:
     """Records by search, in the order searches are first met. shipped: whether they came with this
     package."""
     groups: dict[str, list[Record]] = {}
