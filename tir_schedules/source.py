@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +15,18 @@ REMEDY = "name a CUDA source file"
 
 @dataclass(frozen=True)
 class Source:
-    """text: CUDA C++. file: what messages call it. folder: where it finds what it includes by name."""
+    """text: CUDA C++. file: what messages call it. folder: where it finds what it includes by name. embedded:
+    whether the text stands in strings of a Python file."""
 
     text: str
     file: str = ""
     folder: str = ""
+    embedded: bool = False
+
+    @property
+    def is_python(self) -> bool:
+        """Whether the kernels are Python functions, as those of Triton are."""
+        return self.file.endswith(".py") and not self.embedded
 
 
 def read_source(path: Path) -> Source:
@@ -26,4 +35,36 @@ def read_source(path: Path) -> Source:
         text = read_bytes(path, REMEDY).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
         raise BadInput(f"cannot read {path}: it is not UTF-8 text; {REMEDY}") from None
-    return Source(text, printable(path), str(path.absolute().parent))
+    cuda = cuda_in_python(text) if path.suffix == ".py" else ""
+    return Source(cuda or text, printable(path), str(path.absolute().parent), bool(cuda))
+
+
+TRITON = re.compile(r"^[ \t]*@(?:triton\.)?jit\b", re.M)
+CHECK = re.compile(r"^[ \t]*#([ \t]*check:.*)$")
+OF_TORCH = "#include <torch/types.h>"
+"""What `torch.utils.cpp_extension.load_inline` puts before CUDA."""
+
+
+def cuda_in_python(text: str) -> str:
+    """The CUDA in strings of a Python file, as `load_inline` and CuPy's `RawKernel` take it, with the
+    `# check:` comments, each line at its number. "" where there is none, or where there are Triton kernels.
+    """
+    if "__global__" not in text or TRITON.search(text):
+        return ""
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    strings = [
+        node
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "__global__" in node.value
+    ]
+    lines = [f"//{match[1]}" if (match := CHECK.match(line)) else "" for line in text.split("\n")]
+    for node in strings:
+        for at, line in enumerate(str(node.value).split("\n"), node.lineno - 1):
+            lines += [""] * (at + 1 - len(lines))
+            lines[at] = line
+    if strings and "load_inline" in text and not lines[0]:
+        lines[0] = OF_TORCH
+    return "\n".join(lines) if strings else ""

@@ -10,7 +10,7 @@ from killing import slow_nvcc
 
 from tir_schedules.compiler import nvcc
 from tir_schedules.compiler.nvcc import check_launch, compile_kernel, compile_kernels, file_name
-from tir_schedules.compiler.sass import disassemble
+from tir_schedules.compiler.sass import disassemble, only
 from tir_schedules.compiler.toolchain import Toolchain, find_toolchain
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool
 from tir_schedules.model.kernel import Kernel, Resources
@@ -336,3 +336,16 @@ def test_no_nvdisasm(monkeypatch):
     monkeypatch.setattr(Toolchain, "candidates", lambda self, name: iter(()))
     with pytest.raises(MissingTool, match="nvdisasm not found: pip install"):
         disassemble(binary)
+
+
+def test_only_the_kernel_and_what_it_calls_are_disassembled():
+    heading = "//--------------------- .text.{}              --------------------------\n"
+    parts = {
+        "other": "/*0000*/ EXIT ;\n",
+        "mine": "/*0000*/ CALL.ABS.NOINC `(helper) ;\n",
+        "helper": "/*0000*/ RET.REL.NODEC R4 `(mine) ;\n",
+    }
+    text = ".target sm_80\n" + "".join(heading.format(name) + code for name, code in parts.items())
+    kept = only(text, "mine")
+    assert "CALL.ABS" in kept and "RET.REL" in kept and "EXIT" not in kept and kept.startswith(".target")
+    assert only(text, "missing") == text

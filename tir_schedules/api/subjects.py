@@ -21,6 +21,9 @@ FILE = re.compile(r"(.+?\.(?:cu|cuh|ptx|py))(?::(.+))?", re.S)
 """A file, and the kernel that may be named behind it."""
 
 TRITON = re.compile(r"^\s*(?:import\s+triton\b|from\s+triton\b)", re.M)
+EMBEDDING = re.compile(r"\b(?:load_inline|RawKernel|RawModule|SourceModule|cpp_extension)\b")
+"""Functions of PyTorch, CuPy and PyCUDA that take CUDA as a string."""
+
 HEAD = 1 << 16
 """Bytes of a Python file in which Triton is imported, if it is one of Triton's."""
 
@@ -69,7 +72,8 @@ def is_code(text: str) -> bool:
         return True
     try:
         with path.open("rb") as file:
-            return bool(TRITON.search(file.read(HEAD).decode("utf-8", "replace")))
+            head = file.read(HEAD).decode("utf-8", "replace")
+            return bool(TRITON.search(head) or (EMBEDDING.search(head) and "__global__" in head))
     except OSError:
         return False
 

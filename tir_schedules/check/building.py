@@ -3,8 +3,10 @@ it is, with its variables set."""
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass, replace
+import shlex
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Sequence
@@ -25,18 +27,9 @@ from tir_schedules.check.target import (
 )
 from tir_schedules.check.types import c_type
 from tir_schedules.compiler.cache import default_cache
+from tir_schedules.compiler.device_code import NoDeviceCode, compile_device_code
 from tir_schedules.compiler.inputs import identity
-from tir_schedules.compiler.nvcc import (
-    CUBIN,
-    FLAGS,
-    PTX,
-    REPORT,
-    Compiled,
-    binary_of,
-    compile_source,
-    nvcc,
-    read_build,
-)
+from tir_schedules.compiler.nvcc import CUBIN, FLAGS, PTX, REPORT, Compiled, binary_of, nvcc, read_build
 from tir_schedules.compiler.signature import definitions, functions
 from tir_schedules.compiler.source_text import is_ptx
 from tir_schedules.compiler.toolchain import architectures, find_toolchain, number_of
@@ -46,10 +39,7 @@ from tir_schedules.source import Source
 
 PTX_TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.M)
 NAME = re.compile(r"[\w:<>,()*&+\-/%. ]+")
-NO_HEADER = re.compile(r"fatal error: (\S+): No such file|cannot open source file \"([^\"]+)\"")
 OF_TOOLKIT = ("cublas", "curand")
-STAND_INS = Path(__file__).parent / "headers"
-"""Headers of libraries that only host code calls, which is never run."""
 
 DEFINE = re.compile(r"([A-Za-z_]\w*(?:\([\w, .]*\))?)(?:=([^\n]*))?")
 
@@ -57,30 +47,31 @@ DEFINE = re.compile(r"([A-Za-z_]\w*(?:\([\w, .]*\))?)(?:=([^\n]*))?")
 @dataclass(frozen=True)
 class Compiling:
     """How a file is compiled. arch: such as "sm_80". includes: folders. defines: macros as `-D` takes them,
-    NAME or NAME=VALUE."""
+    NAME or NAME=VALUE. flags: further ones of nvcc. fixed: whether the architecture has to be that one; else
+    a newer one is taken where the file has instructions of that."""
 
     arch: str = "sm_80"
     includes: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    fixed: bool = False
 
 
 @dataclass(frozen=True)
 class Built:
     """A compiled file. kernel: its text, without a launch. instances: names that were asked for, and the
-    demangled kernels that they mean."""
+    demangled kernels that they mean. expanded: what the user wrote, after the preprocessor; "" for PTX.
+    notes: what was left out to compile it, or added."""
 
     kernel: Kernel
     made: Compiled
     instances: dict[str, str]
+    expanded: str = field(default="", repr=False)
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def targets(self) -> list[Target]:
-        return targets(self.made.ptx, self.source)
-
-    @property
-    def source(self) -> str:
-        """CUDA text; empty for PTX."""
-        return "" if is_ptx(self.kernel.source) else self.kernel.source
+        return targets(self.made.ptx, self.expanded)
 
     def target(self, asked: str) -> Target:
         """The kernel of that name, or the only one. BadInput where there is none."""
@@ -91,7 +82,7 @@ class Built:
             ]
             if found:
                 return found[0]
-        return chosen(self.targets, asked, self.source, self.kernel.file)
+        return chosen(self.targets, asked, self.expanded, self.kernel.file)
 
     def binary(self, target: Target, launched: Kernel, ptx: str = "") -> Binary:
         """One of its kernels, ready to run. launched: with its launch. ptx: in place of its own."""
@@ -101,9 +92,10 @@ class Built:
 def build(source: Source, instances: Sequence[str], options: Compiling) -> Built:
     """Compile a file. instances: of templates, that some launch asks for.
 
-    CheckFailed with the lines of nvcc or ptxas where it does not compile; BadInput for an instance that its
-    templates do not have, or a malformed macro; MissingTool without nvcc, or without a header that it
-    includes.
+    Host code is left out where it does not compile, see compiler/device_code.py. CheckFailed with the lines
+    of nvcc or ptxas where device code does not compile; BadInput for an instance that its templates do not
+    have, or a macro or flag that cannot be; MissingTool without nvcc, or without a header that device code
+    needs.
     """
     for folder in options.includes:
         if not Path(folder).is_dir():
@@ -122,11 +114,12 @@ def build(source: Source, instances: Sequence[str], options: Compiling) -> Built
             raise BadInput(f"--kernel {shown(name)} is no name of a kernel")
     whole = replace(kernel, source=kernel.source + instance_lines(asked))
     try:
-        whole, made = compile_anyhow(whole)
+        code = compile_device_code(whole, options.fixed)
     except CheckFailed as error:
         raise explain_error(error, kernel, asked) from None
-    found = filter(None, (instance_of(demangle_name(match[1])) for match in ENTRY.finditer(made.ptx)))
-    return Built(whole, made, {asked[at]: text for at, text in found})
+    entries = (demangle_name(match[1]) for match in ENTRY.finditer(code.compiled.ptx))
+    meant = {asked[at]: text for at, text in filter(None, map(instance_of, entries))}
+    return Built(replace(whole, arch=code.arch), code.compiled, meant, code.text, code.notes)
 
 
 def kernel_of(source: Source, options: Compiling) -> Kernel:
@@ -135,7 +128,7 @@ def kernel_of(source: Source, options: Compiling) -> Kernel:
         source.file or "kernel.cu", source.text, "", (), (1, 1, 1), (1, 1, 1), options.arch,
         folder=source.folder, file=source.file or "kernel.cu",
         includes=tuple(str(Path(folder).absolute()) for folder in options.includes),
-        defines=tuple(map(define, options.defines)),
+        defines=tuple(map(define, options.defines)), flags=flags(options.flags),
     )  # fmt: skip
 
 
@@ -171,17 +164,33 @@ def declared(source: Source, instances: Sequence[str], options: Compiling) -> De
     return Declared(kernel, Compiled("\n".join(entries), b"", ""), {})
 
 
-def compile_anyhow(kernel: Kernel) -> tuple[Kernel, Compiled]:
-    """A file with what it compiles to; where it includes a library of the host's that is not installed, with
-    headers that stand in for that."""
+NOT_FLAGS = {
+    r"-?-(arch|gpu-architecture|gencode|generate-code|code)(=.*)?": "say --arch",
+    r"-I.*|-?-include-path(=.*)?": "say -I FOLDER",
+    r"-D|-?-define-macro(=.*)?": "say -D NAME=VALUE",
+    r"-o|-c|-E|-ptx|-cubin|-fatbin|-M\w*|-run|-link|-lib|-dc|-dlink|-rdc.*|-?-dryrun|-?-keep.*|-?-clean.*"
+    r"|-?-output.*|-?-compile|-?-preprocess|-?-run|-?-device-(c|link)|-?-relocatable.*|-?-shared|-?-cuda"
+    r"|-?-(x|options-file|help|version|optix-ir|list-gpu-.*)|-h|-V": "check decides what nvcc makes",
+}  # fmt: skip
+"""Words that `--nvcc` does not take, and what to do instead."""
+
+LIBRARIES = re.compile(r"-l\w+|-L.*")
+"""What is linked to host code, which is never run."""
+
+
+def flags(given: Sequence[str]) -> tuple[str, ...]:
+    """Flags for nvcc, one a word. BadInput for what is none, or would make nvcc do something else."""
     try:
-        return kernel, compile_source(kernel)
-    except CheckFailed as error:
-        header = NO_HEADER.search(str(error))
-        if not header or not (STAND_INS / (header[1] or header[2])).is_file():
-            raise
-    again = replace(kernel, includes=(*kernel.includes, str(STAND_INS)))
-    return again, compile_source(again)
+        words = [word for text in given for word in shlex.split(text)]
+    except ValueError as error:
+        raise BadInput(f"--nvcc {shown(' '.join(given))}: {error}") from None
+    for word in words:
+        if not word.startswith("-") and not (words.index(word) and words[words.index(word) - 1][0] == "-"):
+            raise BadInput(f"--nvcc takes flags such as --use_fast_math, not {shown(word)}")
+        for pattern, instead in NOT_FLAGS.items():
+            if re.fullmatch(pattern, word):
+                raise BadInput(f"--nvcc {shown(word)}: {instead}")
+    return tuple(word for word in words if not LIBRARIES.fullmatch(word))
 
 
 def define(text: str) -> str:
@@ -195,22 +204,56 @@ def define(text: str) -> str:
 def explain_error(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> Exception:
     """What nvcc says, as bad input where the user asked for what the file does not have."""
     lines = str(error).split("\n")
-    header = NO_HEADER.search(str(error))
-    if header:
-        name = header[1] or header[2]
-        own = name.startswith(OF_TOOLKIT)
-        remedy = "pip install 'tir_schedules[gpu]'" if own else "name its folder by -I"
-        return MissingTool(f"{kernel.file} includes {name}, which is not found: {remedy}, or leave it out")
     faults = [line.strip() for line in lines if re.search(r"\berror: ", line)]
     ours = [line for line in faults if line.startswith(INSTANCE)]
     if not ours or len(ours) < len(faults):
+        if isinstance(error, NoDeviceCode) and error.missing and any(map(UNKNOWN_NAME.search, faults)):
+            names = ", ".join(error.missing)
+            are = "which is not found" if len(error.missing) == 1 else "which are not found"
+            needs = f"; without {'it' if len(error.missing) == 1 else 'them'}: {faults[0]}" if faults else ""
+            remedy = remedy_for(error.missing, Path(kernel.folder or "."))
+            return MissingTool(f"{kernel.file} includes {names}, {are}: {remedy}{needs}")
         return error
     number = re.match(rf"{INSTANCE}\((\d+)\): error: (.*)", ours[0])
     at = int(number[1]) - 2 if number else 0
     name = asked[at] if 0 <= at < len(asked) else asked[0]
-    there = ", ".join(functions(kernel.source)) or "no __global__ function"
+    there = ", ".join(functions(kernel.source)) or "no __global__ function in the file itself"
     reason = "" if not number or INSTANCE in number[2] else f" ({number[2]})"
     return BadInput(f"{kernel.file}: {name!r} is no instance of one of its kernels{reason}; it has {there}")
+
+
+UNKNOWN_NAME = re.compile(
+    r"undefined|incomplete type|not a (?:template|class)|no member|storage class|expected"
+)
+"""In an error of nvcc: a header may be the reason."""
+
+SEARCHED_ABOVE, SEARCHED_FOLDERS = 4, 2000
+"""How far a header is looked for: folders above a file, and folders in all."""
+
+
+def remedy_for(headers: Sequence[str], folder: Path) -> str:
+    """What to do about headers that are not found: the folders to name, where they lie near the file."""
+    near = dict.fromkeys(found for name in headers if (found := folder_with(name, folder)))
+    if near:
+        return "say " + " ".join(f"-I {shlex.quote(os.path.relpath(path))}" for path in near)
+    own = any(name.startswith(OF_TOOLKIT) for name in headers)
+    return "pip install 'tir_schedules[gpu]'" if own else "name the folder by -I"
+
+
+def folder_with(header: str, folder: Path) -> Path | None:
+    """The folder from which a header is found, in or below the folders above a file's; None where there is
+    none near."""
+    seen = 0
+    above = [folder.absolute(), *folder.absolute().parents][: SEARCHED_ABOVE + 1]
+    for root in above[:-1] if len(above) > 1 and above[-1] == Path("/") else above:
+        for place, folders, _ in os.walk(root):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            seen += 1
+            if (Path(place) / header).is_file():
+                return Path(place)
+            if seen > SEARCHED_FOLDERS:
+                return None
+    return None
 
 
 def arch_of(ptx: str, asked: str) -> str:

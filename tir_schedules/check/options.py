@@ -6,11 +6,13 @@ import argparse
 import ast
 import re
 import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Sequence
 
 from tir_schedules.errors import BadInput, shown
+from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.numerals import parse_length, parse_shape
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
 
@@ -22,7 +24,15 @@ Options = argparse.Namespace
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line."""
+    """argparse with errors of one line. `--nvcc` takes the word behind it, also where that is an option."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        given = [*(sys.argv[1:] if args is None else args)]
+        joined = []
+        while given:
+            word = given.pop(0)
+            joined.append(f"{word}={given.pop(0)}" if word == "--nvcc" and given else word)
+        return super().parse_known_args(joined, namespace)
 
     def error(self, message: str):
         raise BadInput(f"{message}; see `{self.prog} --help`")
@@ -49,6 +59,8 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
     )
     own.add_argument("-D", metavar="NAME[=VALUE]", action="append", dest="defines", help="a macro for nvcc")
     own.add_argument("-I", metavar="FOLDER", action="append", dest="includes", help="where headers are")
+    nvcc = "flags for nvcc, such as --use_fast_math or '-maxrregcount 64'"
+    own.add_argument("--nvcc", metavar="FLAGS", action="append", dest="flags", help=nvcc)
     own.add_argument("--seed", type=int, default=0, metavar="N", help="of random arguments (default 0)")
     add_triton(verb)
     right = verb.add_argument_group("what is right (nothing: hazards only)")
@@ -107,6 +119,7 @@ def parse_comment(words: Sequence[str], place: str) -> Options:
     """Options from a comment."""
     reader = Parser(add_help=False, allow_abbrev=False)
     add_subject(reader)
+    reader.add_argument("--arch")
     try:
         return reader.parse_args(list(words))
     except BadInput as error:
@@ -127,8 +140,10 @@ def merge_options(own: Options, command: Options) -> Options:
     both = dict(vars(command))
     for name, value in vars(own).items():
         given = both.get(name)
-        if name in ("let", "arg", "defines", "includes", "expect", "constexpr"):
+        if name in ("let", "arg", "defines", "includes", "flags", "expect", "constexpr"):
             both[name] = [*(value or ()), *(given or ())]
+        elif name == "arch" and given == CPU_ARCH:  # the default of most verbs
+            both[name] = value or given
         elif name in ("seed", "finite"):
             both[name] = given or value
         elif name == "kernel" and value and given:
@@ -171,7 +186,7 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
         raise BadInput("--launch names kernel, grid and block: leave out --kernel, --grid and --block")
     triton = triton_of(options, source)
     sizes |= {name: value for name, value in triton.items() if isinstance(value, (int, float))}
-    python = source.file.endswith(".py")
+    python = source.is_python
     if options.launch:
         launches = [parse_launch(text, sizes) for text in options.launch]
     elif not (options.block or python):
@@ -186,7 +201,11 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
         ]  # fmt: skip
     every = [parse_expectation(text, Path(source.folder or ".")) for text in options.expect or ()]
     expect = {(one.output, one.where): one for one in every}.values()
-    compiling = Compiling(arch, tuple(options.includes or ()), tuple(options.defines or ()))
+    own = options.arch if options.arch and options.arch != CPU_ARCH else ""
+    compiling = Compiling(
+        own or arch, *(tuple(given or ()) for given in (options.includes, options.defines, options.flags)),
+        fixed=bool(own) or getattr(options, "machine", "cpu") != "cpu",
+    )  # fmt: skip
     return Request(
         source, tuple(launches), sizes, tuple(map(parse_argument, options.arg or ())), {}, tuple(expect),
         usual, options.tolerance, compiling, options.seed, options.finite, triton,
@@ -205,7 +224,7 @@ def add_triton(verb: Parser) -> None:
 def triton_of(options: Options, source: Source) -> dict[str, Any]:
     """Constexprs and what Triton is asked for: what `@triton.autotune` has first, and over it what the
     command says."""
-    python = source.file.endswith(".py")
+    python = source.is_python
     found = constants_of(options.constexpr or [])
     asked = {"num_warps": options.num_warps, "num_stages": options.num_stages}
     found |= {name: value for name, value in asked.items() if value is not None}

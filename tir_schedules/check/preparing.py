@@ -89,13 +89,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request ready to run. adjust: what its outcome becomes, of a compiler that has faults of its own."""
+    """A request ready to run. adjust: what its outcome becomes, of a compiler that has faults of its own.
+    notes: what was left out to compile it, and the like."""
 
     request: Request
     label: str
     steps: tuple[Step, ...]
     trials: Trials
     adjust: Callable[[Outcome, Machine], Outcome] | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
 
 
 def prepare(request: Request, built: Built | None = None) -> Prepared:
@@ -116,7 +118,7 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     )
     check_outputs(steps, ready.trials.runs[0])
     label = ", ".join(dict.fromkeys(target.shown for target in chosen))
-    return Prepared(request, label, steps, ready.trials)
+    return Prepared(request, label, steps, ready.trials, notes=built.notes)
 
 
 def check_plan(request: Request) -> None:
@@ -235,7 +237,7 @@ def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bou
     formats: dict[str, str] = {}
     for one in (each for many in bounds for each in many):
         if one.name and one.parameter.type.pointer is not False:
-            formats.setdefault(one.name, one.parameter.type.format)
+            formats.setdefault(one.name, one.parameter.type.format or one.parameter.type.elements)
     found = dict(request.arguments)
     folder = Path(request.source.folder or ".")
     for at, one in enumerate(request.given):

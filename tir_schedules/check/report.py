@@ -55,6 +55,8 @@ def print_all(results: Sequence[Checked], machine: Machine) -> None:
         by_kernel.setdefault(one.label, []).append(("", one.outcome))
     for paragraph in kernel_paragraphs(by_kernel, width):
         print_paragraph(paragraph)
+    for told in dict.fromkeys(note for one in results if one.prepared for note in one.prepared.notes):
+        print_paragraph(f"note: {told}")
     for one in results:
         for told in filter(None, (*one.outcome.unshown, describe_unexecuted(one))):
             print_paragraph(f"note: {one.label}: {told}")
@@ -125,7 +127,8 @@ def as_json(one: Checked) -> Json:
         launch_json(step, done.counters if done else None)
         for step, done in zip_longest(one.steps, one.executions)
     ]
-    return one.outcome.as_json() | {"launches": to_json(launches)}
+    notes = {"compiled": [*one.prepared.notes]} if one.prepared and one.prepared.notes else {}
+    return one.outcome.as_json() | {"launches": to_json(launches)} | notes
 
 
 def launch_json(step: Step, counters: Counters | None) -> Json:

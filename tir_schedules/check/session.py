@@ -240,7 +240,7 @@ def prepare_requests(
     warm(machine)
     files: dict[tuple[Source, Compiling], Built | CheckFailed] = {}
     for request in requests:
-        python = request.source.file.endswith(".py")
+        python = request.source.is_python
         alike = request.source, request.options
         if not python and alike not in files:
             files[alike] = build_for_all(request, requests)

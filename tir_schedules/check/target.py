@@ -188,7 +188,7 @@ def type_of_parameter(text: str, name: str) -> str:
 def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Target:
     """The kernel that a user asks for, or the only one. BadInput, which lists what there is, for none or
     several."""
-    those = [target for target in found if target.answers(asked)] if asked else list(found)
+    those = [target for target in found if target.answers(asked)] if asked else written_in(found, source)
     if len(those) == 1:
         return those[0]
     if those:
@@ -207,6 +207,12 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
         raise BadInput(f"{file}: {has}; name a file with a kernel")
     hint = nearest(asked, [one.shown for one in found])
     raise BadInput(f"{file} has no kernel {asked!r}{hint}: {has}{more}")
+
+
+def written_in(found: Sequence[Target], source: str) -> list[Target]:
+    """The kernels that the user wrote, without those of headers such as CUB's; all where there is none."""
+    names = set(functions(source))
+    return [target for target in found if base(target.shown) in names] or list(found)
 
 
 def list_signatures(found: Sequence[Target]) -> str:

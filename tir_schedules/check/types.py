@@ -44,8 +44,16 @@ NAMES = {
     "int": "i32", "unsigned int": "u32", "unsigned": "u32", "int32_t": "i32", "uint32_t": "u32",
     "long": "i64", "unsigned long": "u64", "long long": "i64", "unsigned long long": "u64",
     "int64_t": "i64", "uint64_t": "u64", "size_t": "u64", "uint": "u32", "uchar": "u8", "ushort": "u16",
+    "c10::Half": "f16", "at::Half": "f16", "c10::BFloat16": "bf16", "at::BFloat16": "bf16",
 }  # fmt: skip
 """C++ types -> formats."""
+
+VECTOR = re.compile(
+    r"(float|double|int|uint|char|uchar|short|ushort|long|ulong|longlong"
+    r"|ulonglong|half|nv_bfloat16)[1-4]"
+)
+LONGER = {"ulong": "u64", "longlong": "i64", "ulonglong": "u64"}
+"""Of CUDA's vector types the scalar type; `__half2`, `nv_bfloat162` and the like are found without `__`."""
 
 HALVES, CARRIERS = ("f16", "bf16"), ("u16", "u32")
 """Halves are also read as their bits, one or two at a time."""
@@ -57,7 +65,7 @@ QUALIFIERS = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|restrict|s
 class CType:
     """A type as C++ writes it. pointer: None where it is not known. format: that of a number or of what is
     pointed to; "" for a type that is not built in. const: whether what is pointed to is. ptx: the type in
-    PTX, where that is all there is."""
+    PTX, where that is all there is. elements: the format of a vector's elements."""
 
     text: str
     pointer: bool | None = False
@@ -65,6 +73,7 @@ class CType:
     const: bool = False
     depth: int = 0
     ptx: str = ""
+    elements: str = ""
 
 
 def c_type(text: str) -> CType:
@@ -79,7 +88,10 @@ def c_type(text: str) -> CType:
         rest = [word for word in words if word not in ("unsigned", "signed", "int")]
         words = [*sign, *(rest or ["int"])]
     base = " ".join(words)
-    return CType(shown, bool(marks), NAMES.get(base, ""), bool(re.search(r"\bconst\b", head)), marks)
+    vector = VECTOR.fullmatch(base.removeprefix("__"))
+    elements = (LONGER.get(vector[1]) or NAMES[vector[1]]) if vector else ""
+    const = bool(re.search(r"\bconst\b", head))
+    return CType(shown, bool(marks), NAMES.get(base, ""), const, marks, elements=elements)
 
 
 def dtype_of(format: str) -> Any:

@@ -78,6 +78,8 @@ def run(options: Options) -> int:
     machine = choose(options.machine, options.orders)
     arch = arch_for(machine, options.arch)
     requests = requests_of(options, read_source(options.file), arch)
+    for request in requests:
+        arch_for(machine, request.options.arch)
     if options.dry_run:
         from tir_schedules.api.plans import plan_of_requests
 

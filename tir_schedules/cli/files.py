@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 FILE_HELP = "or a .cu, .ptx or Triton file with the options of `check`"
 OWN = (
     "kernel", "grid", "block", "shared", "launch", "let", "arg", "defines", "includes", "constexpr",
-    "num_warps", "num_stages", "expect", "tolerance", "ladder",
+    "num_warps", "num_stages", "flags", "expect", "tolerance", "ladder",
 )  # fmt: skip
 """Options of files alone."""
 
-SPELLED = {"defines": "-D", "includes": "-I", "ladder": "--as"}
+SPELLED = {"defines": "-D", "includes": "-I", "flags": "--nvcc", "ladder": "--as"}
 
 
 def add_file(verb: Parser, block: bool = True) -> None:

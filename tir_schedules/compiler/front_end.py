@@ -159,7 +159,7 @@ def headers_of(commands: Commands, opening: str, compilers: str) -> Headers | No
 
 
 class Refused(Exception):
-    """A step of the compiler failed."""
+    """A step of the compiler failed; its text is what the step printed."""
 
 
 def declaration_json(each: Declaration) -> list:
@@ -272,14 +272,18 @@ def run(command: Sequence[str], folder: Path) -> str:
     except (OSError, subprocess.TimeoutExpired):
         raise Refused from None
     if result.returncode:
-        raise Refused
+        raise Refused(result.stdout + result.stderr)
     return result.stdout + result.stderr
 
 
 MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"[ \d]*\n', re.M)
 """A line of the preprocessor: what follows stands at this line of this file."""
 
-TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\b\d[\w\']*|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#[^\n]*\n|[{}();]', re.M)
+TOKEN = re.compile(
+    r'R"(?P<delimiter>[^()\\\s"]{0,16})\((?s:.*?)\)(?P=delimiter)"'
+    r'|"(?:\\.|[^"\\\n])*"|\b\d[\w\']*|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#[^\n]*\n|[{}();]',
+    re.M,
+)
 SCOPE = re.compile(
     r'\s*(?:(?:inline\s+)?namespace\b[^;=(]*(?:\(\(.*\)\)\s*)?|extern\s*"C(?:\+\+)?"\s*)', re.S
 )
@@ -373,6 +377,12 @@ def declarations_text(declarations: Iterable[Declaration]) -> Iterator[str]:
 def split(text: str) -> Iterator[Declaration]:
     """The declarations of a preprocessed text."""
     places = Places(text)
+    for start, end, scopes in spans(text):
+        yield declaration(text[start:end], scopes, *places(start))
+
+
+def spans(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Where each declaration of a preprocessed text begins and ends, and the scopes around it."""
     scopes: list[str] = []
     start = depth = 0
     for token in TOKEN.finditer(text):
@@ -381,7 +391,7 @@ def split(text: str) -> Iterator[Declaration]:
         if first == "#":
             if depth == 0 and not text[start : token.start()].strip():
                 if "pragma" in token[0]:
-                    yield declaration(text[token.start() : end], tuple(scopes), *places(token.start()))
+                    yield token.start(), end, tuple(scopes)
                 start = end
         elif first in "({":
             if first == "{" and depth == 0 and SCOPE.fullmatch(MARKER.sub("", text[start : token.start()])):
@@ -390,15 +400,16 @@ def split(text: str) -> Iterator[Declaration]:
             else:
                 depth += 1
         elif first == "}" and depth == 0:
-            scopes.pop()
+            if scopes:
+                scopes.pop()
             start = end
         elif first in ")}":
             depth -= 1
             if first == "}" and depth == 0 and is_function(text[start:end]):
-                yield declaration(text[start:end], tuple(scopes), *places(start))
+                yield start, end, tuple(scopes)
                 start = end
         elif first == ";" and depth == 0:
-            yield declaration(text[start:end], tuple(scopes), *places(start))
+            yield start, end, tuple(scopes)
             start = end
 
 

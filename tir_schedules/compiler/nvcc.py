@@ -113,6 +113,12 @@ UNDONE = re.compile(
 ERROR_LINE = re.compile(r"\berror\b|\bfatal\b|undefined reference", re.I)
 
 
+def flags_of(kernel: Kernel) -> tuple[str, ...]:
+    """The flags that nvcc is given for a kernel: FLAGS, and those of its own, which win."""
+    given = {flag.lstrip("-")[:2] for flag in kernel.flags if re.match(r"-O\d|--?std=", flag)}
+    return (*(flag for flag in FLAGS if flag.lstrip("-")[:2] not in given), *kernel.flags)
+
+
 def compile_kernel(kernel: Kernel) -> Binary:
     """Compile for the kernel's architecture; the result is kept in the cache.
 
@@ -129,7 +135,7 @@ def compile_source(kernel: Kernel) -> Compiled:
     """All that its source compiles to, from the cache where it is there; what is launched does not matter."""
     toolchain, cache = find_toolchain(), default_cache()
     key = "\0".join(
-        [kernel.source, file_name(kernel), kernel.entry, kernel.arch, *FLAGS, identity(toolchain)]
+        [kernel.source, file_name(kernel), kernel.entry, kernel.arch, *flags_of(kernel), identity(toolchain)]
         + [front_end.CODE] * kernel.own
         + [f"#define {line}" for line in kernel.defines]
     )
@@ -169,17 +175,24 @@ def build(kernel: Kernel, toolchain: Toolchain, folder: Path, seen: str | None =
     check_arch(kernel.arch)
     source = write_source(kernel, folder)
     if not front_end.compile_ptx(kernel, toolchain, FLAGS, folder, PTX):
-        nvcc(kernel, toolchain, folder, *FLAGS, "-ptx", source, "-o", PTX)
-    ptx = (folder / PTX).read_text(encoding="utf-8", errors="replace")
-    (folder / PTX).write_text(without_place(ptx), encoding="utf-8")
-    report = front_end.assemble(kernel.arch, toolchain, FLAGS, folder, PTX, CUBIN)
-    if report is None:
-        report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
-    (folder / REPORT).write_text(report, encoding="utf-8")
+        nvcc(kernel, toolchain, folder, *flags_of(kernel), "-ptx", source, "-o", PTX)
+    assemble(kernel, toolchain, folder)
     if seen is not None and preprocess(kernel, toolchain, folder) != seen:
         raise CheckFailed(
             f"{kernel.label}: a file that it includes changed while it was compiled: run it again"
         )
+
+
+def assemble(kernel: Kernel, toolchain: Toolchain, folder: Path) -> None:
+    """Leave the cubin of the PTX in the folder, and the report of ptxas; the PTX is the same wherever it was
+    compiled."""
+    flags = flags_of(kernel)
+    ptx = (folder / PTX).read_text(encoding="utf-8", errors="replace")
+    (folder / PTX).write_text(without_place(ptx), encoding="utf-8")
+    report = front_end.assemble(kernel.arch, toolchain, flags, folder, PTX, CUBIN)
+    if report is None:
+        report = nvcc(kernel, toolchain, folder, *flags, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
+    (folder / REPORT).write_text(report, encoding="utf-8")
 
 
 def write_source(kernel: Kernel, folder: Path) -> str:
@@ -202,7 +215,7 @@ def preprocess(kernel: Kernel, toolchain: Toolchain, folder: Path) -> str:
 def expand_includes(kernel: Kernel, toolchain: Toolchain, folder: Path) -> bytes:
     """The source as the preprocessor leaves it, with all it includes, made in the folder."""
     check_arch(kernel.arch)
-    nvcc(kernel, toolchain, folder, *FLAGS, "-E", write_source(kernel, folder), "-o", PREPROCESSED)
+    nvcc(kernel, toolchain, folder, *flags_of(kernel), "-E", write_source(kernel, folder), "-o", PREPROCESSED)
     text = (folder / PREPROCESSED).read_bytes()
     (folder / PREPROCESSED).unlink()
     return text
@@ -284,11 +297,7 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
         variables = environment() | {"TMPDIR": str(folder)}
         if chosen:
             variables["NVCC_CCBIN"] = str(links.where_needed("host-compiler", chosen))
-        if kernel.folder and with_files(kernel):
-            arguments = ("-Xcompiler", f"-iquote,{links.always(BESIDE, kernel.folder)}", *arguments)
-        searched = [f"-I{links.always(f'{SEARCHED}{at}', path)}" for at, path in enumerate(kernel.includes)]
-        given = ("-include", DEFINES) if kernel.defines else ()
-        arguments = (*given, *searched, *arguments)
+        arguments = (*including(kernel, links), *arguments)
         command = [plain_nvcc(toolchain, links), f"-arch={kernel.arch}", *arguments]
         try:
             result = processes.run(command, timeout=COMPILE_SECONDS, cwd=folder, env=variables)
@@ -300,9 +309,7 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
             raise MissingTool(
                 f"{printable(toolchain.nvcc)} does not run ({error.strerror}): {REPLACE}"
             ) from None
-        output = (result.stdout + result.stderr).replace(f"{BESIDE}/", "")
-        for at, path in enumerate(kernel.includes):
-            output = output.replace(f"{SEARCHED}{at}/", f"{path}/")
+        output = with_paths(result.stdout + result.stderr, kernel)
         if result.returncode:
             raise failure(kernel, toolchain, output, folder)
         if not (folder / arguments[-1]).is_file():
@@ -310,6 +317,23 @@ def nvcc(kernel: Kernel, toolchain: Toolchain, folder: Path, *arguments: str) ->
                 f"{printable(toolchain.nvcc)} reports no error, and does not write {arguments[-1]}: {REPLACE}"
             )
         return output
+
+
+def including(kernel: Kernel, links: Links) -> list[str]:
+    """The words by which nvcc finds what a kernel includes; folders of the user's are links."""
+    words = ["-include", DEFINES] if kernel.defines else []
+    words += [f"-I{links.always(f'{SEARCHED}{at}', path)}" for at, path in enumerate(kernel.includes)]
+    if kernel.folder and with_files(kernel):
+        words += ["-Xcompiler", f"-iquote,{links.always(BESIDE, kernel.folder)}"]
+    return words
+
+
+def with_paths(output: str, kernel: Kernel) -> str:
+    """What a compiler says, with the user's folders in place of their links."""
+    output = output.replace(f"{BESIDE}/", "")
+    for at, path in enumerate(kernel.includes):
+        output = output.replace(f"{SEARCHED}{at}/", f"{path}/")
+    return output
 
 
 def plain_nvcc(toolchain: Toolchain, links: Links) -> str:

@@ -17,6 +17,8 @@ from tir_schedules.model.kernel import Binary
 FLAGS = ("--print-code", "--print-line-info")
 CUBIN, SASS = "kernel.cubin", "kernel.sass"
 
+SECTION = re.compile(r"^\s*//-+ (\S+)\s+-+$", re.M)
+NAMED = re.compile(r"[`(@]\(?([\w$.]+)\)?")
 LABEL = re.compile(r"^\s*(\.L_x_\d+):")
 INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(.*?)\s*;")
 BRANCH = re.compile(r"BRA.*?(\.L_x_\d+)")
@@ -24,7 +26,8 @@ COPY_UNDER_P0 = re.compile(r"@!?P0\s+LDGSTS|LDGSTS[^;\n]*,\s*!?P0\s*;")
 
 
 def disassemble(binary: Binary) -> str:
-    """The SASS of a binary, as nvdisasm prints it, kept in the cache.
+    """The SASS of a binary's kernel and of the functions that it may call, as nvdisasm prints it, kept in the
+    cache. Other kernels of the cubin are left out.
 
     Where the source line changes, a comment names it: `//## File "sgemm_naive_tir.cu", line 12`. MissingTool
     when there is no nvdisasm, or it is older than the cubin.
@@ -47,9 +50,25 @@ def disassemble(binary: Binary) -> str:
         (folder / SASS).write_text(result.stdout, encoding="utf-8")
         (folder / CUBIN).unlink()
 
-    return default_cache().load(
+    text = default_cache().load(
         "sass", key, build, lambda folder: (folder / SASS).read_text(encoding="utf-8")
     )
+    return only(text, binary.kernel.entry)
+
+
+def only(sass: str, entry: str) -> str:
+    """Disassembled code of a kernel, with the functions that it names."""
+    starts = [*SECTION.finditer(sass)]
+    ends = [each.start() for each in starts[1:]] + [len(sass)]
+    code = {each[1].removeprefix(".text."): sass[each.start() : end] for each, end in zip(starts, ends)}
+    if entry not in code:
+        return sass
+    kept, pending = {entry}, [entry]
+    while pending:
+        called = set(NAMED.findall(code[pending.pop()])) & code.keys() - kept
+        kept |= called
+        pending += called
+    return sass[: starts[0].start()] + "".join(text for name, text in code.items() if name in kept)
 
 
 def instructions(sass: str) -> tuple[list[str], dict[str, int]]:

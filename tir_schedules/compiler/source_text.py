@@ -24,11 +24,16 @@ def is_ptx(text: str) -> bool:
 def file_name(kernel: Kernel) -> str:
     """What nvcc calls the kernel's file: "sub/my kernel.cu" is my_kernel.cu, and the label "sgemm/naive
     (tir)" sgemm_naive_tir.cu. PTX text and Python keep their endings: what PTX was compiled from has
-    another."""
+    another; CUDA of a Python file has CUDA's."""
     name = PurePath(kernel.file).stem if kernel.file else kernel.label
     ending = PurePath(kernel.file).suffix
     plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:100] or "source"
-    return plain + (ending if ending in (".ptx", ".py") else ".cu")
+    return plain + (ending if ending == ".ptx" or is_python(kernel) else ".cu")
+
+
+def is_python(kernel: Kernel) -> bool:
+    """Whether it is a Python function, as Triton's kernels are, not CUDA that stands in a Python file."""
+    return PurePath(kernel.file).suffix == ".py" and "__global__" not in kernel.source
 
 
 def shown_name(kernel: Kernel) -> str:

@@ -33,7 +33,7 @@ class Kernel:
     file: what messages call the file that `source` was read from, such as "broken.cu"; empty when it comes
     from this project.
     includes: further folders in which it finds what it includes. defines: macros that it is compiled with, as
-    they stand behind `#define`.
+    they stand behind `#define`. flags: further ones for nvcc.
     cluster: blocks of a cluster (x, y, z). maps: the tensor maps among its parameters. parts, workspaces:
     see Launch; a launch before another has the workspaces of that.
     early: whether its code waits for the launch before it, so that it may begin while that still runs, see
@@ -57,6 +57,7 @@ class Kernel:
     own: bool = field(default=False, compare=False)
     includes: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
     cluster: Dim3 = (1, 1, 1)
     maps: tuple[TensorMap, ...] = ()
     parts: int = 1

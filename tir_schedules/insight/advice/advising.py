@@ -75,7 +75,7 @@ def subject_of_check(checked: Checked, at: int) -> Subject | None:
     if not prepared or not counters:
         return None
     source = prepared.request.source
-    changeable = not is_ptx(source.text) and not source.file.endswith(".py")
+    changeable = not is_ptx(source.text) and not source.is_python
 
     def watched(watch: Watch) -> Execution:
         """The launches before it, and a block of its own."""

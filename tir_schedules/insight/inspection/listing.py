@@ -7,12 +7,11 @@ import ast
 import re
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Iterator
 
 from tir_schedules.check.target import base
 from tir_schedules.compiler.sass import INSTRUCTION, LABEL, disassemble
-from tir_schedules.compiler.source_text import closing_brace, is_ptx, kernel_part, shown_name
+from tir_schedules.compiler.source_text import closing_brace, is_ptx, is_python, kernel_part, shown_name
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.metrics.counting import SHARED, Metrics
 from tir_schedules.model.counters import Access, LineCounters
@@ -79,7 +78,7 @@ def extent(kernel: Kernel) -> range:
     make its name, there are none; CheckFailed for a kernel of this package that is not in its source."""
     if not kernel.file:
         return lines(*kernel_part(kernel.source, kernel.entry))
-    if PurePath(kernel.file).suffix == ".py":
+    if is_python(kernel):
         return function_range(kernel)
     if is_ptx(kernel.source):
         return entry_range(kernel)

@@ -1,0 +1,202 @@
+"""Host code in a preprocessed file: what is left of it where it does not compile.
+
+A declaration outside of functions that has an error and no `__device__`, `__global__` or the like is for the
+host alone. Only what makes instances of templates stays of it: launches, calls of functions with template
+arguments, and the constants that these are written with. If a line of that has an error, too, it is left out.
+All other lines keep their numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from bisect import bisect_right
+from itertools import accumulate
+from typing import Iterator
+from zlib import crc32
+
+from tir_schedules.compiler.front_end import (
+    FUNCTION,
+    MARKER,
+    WORD,
+    Places,
+    bare,
+    spans,
+    without_arguments,
+)
+from tir_schedules.compiler.signature import blank_literals
+
+DEVICE = re.compile(r"__attribute__\s*\(\(\s*(device|global|constant|shared|managed)\s*\)\)")
+"""How the preprocessor leaves `__device__` and the like."""
+
+MACRO_CALL = re.compile(r"^[ \t]*[A-Z_][A-Z0-9_]*[ \t]*\([^\n]*\)[ \t]*;?[ \t]*$", re.M)
+CONSTANT = re.compile(
+    r"\b(?:static\s+)?(?:const|constexpr)\s+(?:const\s+)?(?:std::)?(?:auto|bool|char|dim3|int|long|short|size_t"
+    r"|u?int\d+_t|uint|unsigned)(?:\s+(?:const|int|long|char|short))*\s+\w+\s*(?:=|\{)[^;.]*;"
+    r"|\busing\s+\w+\s*=[^;]*;|\btypedef\s[^;(]*;"
+)
+TEMPLATE_ID = re.compile(r"(?<![\w.>])((?:\w+\s*::\s*)*\w+)\s*<(?![<=])")
+AFTER_ARGUMENTS = re.compile(r"\s*(<<<|\()")
+TEMPLATE = re.compile(r"\s*template\s*<")
+SCALAR = "using scalar_t = float;"
+"""The name that PyTorch's AT_DISPATCH macros give to the type of elements."""
+
+INSTANCES = "tir_schedules_instances_"
+"""How the name begins that such lines have as their file; each line makes one instance, or one constant."""
+
+LONGEST = 400
+"""Letters of a template's arguments."""
+
+Fault = tuple[str, int]
+"""File and line."""
+
+
+class HostCode:
+    """A preprocessed text, from which host code is left out."""
+
+    def __init__(self, text: str):
+        self.text = text
+        declared = (text[start:end] for start, end in users_spans(text))
+        heads = (each.partition("{")[0] for each in declared if TEMPLATE.match(each))
+        self.templates = {*map(function_name, heads)}
+
+    def leave_out(self, faults: set[Fault], unknown: set[str]) -> bool:
+        """Leave out what has these faults, or uses these names that the compiler does not know, and is for
+        the host alone; whether there is any."""
+        places, changes = Places(self.text), []
+        for start, end in users_spans(self.text):
+            line, file = places(start)
+            last, also = places(end - 1)
+            inside = {at for of, at in faults if of == file and line <= at <= last}
+            before = self.text[start:end]
+            if not inside and not DEVICE.search(before) and not file.startswith(INSTANCES):
+                inside = {line} if unknown & set(WORD.findall(before)) else set()
+            if file == also and inside:
+                after = self._without(before, file, line, inside)
+                if after != before:
+                    changes.append((start, end, after))
+        for start, end, after in reversed(changes):
+            self.text = self.text[:start] + after + self.text[end:]
+        return bool(changes)
+
+    def _without(self, declared: str, file: str, first: int, lines: set[int]) -> str:
+        """A declaration without what has faults in these lines. first: its own line."""
+        device = DEVICE.search(declared)
+        if device:
+            return without_macros(declared, device.start(), first, lines)
+        if not file.startswith(INSTANCES):
+            made = instances_of(declared, self.templates)
+            last = first + declared.count("\n")
+            name = f"{INSTANCES}{crc32(declared.encode(errors='replace')):x}"
+            return f'\n# 1 "{name}"\n{made}\n# {last} "{file}"\n' if made else blank(declared)
+        kept = declared.split("\n")
+        if first in lines or first + len(kept) - 1 in lines:
+            return blank(declared)
+        return "\n".join("" if first + at in lines else line for at, line in enumerate(kept))
+
+
+def without_macros(declared: str, end: int, first: int, lines: set[int]) -> str:
+    """A declaration of device code without macros that are not known, in lines of their own before it."""
+
+    def left_out(macro: re.Match[str]) -> str:
+        return "" if first + declared.count("\n", 0, macro.start()) in lines else macro[0]
+
+    return MACRO_CALL.sub(left_out, declared[:end]) + declared[end:]
+
+
+def instances_of(declared: str, templates: set[str]) -> str:
+    """Of a declaration of host code a function with nothing but the constants in it and what makes instances
+    of these templates, a line for each; "" where there is no instance."""
+    text = blank_literals(MARKER.sub("", declared))
+    opening = text.find("{")
+    made = [*template_ids(text, opening, templates)] if opening >= 0 else []
+    if not made:
+        return ""
+    used = {word for _, statement in made for word in WORD.findall(statement)}
+    for match in reversed([*CONSTANT.finditer(text, opening)]):
+        words = set(WORD.findall(match[0]))
+        if words & used:
+            used |= words
+            made.append((match.start(), match[0]))
+    statements = dict.fromkeys(" ".join(statement.split()) for _, statement in sorted(made))
+    return "\n".join([f"{head_of(text[:opening])} {{ {SCALAR}", *statements, "}"])
+
+
+def template_ids(text: str, start: int, templates: set[str]) -> Iterator[tuple[int, str]]:
+    """Where a launch or a call names an instance of a template, and a statement that makes the instance."""
+    for match in TEMPLATE_ID.finditer(text, start):
+        end = closing_angle(text, match.end() - 1)
+        if end and match[1].rpartition(":")[2].strip() in templates and AFTER_ARGUMENTS.match(text, end):
+            yield match.start(), f"(void)&{text[match.start() : end]};"
+
+
+def closing_angle(text: str, opening: int) -> int | None:
+    """Where the arguments of a template end that begin there; None for a comparison."""
+    depth = 0
+    for position in range(opening, min(len(text), opening + LONGEST)):
+        letter = text[position]
+        if letter in ";{}":
+            return None
+        depth += (letter in "<(") - (letter in ">)")
+        if depth == 0:
+            return position + 1
+    return None
+
+
+def head_of(text: str) -> str:
+    """The head of a function, without what it returns and takes. What is no template has another name, as
+    several functions may have the same."""
+    end = template_end(text)
+    name = function_name(text) if end else ""
+    return f"{' '.join(text[:end].split())} static void {name or f'tir_schedules_{crc32(text.encode()):x}'}()"
+
+
+def template_end(text: str) -> int:
+    """Where `template <...>` ends at the beginning of a declaration; 0 where it is none."""
+    end = 0
+    while opening := TEMPLATE.match(text, end):
+        closing = closing_angle(text, opening.end() - 1)
+        if closing is None:
+            break
+        end = closing
+    return end
+
+
+def function_name(text: str) -> str:
+    """The name in a function's head; "" where there is none, or one with a class."""
+    function = FUNCTION.search(without_arguments(bare(text)).partition("(")[0])
+    return function[1] if function and function[1].isidentifier() else ""
+
+
+def blank(text: str) -> str:
+    """A text without what stands in its lines, but for the preprocessor's own."""
+    return re.sub(r"^(?!# \d).*$", "", text, flags=re.M)
+
+
+def segments(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Parts of a preprocessed text, from one line of the preprocessor to the next, and whether a part is the
+    user's."""
+    markers = [*MARKER.finditer(text)]
+    ends = [marker.start() for marker in markers[1:]] + [len(text)]
+    for marker, end in zip(markers, ends):
+        yield marker.end(), end, is_users(marker[2])
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is the user's: others have absolute names, or stand in for others."""
+    return not (os.path.isabs(file) or file.startswith(("<", "stand_ins/")))
+
+
+def users_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where each declaration of the user's begins and ends in a preprocessed text."""
+    own = [(start, end) for start, end, users in segments(text) if users]
+    begins = [0, *accumulate(end - start for start, end in own)]
+
+    def place(offset: int) -> int:
+        at = bisect_right(begins, offset) - 1
+        return own[at][0] + offset - begins[at]
+
+    joined = "".join(text[start:end] for start, end in own)
+    for start, end, _ in spans(joined):
+        start += len(joined[start:end]) - len(joined[start:end].lstrip())
+        yield place(start), place(end - 1) + 1
