@@ -1,5 +1,8 @@
 """What cannot be is one line and exit code 2, or 3 where the machine lacks something."""
 
+import json
+import os
+
 import pytest
 
 KERNELS = """\
@@ -134,6 +137,25 @@ def test_a_file_that_is_none_is_one_line(case, tmp_path, tool):
 
 def test_a_header_that_is_missing_is_named(tmp_path, tool):
     path = tmp_path / "mine.cu"
-    path.write_text("#include <nowhere/at_all.h>\n__global__ void k() {}\n")
+    path.write_text("#include <nowhere/at_all.h>\n__global__ void k() { at_all(); }\n")
     code, _, err = tool("check", str(path), "--block", "1")
     assert code == 3 and "includes nowhere/at_all.h" in err and err.count("\n") == 1
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "nowhere").mkdir()
+    (tmp_path / "sub" / "nowhere" / "at_all.h").write_text("__device__ inline void at_all() {}\n")
+    code, _, err = tool("check", str(path), "--block", "1")
+    assert code == 3 and f"say -I {os.path.relpath(tmp_path / 'sub')}" in err
+    path.write_text("#include <nowhere/else.h>\n__global__ void k() {}\n")
+    code, out, _ = tool("check", str(path), "--block", "1")
+    assert code == 0 and "note: nowhere/else.h is not found: host code that needs it is left out" in out
+    code, out, _ = tool("check", str(path), "--block", "1", "--json")
+    assert "nowhere/else.h" in json.loads(out)[0]["compiled"][0]
+
+
+@pytest.mark.parametrize("flag, said", [
+    ("-arch=sm_90", "say --arch"), ("-o x.o", "check decides"), ("fast", "takes flags such as"),
+    ("'-O3", "No closing quotation"), ("--no-such-flag", "Unknown option"),
+])  # fmt: skip
+def test_flags_that_nvcc_is_not_given(flag, said, file, tool):
+    code, out, err = tool("check", str(file), *GIVEN, "--nvcc", flag)
+    assert code in (1, 2) and said in out + err, (out, err)
