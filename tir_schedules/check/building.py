@@ -161,7 +161,7 @@ def declared(source: Source, instances: Sequence[str], options: Compiling) -> De
         kinds = ("u64" if one.pointer else one.format.replace("i", "u") for one in types)
         listed = ", ".join(f".param .{kind} {name}_param_{at}" for at, kind in enumerate(kinds))
         entries.append(f".visible .entry {name}({listed})")
-    return Declared(kernel, Compiled("\n".join(entries), b"", ""), {})
+    return Declared(kernel, Compiled("\n".join(entries), b"", ""), {}, source.text)
 
 
 NOT_FLAGS = {
