@@ -2,7 +2,9 @@
 launches, `reduce<256>[cdiv(N, 512), 256, 1024](X, partial, N)`.
 
 Expressions are read by Python's parser and evaluated here, node by node: numbers, names that are given,
-operators, subscripts, `.T`, and functions of a table. There is nothing else that they could reach.
+operators, subscripts, `.T`, and functions of a table, which are methods as well: `x.sum(1)` is `sum(x, 1)`.
+There is nothing else that they could reach. Words of Python such as `in`, which parameters may be called, are
+names.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Callable, Mapping, Sequence
 
+from tir_schedules.check.types import FORMAT_WORDS
+from tir_schedules.check.words import BARE, parse_names
 from tir_schedules.compiler.signature import closing, split
 from tir_schedules.errors import BadInput, nearest, one_line, shown
 from tir_schedules.model.launch import Dim3, ceil_div
@@ -43,7 +47,25 @@ COMPARED = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
 COMPARISONS = {ast.Compare, ast.IfExp}
-MODULES = ("np", "numpy")
+TORCH = "torch."
+MODULES = {
+    "np": "np.", "numpy": "np.", "np.linalg": "np.", "math": "", "F": TORCH, "torch": TORCH,
+    "torch.nn.functional": TORCH, "nn.functional": TORCH, "torch.special": TORCH, "torch.linalg": TORCH,
+}  # fmt: skip
+"""What may stand before a function, and whose that is."""
+
+SPELLINGS = {
+    "acos": "arccos", "asin": "arcsin", "atan": "arctan", "atan2": "arctan2", "fabs": "abs", "pow": "power",
+    "neg": "negative", "remainder": "mod", "clamp": "clip", "mul": "multiply", "sub": "subtract",
+    "div": "divide", "true_divide": "divide", "view": "reshape", "flatten": "ravel", "expand": "broadcast_to",
+    "unsqueeze": "expand_dims", "t": "transpose", "movedim": "moveaxis", "repeat_interleave": "repeat",
+    "cat": "concatenate", "mm": "matmul", "bmm": "matmul", "to": "astype", "type": "astype",
+    "asarray": "array", "tensor": "array",
+}  # fmt: skip
+"""Names that torch and C have -> those of numpy."""
+
+ATTRIBUTES = ("T", "shape", "size", "ndim")
+
 NUMBERS = {"inf": math.inf, "nan": math.nan, "pi": math.pi}
 
 SIZE_FUNCTIONS: Functions = {
@@ -57,6 +79,13 @@ class Refused(Exception):
     """A part of an expression that is not taken; the text says which."""
 
 
+@dataclass(frozen=True)
+class Format:
+    """What a type in an expression stands for, such as "f32" for `np.float32`."""
+
+    name: str
+
+
 def evaluate(text: str, names: Mapping[str, Any], functions: Functions, what: str) -> Any:
     """The value of an expression. what: the option that it comes from, for messages.
 
@@ -65,11 +94,13 @@ def evaluate(text: str, names: Mapping[str, Any], functions: Functions, what: st
     try:
         if len(text) > LONGEST:
             raise Refused(f"it has more than {LONGEST} letters")
-        return Evaluation(names, functions)(parsed(text).body)
+        return Evaluation(names, functions).operand(parsed(text).body)
     except Refused as error:
         reason = str(error)
     except SyntaxError as error:
-        reason = f"it is no expression ({error.msg})"
+        named = [word for word in BARE.findall(text) if word in names]
+        told = f"; `{named[0]}` in it is a parameter" if named else ""
+        reason = f"it is no expression ({error.msg}){told}"
     except RecursionError:
         reason = "it is nested too deeply"
     except MemoryError:
@@ -85,7 +116,7 @@ def parsed(text: str) -> ast.Expression:
     day."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", SyntaxWarning)
-        return ast.parse(text.strip(), mode="eval")
+        return parse_names(text.strip())
 
 
 class Evaluation:
@@ -93,6 +124,7 @@ class Evaluation:
 
     def __init__(self, names: Mapping[str, Any], functions: Functions):
         self.names, self.functions = names, functions
+        self.of_arrays = "array" in functions
 
     def __call__(self, node: ast.AST) -> Any:
         reader = getattr(self, f"of_{type(node).__name__}", None)
@@ -101,7 +133,9 @@ class Evaluation:
         return reader(node)
 
     def of_Constant(self, node: ast.Constant) -> Any:
-        if isinstance(node.value, (bool, int, float, str, type(None))):
+        if node.value is None or isinstance(node.value, bool):
+            return self.names.get(str(node.value), node.value)
+        if isinstance(node.value, (int, float, str, type(...))):
             return node.value
         raise Refused(f"{node.value!r} is not taken")
 
@@ -110,6 +144,8 @@ class Evaluation:
             return self.names[node.id]
         if node.id in NUMBERS and self.functions:
             return NUMBERS[node.id]
+        if node.id in FORMAT_WORDS and self.of_arrays:
+            return Format(FORMAT_WORDS[node.id])
         known = ", ".join(self.names) or "none is given"
         raise Refused(f"there is no {shown(node.id)}{nearest(node.id, self.names)}; names: {known}")
 
@@ -119,18 +155,24 @@ class Evaluation:
         return UNARY[type(node.op)](self(node.operand))
 
     def of_BinOp(self, node: ast.BinOp) -> Any:
-        left, right = self(node.left), self(node.right)
+        left, right = self.operand(node.left), self.operand(node.right)
         if isinstance(node.op, ast.Pow) and isinstance(left, int) and isinstance(right, int):
             if abs(left).bit_length() * max(right, 0) > LARGEST_BITS:
                 raise Refused("the power is too large")
         if isinstance(node.op, ast.LShift) and isinstance(right, int) and right > LARGEST_BITS:
             raise Refused("the shift is too large")
-        if isinstance(left, (str, tuple)) or isinstance(right, (str, tuple)):
+        if any(isinstance(one, (str, tuple, Format, type(...), type(None))) for one in (left, right)):
             raise Refused("operators take numbers and arrays")
         found = BINARY[type(node.op)](left, right)
         if isinstance(found, int) and found.bit_length() > LARGEST_BITS:
             raise Refused("a number is too large")
         return found
+
+    def operand(self, node: ast.AST) -> Any:
+        """A value; of a list, such as [[1, 2], [3, 4]], the array."""
+        if isinstance(node, ast.List) and self.of_arrays:
+            return self.functions["array"](self(node))
+        return self(node)
 
     def of_Compare(self, node: ast.Compare) -> Any:
         if len(node.ops) != 1 or type(node.ops[0]) not in COMPARED:
@@ -146,47 +188,71 @@ class Evaluation:
     of_List = of_Tuple
 
     def of_Attribute(self, node: ast.Attribute) -> Any:
-        if isinstance(node.value, ast.Name) and node.value.id in MODULES and node.attr in NUMBERS:
-            return NUMBERS[node.attr]
-        if node.attr != "T":
+        if self.is_module(node.value):
+            if node.attr in NUMBERS:
+                return NUMBERS[node.attr]
+            if node.attr in FORMAT_WORDS:
+                return Format(FORMAT_WORDS[node.attr])
+        if node.attr not in ATTRIBUTES:
             raise Refused(f".{node.attr} is not taken; write it as a function, {node.attr}(...)")
-        return self(node.value).T
+        return getattr(self(node.value), node.attr)
+
+    def is_module(self, node: ast.AST) -> bool:
+        """Whether it is np, torch and the like, and no argument's name."""
+        name = dotted(node)
+        return name in MODULES and name not in self.names
 
     def of_Subscript(self, node: ast.Subscript) -> Any:
-        return self(node.value)[self(node.slice)]
+        others = {name: value for name, value in self.names.items() if name != "None"}
+        return self(node.value)[Evaluation(others, self.functions)(node.slice)]
 
     def of_Slice(self, node: ast.Slice) -> slice:
         return slice(*(part and self(part) for part in (node.lower, node.upper, node.step)))
 
     def of_Call(self, node: ast.Call) -> Any:
-        name = function_name(node.func)
-        if name not in self.functions:
-            known = f"there are {', '.join(self.functions)}"
-            if len(self.functions) > LISTED:
-                known = "numpy's functions of arrays are taken, such as sum, exp, where, reshape"
-            raise Refused(f"there is no function {shown(name)}{nearest(name, self.functions)}; {known}")
+        """Of a method the array stands first: `x.sum(1)` is `sum(x, 1)`. Where numpy, torch and methods
+        differ, the table has functions of their own: "np.max", "torch.max", ".max"."""
+        function, first = node.func, ()
+        if isinstance(function, ast.Attribute):
+            of_module = self.is_module(function.value)
+            first = () if of_module else (self.operand(function.value),)
+            told, kind = function.attr, MODULES[dotted(function.value)] if of_module else "."
+        elif isinstance(function, ast.Name):
+            told, kind = function.id, ""
+        else:
+            raise Refused("functions are called by their names, such as exp(A) or np.exp(A)")
         if any(isinstance(one, ast.Starred) for one in node.args) or any(
             not one.arg for one in node.keywords
         ):
             raise Refused("* before arguments is not taken")
         given = {str(one.arg): self(one.value) for one in node.keywords}
-        return self.functions[name](*map(self, node.args), **given)
+        kind = TORCH if given.keys() & {"dim", "keepdim"} else kind
+        name = SPELLINGS.get(told, told)
+        name = kind + name if kind + name in self.functions else name
+        if name not in self.functions:
+            known = f"there are {', '.join(self.functions)}"
+            if len(self.functions) > LISTED:
+                known = "numpy's functions of arrays are taken, such as sum, exp, where, reshape"
+            close = nearest(told, [*self.functions, *(SPELLINGS if self.of_arrays else ())])
+            raise Refused(f"there is no function {shown(told)}{close}; {known}")
+        return self.functions[name](*first, *map(self, node.args), **given)
 
 
-def function_name(node: ast.AST) -> str:
-    """ "exp" of `exp` and of `np.exp`."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in MODULES:
-        return node.attr
-    raise Refused("functions are called by their names, such as exp(A) or np.exp(A)")
+def dotted(node: ast.AST) -> str:
+    """ "torch.nn.functional" of its node; "" of what is no name with dots."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 @lru_cache(maxsize=256)
 def functions_in(text: str) -> frozenset[str]:
-    """Names of the functions that an expression calls."""
+    """Names of the functions and methods that an expression calls, as numpy spells them."""
     called = [node.func for node in ast.walk(parsed(text)) if isinstance(node, ast.Call)]
-    return frozenset(getattr(one, "attr", getattr(one, "id", "")) for one in called)
+    names = [getattr(one, "attr", getattr(one, "id", "")) for one in called]
+    return frozenset(SPELLINGS.get(name, name) for name in names)
 
 
 @lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ from typing import Any, Callable
 import numpy as np
 
 from tir_schedules.check.expressions import COMPARISONS, Refused, functions_in, nodes_in
+from tir_schedules.check.spellings import as_reals, spelled, told_by_text
 from tir_schedules.check.types import ULPS, Bounded, Rounding, check_size, elementwise, plain, spread
 
 EXACT = (
@@ -30,20 +31,23 @@ ROUNDING = (
 COMPARING = frozenset(
     "max amax min amin maximum minimum fmax fmin where clip sort argmax argmin argsort sign heaviside isnan"
     " isfinite isinf nan_to_num count_nonzero nonzero searchsorted bincount unique logical_and logical_or"
-    " logical_not equal int64".split()
+    " logical_not equal int64 relu softmax log_softmax logsumexp".split()
 )
 """Functions that compare, or go by an order of numbers."""
 
 SELECTING = frozenset(
     "abs absolute negative max amax min amin maximum minimum fmax fmin where transpose reshape ravel flip"
     " fliplr flipud roll rot90 squeeze expand_dims broadcast_to repeat tile take swapaxes concatenate stack"
-    " hstack vstack".split()
+    " hstack vstack permute moveaxis relu contiguous clone copy".split()
 )
 """Functions that move elements, or choose among them."""
 
-TO_INTEGERS = frozenset("rint floor ceil trunc int64 floor_divide round".split())
+TO_INTEGERS = frozenset("rint floor ceil trunc int64 floor_divide round astype int long".split())
 
-CURVED = "exp exp2 expm1 log1p sinh cosh tanh erf erfc logaddexp arctan".split()
+CURVED = (
+    "exp exp2 expm1 log1p sinh cosh tanh erf erfc logaddexp arctan sigmoid expit silu gelu softmax"
+    " log_softmax logsumexp"
+).split()
 """Functions with limits, beyond which kernels may cut them off."""
 
 MOVING = (
@@ -67,6 +71,8 @@ MAKING: dict[str, Callable[..., Any]] = {
 """Functions that make arrays, and of how many elements."""
 
 MODES = ("same", "valid", "full", "constant", "edge", "reflect", "symmetric", "wrap")
+AXES = {"dim": "axis", "keepdim": "keepdims", "dims": "axis", "a_min": "min", "a_max": "max"}
+"""Names that others have for parameters -> ours."""
 
 
 def moving(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,18 +111,19 @@ def periodic(function: Callable[..., Any]) -> Callable[..., Any]:
 def flat(values: Any) -> list[int]:
     """The whole numbers among values, and in tuples among them."""
     inner = [flat(one) if isinstance(one, tuple) else [one] for one in values]
-    return [max(1, abs(int(one))) for many in inner for one in many if isinstance(one, (int, np.integer))]
+    numbers = [one for many in inner for one in many if np.ndim(one) == 0]
+    return [max(1, abs(int(one))) for one in numbers if np.asarray(one).dtype.kind in "iu"]
 
 
 def joining(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(arrays: Any, **named: Any) -> Any:
+    def call(arrays: Any, *axis: Any, **named: Any) -> Any:
         one = next((each for each in arrays if isinstance(each, Bounded)), None)
         check_size(sum(np.size(plain(each)) for each in arrays))
         if one is None:
-            return function(arrays, **named)
+            return function(arrays, *axis, **named)
         every = [one.of(each) for each in arrays]
-        found = function([each.value for each in every], **named)
-        error = function([spread(each) for each in every], **named)
+        found = function([each.value for each in every], *axis, **named)
+        error = function([spread(each) for each in every], *axis, **named)
         return Bounded(found, error, one.rounding, min(each.step for each in every))
 
     return call
@@ -163,9 +170,10 @@ def making(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
         if any(isinstance(one, (Bounded, np.ndarray)) and np.ndim(plain(one)) for one in given):
             raise Refused("sizes are numbers")
-        given = tuple(tuple(map(plain, one)) if isinstance(one, tuple) else plain(one) for one in given)
+        given, dtype = plain(given), named.pop("dtype", None)
         check_size(int(MAKING[function.__name__](*given, **named)))
-        return function(*given, **named)
+        made = function(*given, **named)
+        return FUNCTIONS["astype"](made, dtype) if dtype else made
 
     return call
 
@@ -189,8 +197,17 @@ def mean(array: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return whole / (np.size(plain(array)) // max(1, np.size(plain(whole))))
 
 
-def variance(array: Any, axis: Any = None, keepdims: bool = False, ddof: int = 0) -> Any:
+def variance(
+    array: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    ddof: int = 0,
+    *,
+    unbiased: bool = False,
+    correction: int = 0,
+) -> Any:
     """By differences from the mean; a kernel that subtracts squares may need a tolerance of its own."""
+    ddof = max(ddof, int(unbiased), correction)
     off = array - mean(array, axis, True)
     whole = total(off * off, axis, keepdims)
     return whole / (np.size(plain(array)) // max(1, np.size(plain(whole))) - ddof)
@@ -221,7 +238,8 @@ def extreme(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(array: Any, *others: Any, axis: Any = None, keepdims: bool = False) -> Any:
         if others:  # max(a, b), as C++ has it
-            return reduce(elementwise(np.maximum if function is np.max else np.minimum), (array, *others))
+            of_two = elementwise(np.maximum if function is np.max else np.minimum, 0)
+            return reduce(of_two, (array, *others))
         if not isinstance(array, Bounded):
             return function(array, axis=axis, keepdims=keepdims)
         value = function(array.value, axis=axis, keepdims=keepdims)
@@ -267,14 +285,14 @@ def sliding(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def checked_mode(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Text is taken for modes alone."""
+def called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """With parameters by any of their names. Text is taken for modes alone."""
 
     def call(*given: Any, **named: Any) -> Any:
         for one in (*given, *named.values()):
             if isinstance(one, str) and one not in MODES:
                 raise Refused(f"text is taken for modes alone: {', '.join(MODES)}")
-        return function(*given, **named)
+        return function(*given, **{AXES.get(name, name): value for name, value in named.items()})
 
     return call
 
@@ -285,38 +303,32 @@ def as_integers(array: Any) -> Any:
     return np.asarray(value).astype(np.int64) if np.ndim(value) else int(value)
 
 
-def as_reals(array: Any) -> Any:
-    if isinstance(array, Bounded):
-        return Bounded(array.value.astype(np.float64), array.error, array.rounding, array.step)
-    return np.asarray(array, np.float64)
-
-
 def of_numpy(names: Any, wrap: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     return {name: wrap(getattr(np, name)) for name in names}
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: checked_mode(function)
-    for name, function in {
-        **of_numpy(EXACT, lambda function: elementwise(function, 0)),
-        **of_numpy(ROUNDING, lambda function: elementwise(function, ULPS)),
-        **of_numpy(("sin", "cos"), periodic),
-        **{name: elementwise(function, ULPS) for name, function in BY_ELEMENT.items()},
-        **of_numpy(MOVING, moving),
-        **of_numpy(JOINING, joining),
-        **of_numpy(PICKING, picking),
-        "argmax": extreme_place(np.argmax, 1), "argmin": extreme_place(np.argmin, -1), "bincount": counted,
-        **of_numpy(MAKING, making),
-        **of_numpy(("convolve", "correlate"), sliding),
-        **{name: extreme(np.max) for name in ("max", "amax")},
-        **{name: extreme(np.min) for name in ("min", "amin")},
-        "sum": total, "mean": mean, "average": mean, "var": variance, "prod": product, "cumsum": running,
-        "std": lambda *given, **named: elementwise(np.sqrt, ULPS)(variance(*given, **named)),
-        "dot": dot, "matmul": dot, "inner": dot, "vdot": dot, "outer": outer, "sort": ordered,
-        "int64": as_integers, "float64": as_reals,
-        "float32": elementwise(lambda array: np.asarray(array, np.float32).astype(np.float64)),
-    }.items()
+NUMPY: dict[str, Callable[..., Any]] = {
+    **of_numpy(EXACT, lambda function: elementwise(function, 0)),
+    **of_numpy(ROUNDING, lambda function: elementwise(function, ULPS)),
+    **of_numpy(("sin", "cos"), periodic),
+    **{name: elementwise(function, ULPS) for name, function in BY_ELEMENT.items()},
+    **of_numpy(MOVING, moving),
+    **of_numpy(JOINING, joining),
+    **of_numpy(PICKING, picking),
+    "argmax": extreme_place(np.argmax, 1), "argmin": extreme_place(np.argmin, -1), "bincount": counted,
+    **of_numpy(MAKING, making),
+    **of_numpy(("convolve", "correlate"), sliding),
+    "max": extreme(np.max), "min": extreme(np.min),
+    "sum": total, "mean": mean, "average": mean, "var": variance, "prod": product, "cumsum": running,
+    "std": lambda *given, **named: elementwise(np.sqrt, ULPS)(variance(*given, **named)),
+    "dot": dot, "matmul": dot, "inner": dot, "vdot": dot, "outer": outer, "sort": ordered,
+    "int64": as_integers, "float64": as_reals,
+    "float32": elementwise(lambda array: np.asarray(array, np.float32).astype(np.float64)),
 }  # fmt: skip
+"""Name -> function, as numpy spells it."""
+
+FUNCTIONS = {name: called(function) for name, function in {**NUMPY, **spelled(NUMPY)}.items()}
+FUNCTIONS |= told_by_text(NUMPY)
 """Name -> function. Axes and the like are given as numpy takes them."""
 
 
@@ -331,4 +343,10 @@ def functions_of(rounding: Rounding) -> dict[str, Callable[..., Any]]:
     def bounded(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *given, **named: Bounded.given(function(*given, **named), rounding)
 
-    return {**FUNCTIONS, **{name: bounded(FUNCTIONS[name]) for name in MAKING}}
+    def literal(value: Any) -> Any:
+        made = FUNCTIONS["array"](value)
+        if isinstance(made, Bounded):
+            return made
+        return Bounded.given(made, rounding, rounding.of_constant(made))
+
+    return {**FUNCTIONS, **{name: bounded(FUNCTIONS[name]) for name in MAKING}, "array": literal}

@@ -25,6 +25,7 @@ from tir_schedules.check.target import Parameter, Target, alone, arithmetic_of
 from tir_schedules.check.trials import Question, Trial, Trials, finite_trials, special_trials
 from tir_schedules.check.types import FLOATS, Arithmetic, dtype_of, fits, format_of
 from tir_schedules.check.usual import Usual, set_tolerance, usual_trials
+from tir_schedules.check.words import name_parameters
 from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.model.attributes import check_block
 from tir_schedules.model.kernel import Binary
@@ -110,6 +111,7 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
         raise BadInput(f"--tolerance is {request.tolerance}; it takes a number from 0 on, such as 1e-3")
     built = built or build(request.source, [asked.kernel for asked in request.launches], request.options)
     chosen = [built.target(asked.kernel) for asked in request.launches]
+    request = name_parameters(request, (one.name for target in chosen for one in target.parameters))
     make = trials_of_ladder if request.usual else trials_of_arguments
     ready = make(request, built, chosen)
     steps = tuple(

@@ -55,6 +55,15 @@ VECTOR = re.compile(
 LONGER = {"ulong": "u64", "longlong": "i64", "ulonglong": "u64"}
 """Of CUDA's vector types the scalar type; `__half2`, `nv_bfloat162` and the like are found without `__`."""
 
+FORMAT_WORDS = {
+    **{format: format for format in FORMATS},
+    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    **{name: format for format, name in NUMPY_NAMES.items()},
+    "float64": "f64", "float": "f64", "double": "f64", "half": "f16", "int": "i64", "long": "i64",
+    "bool": "bool",
+}  # fmt: skip
+"""Types as numpy and torch spell them -> formats, and "bool"."""
+
 HALVES, CARRIERS = ("f16", "bf16"), ("u16", "u32")
 """Halves are also read as their bits, one or two at a time."""
 
@@ -397,9 +406,23 @@ class Bounded:
     def T(self) -> Bounded:
         return Bounded(self.value.T, spread(self).T, self.rounding, self.step)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def size(self) -> int:
+        return self.value.size
+
+    @property
+    def ndim(self) -> int:
+        return self.value.ndim
+
 
 def plain(value: Any) -> Any:
-    """A value without its bound."""
+    """A value, or values in brackets, without bounds."""
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
     return value.value if isinstance(value, Bounded) else value
 
 
