@@ -98,7 +98,7 @@ def notes(by_kernel: dict[str, list[tuple[str, Outcome]]], width: int) -> Iterat
             (note.kind, line_of(note.location)): note for _, outcome in outcomes for note in outcome.notes
         }
         for note in list(first.values())[:SHOWN]:
-            place = note.location.place or f"{note.kernel}, PTX line {note.location.ptx_line},"
+            place = with_call(note.location.place or ptx_place(note), note.location.call)
             yield fit_two_lines([f"note: {place} {note.brief or note.message}"], note.location.text, width)
 
 
@@ -143,7 +143,7 @@ def line_of(location: Location | None) -> tuple:
     return (
         ()
         if location is None
-        else (location.place, location.text)
+        else (location.place, location.call, location.text)
         if location.place
         else (location.ptx_line,)
     )
@@ -163,7 +163,7 @@ def chosen(groups: list[Group]) -> list[Group]:
 def finding_text(finding: Finding, group: Group, width: int) -> str:
     """`race: broken.cu:31 reads shared memory that broken.cu:25 writes, no __syncthreads between (block 0,0,0
     warps 1 and 0; and 31 more of the same): its text`."""
-    place = finding.location.place or f"{finding.kernel}, PTX line {finding.location.ptx_line},"
+    place = finding.location.place or ptx_place(finding)
     other = finding.other.place if finding.other else ""
     brief = finding.brief or finding.message
     thread = f"warp {finding.warp} lane {finding.lane}"
@@ -175,18 +175,28 @@ def finding_text(finding: Finding, group: Group, width: int) -> str:
     base = (
         f"{PurePath(finding.location.file).name}:{finding.location.line}" if finding.location.place else place
     )
-    both = one = brief
+    whole = both = one = brief
     if finding.other and other:
         near = f"line {finding.other.line}" if finding.other.file == finding.location.file else other
-        both = brief.replace(other, f"{PurePath(finding.other.file).name}:{finding.other.line}")
-        one = brief.replace(other, near)
-    forms = [(place, brief, full), (base, both, full), (base, one, full), (base, one, short)]
-    stop = ":" if finding.kind in NO_ACCESS else ""
+        call = finding.other.call if finding.other.call != finding.location.call else ""
+        names = (other, f"{PurePath(finding.other.file).name}:{finding.other.line}", near)
+        whole, both, one = (brief.replace(other, with_call(name, call)) for name in names)
+    forms = [(place, whole, full), (base, both, full), (base, one, full), (base, one, short)]
+    stop, call = ":" if finding.kind in NO_ACCESS else "", finding.location.call
     return fit_two_lines(
-        [f"{finding.title}: {at}{stop} {what} {tail}".rstrip() for at, what, tail in forms],
+        [f"{finding.title}: {with_call(at, call, stop)} {what} {tail}".rstrip() for at, what, tail in forms],
         finding.location.text,
         width,
     )
+
+
+def with_call(place: str, call: str, stop: str = "") -> str:
+    """A place of inlined code with the line that calls it. stop: what follows it; else a comma ends it."""
+    return f"{place}, called from {call}{stop or ','}" if call else f"{place}{stop}"
+
+
+def ptx_place(finding: Finding) -> str:
+    return f"{finding.kernel}, PTX line {finding.location.ptx_line},"
 
 
 def value_text(wrong: WrongValue, group: Group, width: int) -> str:
@@ -203,7 +213,10 @@ def value_text(wrong: WrongValue, group: Group, width: int) -> str:
         return fit_two_lines([f"wrong value: {wrong.kernel}{on}: {what}; {wrong.blame}{more}"], "", width)
     base = f"{PurePath(location.file).name}:{location.line}"
     return fit_two_lines(
-        [f"wrong value, {wrong.blame} {at}{on}: {what}{more}" for at in (location.place, base)],
+        [
+            f"wrong value, {wrong.blame} {with_call(at, location.call, ':')} {what}{more}"
+            for at in (f"{location.place}{on}", f"{base}{on}")
+        ],
         location.text,
         width,
     )

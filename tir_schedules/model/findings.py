@@ -10,15 +10,16 @@ from tir_schedules.model.launch import Dim3
 @dataclass(frozen=True)
 class Location:
     """A place in a kernel: PTX line, and the CUDA source file, line and text it was compiled from (when
-    known)."""
+    known). call: of code that was inlined, the outermost call, such as "line 20"."""
 
     ptx_line: int
     file: str = ""
     line: int = 0
     text: str = ""
+    call: str = ""
 
     def __str__(self) -> str:
-        source = self.place or "source line unknown"
+        source = (self.place or "source line unknown") + (f", called from {self.call}" if self.call else "")
         return f"{source} (PTX line {self.ptx_line})" + (f": {self.text}" if self.text else "")
 
     @property

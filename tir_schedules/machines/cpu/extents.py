@@ -182,9 +182,10 @@ def arrays_in(
 
 
 def source_name(symbol: str) -> str:
-    """`As` of `_ZZ6kernelPKfE2As`, the name of a variable in a function; any other symbol as it is."""
+    """`As` of `_ZZ6kernelPKfE2As` and of `_ZZ6kernelPKfE2As_$_0`, the name of a variable in a function; any
+    other symbol as it is."""
     for match in reversed(list(re.finditer(r"E(\d+)", symbol)) if symbol.startswith("_ZZ") else []):
         name, rest = symbol[match.end() :][: int(match[1])], symbol[match.end() :][int(match[1]) :]
-        if len(name) == int(match[1]) and re.fullmatch(r"(_\d*_?|__\d+_)?", rest):
+        if len(name) == int(match[1]) and re.fullmatch(r"(_\d*_?|__\d+_)?(_\$_\d+)?", rest):
             return name
     return symbol

@@ -118,18 +118,21 @@ class Fault:
     def other(self) -> str:
         """The other access of a conflict, where it is known."""
         warp, lane, line = self.record.other_warp, self.record.other_lane, self.record.other_line
-        if self.short and self.sources(line).place == self.sources(self.record.line).place != "":
+        if (
+            self.short
+            and self.sources.inside(line).place == self.sources.inside(self.record.line).place != ""
+        ):
             return "the same line"
         if self.short:
-            return self.sources(line).place or (f"PTX line {line}" if line else "another warp")
+            return self.sources.inside(line).place or (f"PTX line {line}" if line else "another warp")
         who = f"{self.other_block}warp {warp} lane {lane}" if warp >= 0 else "another warp"
-        return f"{who} at {self.sources(line)}" if line else who
+        return f"{who} at {self.sources.inside(line)}" if line else who
 
     @property
     def other_place(self) -> str:
         """The line of the other instruction."""
         line = self.record.other_line
-        return self.sources(line).place or f"PTX line {line}"
+        return self.sources.inside(line).place or f"PTX line {line}"
 
     @property
     def other_block(self) -> str:
@@ -209,7 +212,7 @@ def trap(fault: Fault) -> str:
 
 def uninitialized(fault: Fault) -> str:
     line, space = fault.record.other_line, fault.record.space
-    use, read = fault.sources(line), fault.sources(fault.record.line)
+    use, read = fault.sources.inside(line), fault.sources.inside(fault.record.line)
     used = f"; used at {use}" if line and (use.file, use.line) != (read.file, read.line) else ""
     followed = fault.record.detail
     if space == Space.GENERIC and followed:
@@ -240,7 +243,7 @@ def divergent_barrier(fault: Fault) -> str:
         asked = f"waits at barrier {fault.record.extent} for {fault.record.extent_bytes} threads"
         return f"{asked}; there are barriers 0 to 15, for multiples of 32 threads"
     line, warp, lane = fault.record.other_line, fault.record.other_warp, fault.record.other_lane
-    there = fault.sources(line)
+    there = fault.sources.inside(line)
     place = there.place if fault.short and there.place else there
     return f"warp {warp} lane {lane} waits at another barrier, {place}"
 
@@ -258,7 +261,7 @@ NO_WAIT = {
 def operation(fault: Fault, line: int) -> str:
     """What the unit does: "the wgmma of main.cu:7"."""
     name = {COPY: "bulk copy", PRODUCT: "wgmma"}.get(fault.sources.mix(line), "asynchronous operation")
-    place = fault.sources(line)
+    place = fault.sources.inside(line)
     return f"the {name} of {place.place if fault.short and place.place else place}"
 
 
@@ -492,14 +495,17 @@ def findings(
     found = []
     for row in records.tolist():
         record = Record(**dict(zip(FINDING.names or (), row)))
-        kind, against = FINDING_KINDS[record.kind], sources(record.other_line) if record.other_line else None
+        kind, against = (
+            FINDING_KINDS[record.kind],
+            sources.inside(record.other_line) if record.other_line else None,
+        )
         message, brief = (
             MESSAGES[kind](Fault(record, sources, buffers, extents, kernel.grid, short, assertion))
             for short in (False, True)
         )
         x, y, z = record.block.tolist()
         found.append(Finding(
-            kind, message, kernel.label, sources(record.line), (x, y, z), record.warp, record.lane,
+            kind, message, kernel.label, sources.inside(record.line), (x, y, z), record.warp, record.lane,
             record.count, against, record.other_warp, brief,
         ))  # fmt: skip
     return tuple(sorted(found, key=lambda finding: FINDING_KINDS.index(finding.kind)))

@@ -256,7 +256,7 @@ class Invocation:
         if name not in self.cells:
             return None
         line = int(self.cells[name][index * self.cells_each[name]]["line"])
-        return self.sources(line) if line > 0 else None
+        return self.sources.inside(line) if line > 0 else None
 
     def stored(self, name: str) -> np.ndarray:
         """Which elements this launch or an earlier one has written: bool, as many as the array has."""
@@ -266,7 +266,7 @@ class Invocation:
     def writers(self, name: str) -> tuple[Location, ...]:
         """Every place that stored to the output."""
         lines = np.unique(self.cells[name]["line"]) if name in self.cells else ()
-        return tuple(self.sources(int(line)) for line in lines if line > 0)
+        return tuple(self.sources.inside(int(line)) for line in lines if line > 0)
 
 
 def pack(parameters: Sequence[Parameter], values: Sequence[Any], label: str) -> ctypes.Array:

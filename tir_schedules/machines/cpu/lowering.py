@@ -64,7 +64,7 @@ class Listing(NamedTuple):
 
     lines: list[int]
     sources: list[tuple[int, int]]
-    within: list[tuple[int, int]]
+    within: list[tuple[tuple[int, int], ...]]
     mixes: list[str]
     accesses: list[str]
 

@@ -13,6 +13,7 @@ from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.abi import BUFFER_SHIFT, function_address
 from tir_schedules.machines.cpu.functions import linked_kernel
 from tir_schedules.machines.cpu.instructions import row_of_opcode
+from tir_schedules.machines.cpu.placing import place_all
 from tir_schedules.machines.cpu.reader import END, DeclarationReader, is_name, is_number, with_addresses
 
 VARIABLE_SPACES = (".global", ".const", ".shared")
@@ -160,10 +161,11 @@ class Parser(DeclarationReader):
         if not is_entry:
             for parameter in (*prototype.parameters, *results):
                 self.scopes[0].names[parameter.name] = ptx.Symbol(parameter.name + suffix)
-        self.scope_count, self.source, self.within = 0, (0, 0), (0, 0)
+        self.scope_count, self.source, self.within = 0, ptx.NO_PLACE, (ptx.NO_PLACE,)
         self.sites: dict[tuple[int, int, int], tuple[int, int, int]] = {}  # of .loc: where it is inlined
         try:
             self.body()
+            place_all(self.made.items)
             self.bodies[name] = self.made
         except ptx.UnsupportedInstruction as error:
             self.refused[name] = error
@@ -171,10 +173,13 @@ class Parser(DeclarationReader):
             self.skip_braces()
 
     def location(self) -> None:
-        """`.loc file line column`, with the line that inlined it last: that is where the reader will look. Of
-        code inlined in a header it is the line of the kernel's file that this goes back to."""
-        self.source = self.within = (int(self.next()), int(self.next()))
-        place = (*self.within, int(self.next()))
+        """`.loc file line column`, with the lines that inlined it. An instruction's `source` is the last one:
+        that is where the reader will look. Of code inlined in a header it is the line of the kernel's file
+        that this goes back to.
+
+        nvcc says where code is inlined once, and leaves it out where the same place comes again.
+        """
+        place = (int(self.next()), int(self.next()), int(self.next()))
         while self.accept(","):
             word = self.next()
             if word == "function_name":
@@ -182,11 +187,14 @@ class Parser(DeclarationReader):
                 if self.accept("+"):
                     self.next()
             elif word == "inlined_at":
-                site = (int(self.next()), int(self.next()), int(self.next()))
-                self.sites[place] = site
-                while site[0] != KERNEL_FILE and site in self.sites and self.sites[site] != site:
-                    site = self.sites[site]
-                self.source = site[:2]
+                self.sites[place] = (int(self.next()), int(self.next()), int(self.next()))
+        places = [place]
+        while (site := self.sites.get(places[-1])) and site not in places:
+            places.append(site)
+        chain = tuple(one[:2] for one in places if one[1])
+        self.within = chain or (ptx.NO_PLACE,)
+        calls = self.within[1:] or self.within
+        self.source = next((one for one in calls if one[0] == KERNEL_FILE), calls[-1])
 
     def look_up(self, name: str) -> ptx.Register | ptx.Symbol | None:
         return next(filter(None, (scope.look_up(name) for scope in reversed(self.scopes))), None)

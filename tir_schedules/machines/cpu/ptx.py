@@ -142,12 +142,17 @@ def read_opcode(text: str) -> Opcode:
     return Opcode(parts, types, lengths[0] if lengths else 1, spaces[0] if spaces else "generic")
 
 
+NO_PLACE = (0, 0)
+"""The source line of what has none."""
+
+
 @dataclass(eq=False, slots=True)
 class Instruction:
     """opcode: with its modifiers. guard: (predicate, whether it must be false) or None.
 
     line: in the PTX text, from 1. source: (file number, line) of the CUDA source, or (0, 0); of code that was
-    inlined, where that was. within: the line of the inlined function itself. access: of the first operand:
+    inlined, where that was. within: the line of the inlined function itself, and behind it those of the calls
+    that lead there, the outermost last. access: of the first operand:
     "=" where it is written, "+" where it is also read. results, reads: registers that it writes and reads; a
     guarded instruction also reads what it may leave unchanged.
     """
@@ -156,8 +161,8 @@ class Instruction:
     operands: tuple[Operand, ...]
     guard: tuple[Register, bool] | None = None
     line: int = 0
-    source: tuple[int, int] = (0, 0)
-    within: tuple[int, int] = (0, 0)
+    source: tuple[int, int] = NO_PLACE
+    within: tuple[tuple[int, int], ...] = (NO_PLACE,)
     access: str = "="
     name: str = field(init=False, repr=False)
     parts: tuple[str, ...] = field(init=False, repr=False)

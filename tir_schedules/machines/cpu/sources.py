@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,8 @@ class Sources:
     """PTX line -> Location of a compiled kernel.
 
     Inlined code is where it was inlined, but that of a header which the kernel's file includes is in the
-    header. PTX that a user wrote, without lines of another file, is its own source. origins: array, PTX line
-    -> a number for its source line.
+    header; `inside` has both the line and the call. PTX that a user wrote, without lines of another file, is
+    its own source. origins: array, PTX line -> a number for its source line.
     """
 
     def __init__(self, binary: Binary, lowered: LoweredKernel):
@@ -40,13 +41,23 @@ class Sources:
         self.acts = dict(zip(listing.lines, listing.accesses))
         self.mixes = dict(zip(listing.lines, listing.mixes))
         self.lines = {
-            line: within if within[0] in headers else source
+            line: within[0] if within[0][0] in headers else source
             for line, source, within in zip(listing.lines, listing.sources, listing.within)
         }
-        numbers: dict[tuple[int, int], int] = {}
+        own = headers | {number for number, name in self.files.items() if name == shown_name(binary.kernel)}
+        self.calls = {
+            line: places
+            for line, within in zip(listing.lines, listing.within)
+            if len(places := tuple(place for place in within if place[0] in own)) > 1
+        }
+        numbers: dict[tuple[Any, ...], int] = {}
         self.origins = np.zeros(max(self.lines, default=0) + 1, np.int32)
         for ptx_line, place in self.lines.items():
-            self.origins[ptx_line] = numbers.setdefault(place, len(numbers) + 1) if place[1] else -ptx_line
+            self.origins[ptx_line] = (
+                numbers.setdefault(self.calls.get(ptx_line, place), len(numbers) + 1)
+                if place[1]
+                else -ptx_line
+            )
 
     def __call__(self, ptx_line: int) -> Location:
         file, line = self.lines.get(ptx_line, (0, 0))
@@ -55,6 +66,16 @@ class Sources:
             return Location(ptx_line, name, ptx_line, self.text.line(name, ptx_line))
         name = self.files.get(file, "")
         return Location(ptx_line, name, line, self.text.line(name, line))
+
+    def inside(self, ptx_line: int) -> Location:
+        """The same, of code inlined from a function of the user's the line of that, and which calls it."""
+        if ptx_line not in self.calls:
+            return self(ptx_line)
+        (file, line), *_, (calling, call) = self.calls[ptx_line]
+        name = self.files[file]
+        where = f"line {call}" if calling == file else f"{self.files[calling]}:{call}"
+        same = (file, line) == (calling, call)
+        return Location(ptx_line, name, line, self.text.line(name, line), "" if same else where)
 
     def mix(self, ptx_line: int) -> str:
         """The class of the instruction in the counters' mix."""
