@@ -1,6 +1,7 @@
 """Triton kernels on the CPU machine: sound ones pass, broken ones are named by the line of their file."""
 
 import inspect
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ import triton_kernels
 
 from tir_schedules import check, check_triton
 from tir_schedules.check.triton.compiling import align_lines, compile_triton, own_memory
-from tir_schedules.check.triton.functions import kernel_of, kernels_in
+from tir_schedules.check.triton.functions import executed, kernel_of, kernels_in
 from tir_schedules.errors import BadInput, MissingTool
 
 FOLDER = Path(__file__).parent
@@ -190,6 +191,8 @@ def test_sums_that_lanes_store_together_each_with_its_own_rounding_are_sound():
     kernel, sizes = triton_kernels.less_their_sums, {"ROWS": 16, "BLOCK": 128}
     checked = check_triton(kernel, 1, *given, **sizes, num_warps=4, expect={"out": right})
     assert checked.ok, checked.faults
+    checked = check_triton(kernel, 1, *given, **sizes, num_warps=4, expect={"out": right + 1})
+    assert checked.verdict == "FAIL" and not checked.findings
 
 
 def test_it_is_none_where_others_use_what_they_load():
@@ -340,10 +343,14 @@ def test_a_kernel_that_others_do_not_call_need_not_be_named(tmp_path):
 @pytest.mark.parametrize(
     "text, error, told",
     [
-        ("import not_there\n", MissingTool, "own.py:1 imports not_there, which is not installed"),
+        (
+            "import not_there\n",
+            MissingTool,
+            "not_there, which is not installed: pip install not_there",
+        ),
         (FILE, BadInput, "own.py defines no @triton.jit function"),
         ("def broken(:\n", BadInput, "own.py:1 is no Python"),
-        (FILE + "triton.runtime.driver.active.get_current_device()\n", BadInput, "own.py:5 raises"),
+        (FILE + "triton.runtime.driver.active.no_such_thing()\n", BadInput, "own.py:5 raises"),
         ("raise SystemExit(1)\n", BadInput, "own.py:1 raises SystemExit"),
         (b"\xff\xfe\0", BadInput, "own.py"),
         (None, BadInput, "cannot read"),
@@ -356,3 +363,113 @@ def test_files_that_cannot_be_used(tmp_path, text, error, told):
     with pytest.raises(error) as raised:
         kernel_of(path)
     assert told in str(raised.value) and "\n" not in str(raised.value)
+
+
+PUBLISHED = """\
+from __future__ import annotations
+from typing import Optional
+import matplotlib.pyplot as plt
+import pytest
+import torch
+import torch.nn.functional as F
+from nowhere.to_be import found
+from .beside import doubled
+import triton, triton.language as tl
+from triton.language.extra import libdevice
+
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+SMS = torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
+if not torch.cuda.is_available():
+    raise SystemExit("no GPU")
+assert torch.cuda.get_device_capability()[0] >= 7 and SMS > 1
+x = torch.randn(64, 33, device=DEVICE, dtype=torch.float16)
+rows, columns = x.shape
+
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: torch.Tensor | None, y: Optional[torch.Tensor]) -> torch.Tensor:
+        return launch(x)
+
+@triton.jit
+def kernel(x, out, n, T: tl.constexpr = torch.float16, BLOCK: tl.constexpr = 128):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + at, mask=at < n).to(T).to(tl.float32)
+    tl.store(out + at, libdevice.sqrt(v * v) + doubled(v), mask=at < n)
+
+def launch(x):
+    out = torch.empty_like(x)
+    assert x.is_contiguous() and x.device == out.device
+    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel())
+    return out
+
+print("printed", launch(x), Own.apply(x))
+torch.testing.assert_close(launch(x), F.relu(x))
+while not x.done():
+    pass
+
+@pytest.mark.parametrize("n", [1, 2])
+@torch.inference_mode()
+def test_it(n): ...
+
+@triton.testing.perf_report(triton.testing.Benchmark(
+    x_names=["n"], x_vals=[1, 2], line_arg="p", line_vals=["a"], line_names=["A"], plot_name="p", args={}))
+def bench(n, p):
+    return triton.testing.do_bench(lambda: launch(x))
+
+bench.run(show_plots=True, print_data=True)
+FAILS
+@triton.jit
+def after(x):
+    tl.store(x, found(tl.load(x)))
+"""
+
+
+BESIDE = "import triton\nimport torch\n@triton.jit\ndef doubled(x): return x * 2\n"
+
+
+def test_a_published_file_runs_as_it_is(tmp_path, capsys, tool):
+    path = tmp_path / "published.py"
+    (tmp_path / "beside.py").write_text(BESIDE)
+    before = set(sys.modules)
+    path.write_text(PUBLISHED.replace("FAILS", ""))
+    assert list(kernels_in(path)) == ["kernel", "after"] and not executed(path).note
+    assert capsys.readouterr().out == "" and not {"torch", "pytest.mark", "nowhere"} & set(sys.modules)
+    assert not any("beside" in name for name in set(sys.modules) - before)
+    options = "--kernel kernel --let n=500 --grid cdiv(n,BLOCK) --arg x=f32[n] --arg out=f32[n]:out"
+    expect = ("--expect", "out=abs(x.half()) + 2 * x.half()")
+    code, out, err = tool("check", str(path), *options.split(), *expect)
+    assert (code, err) == (0, "") and "4,1,1" in out and "1 of 1 verified" in out and "note" not in out
+    code, out, _ = tool("check", str(path), "--kernel", "after", "--arg", "x=f32[1]")
+    assert code == 1 and "nowhere.to_be.found, of what is not installed" in out
+
+
+def test_what_raises_is_left_out(tmp_path, tool):
+    path = tmp_path / "published.py"
+    (tmp_path / "beside.py").write_text(BESIDE)
+    path.write_text(PUBLISHED.replace("FAILS", "not_there\n1 / 0\nx = not_there"))
+    line = PUBLISHED[: PUBLISHED.index("FAILS")].count("\n") + 1
+    assert list(kernels_in(path)) == ["kernel", "after"]
+    assert f"published.py:{line} raises NameError" in executed(path).note
+    assert executed(path).note.endswith("this statement and 2 more are left out")
+    options = "--kernel kernel --let n=5 --arg x=f32[n] --arg out=f32[n]:out"
+    _, out, _ = tool("check", str(path), *options.split())
+    assert "raises NameError" in out
+    with pytest.raises(BadInput, match="no kernel 'kernl', did you mean 'kernel'.*raises NameError"):
+        kernel_of(path, "kernl")
+
+
+def test_an_endless_loop_over_what_is_missing_ends(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(f"import torch\nwhile torch.is_there():\n    pass\n{KERNELS}")
+    assert "a loop waits for torch.is_there()" in executed(path).note
+
+
+def test_an_option_may_be_a_parameter_as_well(tmp_path, tool):
+    path = tmp_path / "own.py"
+    path.write_text(
+        FILE + "@triton.jit\ndef k(x, num_stages: tl.constexpr, num_warps: tl.constexpr = 2):\n"
+        "    tl.store(x + tl.arange(0, 4), num_stages + 10 * num_warps)\n"
+    )
+    given = ("--arg", "x=i32[4]:out", "--num-stages", "3")
+    code, out, _ = tool("check", str(path), *given, "--expect", "x=23+zeros(4)", "--num-warps", "2")
+    assert code == 0 and "64,1,1" in out

@@ -23,7 +23,7 @@ from tir_schedules.check.preparing import (
 )
 from tir_schedules.check.target import Parameter, Target, arithmetic_of
 from tir_schedules.check.triton.compiling import Launch, compile_triton, first_configuration
-from tir_schedules.check.triton.functions import innermost, kernel_of
+from tir_schedules.check.triton.functions import executed, innermost, kernel_of
 from tir_schedules.check.types import CType
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import CPU_ARCH
@@ -56,12 +56,34 @@ def prepare_triton(request: Request) -> Prepared:
         kernel, asked.grid, arguments, arch=request.options.arch, file=request.source.file
     )
     made = {name: one for name, one in given.items() if isinstance(one, Argument)}
-    return prepare_launch(request, launch, made)
+    prepared = prepare_launch(request, launch, made)
+    note = executed(path_of(request.source)).note
+    return replace(prepared, adjust=partial(add_note, note, prepared.adjust)) if note else prepared
+
+
+def add_note(note: str, adjust: Any, outcome: Outcome, machine: Machine) -> Outcome:
+    """An outcome with a note of what was left out of the file."""
+    outcome = adjust(outcome, machine)
+    return replace(outcome, unshown=(*outcome.unshown, note))
 
 
 def configuration(source: Source, kernel: str) -> dict[str, Any]:
     """What the first configuration of `@triton.autotune` sets; nothing of another kernel."""
     return first_configuration(kernel_of(path_of(source), kernel))
+
+
+def defaults(source: Source, kernel: str) -> dict[str, Any]:
+    """Constexprs that the kernel's signature gives a value, and no decorator another."""
+    found, rules = kernel_of(path_of(source), kernel), set[str]()
+    function, set_by_first = innermost(found), first_configuration(found)
+    while found is not function:
+        rules |= set(getattr(found, "values", ()))
+        found = found.fn
+    return {
+        one.name: getattr(one.default, "value", one.default)
+        for one in function.params
+        if one.is_constexpr and one.has_default and one.name not in {*rules, *set_by_first}
+    }
 
 
 def path_of(source: Source) -> Path:
@@ -141,7 +163,7 @@ def own_findings(findings: Sequence[Finding], settled: bool) -> tuple[Finding, .
     return tuple(
         finding
         for finding in findings
-        if not (settled and (replicated_load(finding) or replicated_store(finding)))
+        if not (replicated_store(finding) or (settled and replicated_load(finding)))
     )
 
 

@@ -114,7 +114,8 @@ def compile_triton(
     triton, function = the_triton(), innermost(kernel)
     number = number_of(arch)
     arguments, choice = add_configuration(kernel, dict(arguments))
-    options = {name: arguments.pop(name) for name in OPTIONS if name in arguments}
+    options = {name: arguments[name] for name in OPTIONS if name in arguments}
+    arguments = {k: v for k, v in arguments.items() if k not in options or k in function.arg_names}
     check_options(options)
     check_arguments(function, arguments)
     source = source_of(function, file)

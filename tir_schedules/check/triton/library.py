@@ -25,6 +25,9 @@ class Triton:
         self.autotuner = part("triton.runtime.autotuner")
         self.compiler = part("triton.compiler")
         self.errors = part("triton.compiler.errors")
+        self.language = part("triton.language")
+        self.testing = part("triton.testing")
+        self.driver = attribute(part("triton.runtime"), "driver")
         self.GPUTarget = attribute(part("triton.backends.compiler"), "GPUTarget")
         self.JITFunction = attribute(self.jit, "JITFunction")
         self.Autotuner = attribute(self.autotuner, "Autotuner")
@@ -45,7 +48,7 @@ class Triton:
             function.signature, function.params, backend
         )
         asked = {"debug": bool(function.debug), **options}
-        bound, specialization, _ = binder(**arguments, **asked)
+        bound, specialization, _ = binder(**{**arguments, **asked})
         kinds = list(enumerate(specialization))
         signature = {name: kind for name, (kind, *_) in zip(function.arg_names, specialization)}
         constants = {(at,): bound[function.arg_names[at]] for at, (kind, *_) in kinds if kind == "constexpr"}

@@ -53,7 +53,8 @@ def reader_of(items: list[Item], labels: dict[str, int], at: int) -> ptx.Instruc
         if not results.issubset(item.results) and (item.guard or item.name not in (*ENDS, "bra")):
             ways.append(k + 1)
         if item.name == "bra":
-            ways += (labels[one.name] for one in item.operands if getattr(one, "name", "") in labels)
+            names = (one.name for one in item.operands if isinstance(one, ptx.Symbol))
+            ways += (labels[name] for name in names if name in labels)
     return None
 
 
