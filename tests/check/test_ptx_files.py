@@ -92,3 +92,35 @@ def test_inspect_says_the_same(case, tmp_path, tool):
     text, told = REFUSED[case]
     code, out, err = checked(tool, tmp_path, text, "inspect")
     assert code == 1 and told in out and "Traceback" not in out + err, out + err
+
+
+IN_STRUCTS = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry twice(.param .align 8 .b8 twice_param_0[8], .param .align 8 .b8 twice_param_1[8])
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [twice_param_0];
+  ld.param.u64 %rd2, [twice_param_1];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.u64 %rd4, %rd1, %rd3;
+  add.u64 %rd5, %rd2, %rd3;
+  ld.global.u32 %r2, [%rd4];
+  add.u32 %r2, %r2, %r2;
+  st.global.u32 [%rd5], %r2;
+  ret;
+}
+"""
+
+
+def test_a_struct_of_8_bytes_may_be_a_pointer(tool, tmp_path):
+    path = tmp_path / "twice.ptx"
+    path.write_text(IN_STRUCTS)
+    given = ("--block", "32", "--arg", "u32[32]", "--arg", "u32[32]:out", "--expect", "param_1=2*param_0")
+    code, out, err = tool("check", str(path), *given)
+    assert (code, err) == (0, "") and "1 of 1 verified" in out
+    code, out, _ = tool("check", str(path), "--block", "32", "--arg", "u8[8]:0", "--arg", "u32[32]:out")
+    assert code == 1 and "where no buffer is" in out

@@ -394,7 +394,9 @@ def value_for(parameter: Parameter, argument: Argument, target: Target) -> Any:
         return BadInput(f"`{parameter.text}` of {target.signature} {what}")
 
     array, type_ = argument.array, parameter.type
-    if type_.pointer or (type_.pointer is None and (array is not None or argument.value is None)):
+    in_bytes = parameter.by_value and array is not None and array.dtype == np.uint8 and array.nbytes == 8
+    has_array = type_.pointer is None and not in_bytes and (array is not None or argument.value is None)
+    if type_.pointer or has_array:
         if parameter.bytes != 8:
             raise refused(f"has {parameter.bytes} bytes, not those of a pointer")
         if type_.depth > 1 and array is not None and "(" not in type_.text:

@@ -173,7 +173,7 @@ def parameters(declared: str, name: str, types: tuple[str, ...] | None, source: 
         if not types and source_name:
             text = type_of_parameter(text, source_name)
         type_ = replace(c_type(text), ptx=kind)
-        if not types and not type_.pointer and not type_.format and size == 8 and not extent:
+        if not types and not type_.pointer and not type_.format and size == 8 and not (extent and text):
             type_ = replace(type_, pointer=True if ".ptr" in marks else None)  # of an alias, or of none
         found.append(Parameter(source_name or f"param_{at}", type_, size, bool(extent)))
     return tuple(found)

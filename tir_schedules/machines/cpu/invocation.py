@@ -269,6 +269,10 @@ class Invocation:
         return tuple(self.sources.inside(int(line)) for line in lines if line > 0)
 
 
+POINTER = 8
+"""Bytes of a pointer, which may be all that a struct has."""
+
+
 def pack(parameters: Sequence[Parameter], values: Sequence[Any], label: str) -> ctypes.Array:
     """The kernel's parameter buffer. values: numbers, and bytes or numpy scalars for what is a struct."""
     if len(parameters) != len(values):
@@ -283,7 +287,7 @@ def pack(parameters: Sequence[Parameter], values: Sequence[Any], label: str) -> 
                 )
         elif parameter.type in ("f32", "f64"):
             data = np.array([value], f"f{parameter.size}").tobytes()
-        elif parameter.size * 8 == BITS[parameter.type]:
+        elif parameter.size * 8 == BITS[parameter.type] or parameter.size == POINTER:
             data = (int(value) & ((1 << 8 * parameter.size) - 1)).to_bytes(parameter.size, "little")
         else:
             raise CheckFailed(
