@@ -27,6 +27,15 @@ FORMATS = (*FLOATS, "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 NUMPY_NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 """Formats that a C of hgemm can have."""
 
+FORMAT_WORDS = {
+    **{format: format for format in FORMATS},
+    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    **{name: format for format, name in NUMPY_NAMES.items()},
+    "float64": "f64", "float": "f64", "double": "f64", "half": "f16", "int": "i64", "long": "i64",
+    "bool": "bool",
+}  # fmt: skip
+"""Types as numpy and torch spell them -> formats, and "bool"."""
+
 UNITS = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
 """Unit roundoff of a format: whole numbers up to 1 / UNITS[format] are exact."""
 
@@ -54,15 +63,6 @@ VECTOR = re.compile(
 )
 LONGER = {"ulong": "u64", "longlong": "i64", "ulonglong": "u64"}
 """Of CUDA's vector types the scalar type; `__half2`, `nv_bfloat162` and the like are found without `__`."""
-
-FORMAT_WORDS = {
-    **{format: format for format in FORMATS},
-    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
-    **{name: format for format, name in NUMPY_NAMES.items()},
-    "float64": "f64", "float": "f64", "double": "f64", "half": "f16", "int": "i64", "long": "i64",
-    "bool": "bool",
-}  # fmt: skip
-"""Types as numpy and torch spell them -> formats, and "bool"."""
 
 HALVES, CARRIERS = ("f16", "bf16"), ("u16", "u32")
 """Halves are also read as their bits, one or two at a time."""

@@ -24,6 +24,7 @@ from tir_schedules.check.preparing import (
 from tir_schedules.check.target import Parameter, Target, arithmetic_of
 from tir_schedules.check.triton.compiling import Launch, compile_triton, first_configuration
 from tir_schedules.check.triton.functions import executed, innermost, kernel_of
+from tir_schedules.check.triton.library import the_triton
 from tir_schedules.check.types import CType
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.choice import CPU_ARCH
@@ -68,22 +69,19 @@ def add_note(note: str, adjust: Any, outcome: Outcome, machine: Machine) -> Outc
 
 
 def configuration(source: Source, kernel: str) -> dict[str, Any]:
-    """What the first configuration of `@triton.autotune` sets; nothing of another kernel."""
-    return first_configuration(kernel_of(path_of(source), kernel))
-
-
-def defaults(source: Source, kernel: str) -> dict[str, Any]:
-    """Constexprs that the kernel's signature gives a value, and no decorator another."""
-    found, rules = kernel_of(path_of(source), kernel), set[str]()
-    function, set_by_first = innermost(found), first_configuration(found)
+    """What the first configuration of `@triton.autotune` sets, and constexprs that the kernel's signature
+    gives a value and no `@triton.heuristics` another."""
+    found, ruled, constant = kernel_of(path_of(source), kernel), set[str](), the_triton().language.constexpr
+    function, first = innermost(found), first_configuration(found)
     while found is not function:
-        rules |= set(getattr(found, "values", ()))
+        ruled |= set(getattr(found, "values", ()))
         found = found.fn
-    return {
-        one.name: getattr(one.default, "value", one.default)
+    defaults = {
+        one.name: one.default.value if isinstance(one.default, constant) else one.default
         for one in function.params
-        if one.is_constexpr and one.has_default and one.name not in {*rules, *set_by_first}
+        if one.is_constexpr and one.has_default and one.name not in ruled
     }
+    return {**defaults, **first}
 
 
 def path_of(source: Source) -> Path:
