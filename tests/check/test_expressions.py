@@ -50,7 +50,7 @@ SAME = {
     "torch.cat([v, in], dim=0)": "concatenate((v, in))",
     "[[1, 2], [3, 4]] @ [1, 1]": "array([3, 7])",
     "[sum(v), max(v)]": "stack((sum(v), max(v)))",
-    "x.shape[1] * v": "6 * v",
+    "x.shape[1] * v + len(v) - x.size(1)": "6 * v + 6 - n",
     "v[::-1]": "flip(v)",
     "x[..., 1:n]": "x[:, 1:]",
     "torch.var(x, dim=1, unbiased=False)": "var(x, axis=1)",

@@ -4,6 +4,7 @@ what says it in numpy."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Mapping
 
 import numpy as np
@@ -148,6 +149,11 @@ def made_array(value: Any) -> Any:
     check_size(sum(each.size for each in every))
     values, errors = np.stack([each.value for each in every]), np.stack([spread(each) for each in every])
     return Bounded(values, errors, one.rounding, min(each.step for each in every))
+
+
+def extent(array: Any, axis: Any = None) -> Any:
+    shape = np.shape(plain(array))
+    return math.prod(shape) if axis is None else shape[int(plain(axis))]
 
 
 def filled(fill: float) -> Function:
@@ -303,6 +309,9 @@ def spelled(functions: Mapping[str, Function]) -> dict[str, Function]:
         "bool": to_format("bool"),
         **dict.fromkeys(("contiguous", "clone", "copy", "cuda", "cpu", "numpy", "detach"), same),
         "array": made_array,
+        "shape": lambda array: np.shape(plain(array)),
+        "size": extent,
+        "len": lambda array: extent(array, 0),
         "zeros_like": filled(0.0),
         "ones_like": filled(1.0),
         **dict.fromkeys((".max", "np.max", "amax"), along(most)),

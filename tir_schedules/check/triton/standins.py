@@ -21,6 +21,9 @@ from tir_schedules.check.triton.library import Triton, the_triton
 PATIENCE = 10000
 """Times that an unknown value is asked whether it is true: more is a loop."""
 
+LONGEST = 200
+"""Letters of what a value is called."""
+
 UNPACK = dis.opmap["UNPACK_SEQUENCE"]
 BINARY = (
     "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift radd rsub rmul rtruediv rfloordiv"
@@ -54,7 +57,7 @@ class StandIn:
     asked = 0
 
     def __init__(self, path: str, values: dict[str, Any], truth: bool = True):
-        self._path, self._values, self._truth = path, values, truth
+        self._path, self._values, self._truth = path[:LONGEST], values, truth
 
     def __repr__(self) -> str:
         return f"{self._path}, of what is not installed,"
@@ -128,11 +131,11 @@ def is_decorated(value: Any) -> bool:
 
 
 def made_another(self: StandIn, *_: Any) -> Any:
-    return stand_in(f"({self._path})", self._values)
+    return StandIn(self._path, self._values)
 
 
 def compared(self: StandIn, truth: bool, other: Any) -> Any:
-    return StandIn(f"({self._path})", self._values, truth)
+    return StandIn(self._path, self._values, truth)
 
 
 class KindOfDerived(ABCMeta):
@@ -237,7 +240,7 @@ def standing_in(folder: Path) -> Iterator[Sequence[str]]:
     finder, driver = Finder(folder, values), triton.driver
 
     def nothing(*_: Any, **__: Any) -> Any:
-        return StandIn("a launch", values)
+        return StandIn("what a launch returns", values)
 
     before = set(sys.modules)
     StandIn.asked = 0
@@ -245,7 +248,7 @@ def standing_in(folder: Path) -> Iterator[Sequence[str]]:
         for kind in (triton.JITFunction, triton.Autotuner, triton.Heuristics, triton.testing.Mark):
             stack.enter_context(patch.object(kind, "run", nothing))
         for name in ("do_bench", "do_bench_cudagraph"):
-            stack.enter_context(patch.object(triton.testing, name, lambda *_, **__: 1.0))
+            stack.enter_context(patch.object(triton.testing, name, nothing))
         stack.enter_context(patch.object(driver, "_active", driver_of_a_gpu(triton, values)))
         stack.enter_context(patch.object(sys, "meta_path", [*sys.meta_path, finder]))
         stack.enter_context(redirect_stdout(StringIO()))
