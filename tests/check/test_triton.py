@@ -458,6 +458,23 @@ def test_what_raises_is_left_out(tmp_path, tool):
         kernel_of(path, "kernl")
 
 
+def test_packages_that_are_installed_are_told_what_is_missing(tmp_path):
+    folder = tmp_path / "venv" / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "optional_user.py").write_text(
+        "try:\n    import not_there\nexcept ImportError:\n    not_there = None\n"
+    )
+    path = tmp_path / "own.py"
+    own = f"import sys\nsys.path.append({str(folder)!r})\nimport optional_user\n"
+    path.write_text(own + "assert optional_user.not_there is None\nimport not_there\n" + KERNELS)
+    try:
+        assert not executed(path).note and executed(path).missing == ("not_there",)
+        assert "optional_user" in sys.modules and "not_there" not in sys.modules
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.pop("optional_user", None)
+
+
 def test_an_endless_loop_over_what_is_missing_ends(tmp_path):
     path = tmp_path / "own.py"
     path.write_text(f"import torch\nwhile torch.is_there():\n    pass\n{KERNELS}")

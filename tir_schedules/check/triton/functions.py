@@ -13,7 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Iterator, TypeGuard
-from unittest.mock import patch
 
 from tir_schedules.check.triton.library import the_triton
 from tir_schedules.check.triton.standins import standing_in
@@ -122,17 +121,17 @@ def import_file(path: Path) -> Executed:
     module = ModuleType(f"_checked_{path.stem}")
     module.__file__, module.__package__ = str(place), [*packages][-1]
     failed = []
-    with first_on_path(place.parent), standing_in(place.parents[len(packages) - 1]) as missing:
-        with patch.dict(sys.modules, {**packages, module.__name__: module}):
-            for node in tree.body:
-                code = compile(ast.Module([node], []), str(place), "exec", flags_of(tree), True)
-                try:
-                    exec(code, module.__dict__)
-                except TirSchedulesError:
-                    raise
-                except (Exception, SystemExit) as error:
-                    told = f"{type(error).__name__}: {one_line(error)}"
-                    failed.append(f"{place_of(error, path)} raises {told[:300]}")
+    folder, own = place.parents[len(packages) - 1], {**packages, module.__name__: module}
+    with first_on_path(place.parent), standing_in(folder, own) as missing:
+        for node in tree.body:
+            code = compile(ast.Module([node], []), str(place), "exec", flags_of(tree), True)
+            try:
+                exec(code, module.__dict__)
+            except TirSchedulesError:
+                raise
+            except (Exception, SystemExit) as error:
+                told = f"{type(error).__name__}: {one_line(error)}"
+                failed.append(f"{place_of(error, path)} raises {told[:300]}")
     return Executed(module, tuple(missing), failed[0] if failed else "", len(failed[1:]))
 
 

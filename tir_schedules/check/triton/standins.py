@@ -13,7 +13,7 @@ from functools import partialmethod
 from io import StringIO
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, Iterator, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 from unittest.mock import patch
 
 from tir_schedules.check.triton.library import Triton, the_triton
@@ -21,6 +21,7 @@ from tir_schedules.check.triton.library import Triton, the_triton
 PATIENCE = 10000
 """Times that an unknown value is asked whether it is true: more is a loop."""
 
+INSTALLED = {"site-packages", "dist-packages"}
 LONGEST = 200
 """Letters of what a value is called."""
 
@@ -183,11 +184,15 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, folder: Path, values: dict[str, Any]):
         self.folder, self.values, self.made = str(folder), values, list[str]()
 
+    def has(self, file: str) -> bool:
+        """Whether a file is one of the folder, and of no package that is installed there."""
+        return file.startswith(self.folder) and not INSTALLED.intersection(Path(file).parts)
+
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         frame = sys._getframe(1)
         while frame.f_back and "importlib" in frame.f_code.co_filename:
             frame = frame.f_back
-        if not frame.f_code.co_filename.startswith(self.folder):
+        if not self.has(frame.f_code.co_filename):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
@@ -232,9 +237,10 @@ def driver_of_a_gpu(triton: Triton, values: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def standing_in(folder: Path) -> Iterator[Sequence[str]]:
+def standing_in(folder: Path, own: Mapping[str, ModuleType]) -> Iterator[Sequence[str]]:
     """While a file of a folder is executed: modules that are missing, a GPU, and launches that do nothing.
-    Gives the names of the modules that were made, as far as it has come. What it prints is left out."""
+    Gives the names of the modules that were made, as far as it has come. What it prints is left out.
+    own: the file's module and packages. These, and other modules of the folder, are forgotten afterwards."""
     triton = the_triton()
     values = values_of_torch(triton.language)
     finder, driver = Finder(folder, values), triton.driver
@@ -243,6 +249,7 @@ def standing_in(folder: Path) -> Iterator[Sequence[str]]:
         return StandIn("what a launch returns", values)
 
     before = set(sys.modules)
+    sys.modules.update(own)
     StandIn.asked = 0
     with ExitStack() as stack:
         for kind in (triton.JITFunction, triton.Autotuner, triton.Heuristics, triton.testing.Mark):
@@ -258,5 +265,5 @@ def standing_in(folder: Path) -> Iterator[Sequence[str]]:
         finally:
             for name in set(sys.modules) - before:
                 file = getattr(sys.modules[name], "__file__", None) or ""
-                if name in finder.made or file.startswith(str(folder)):
+                if name in own or name in finder.made or finder.has(file):
                     del sys.modules[name]
