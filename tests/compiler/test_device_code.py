@@ -31,6 +31,8 @@ __global__ void made(const scalar_t *__restrict__ x, scalar_t *y, int n) {
   CUDA_KERNEL_LOOP(i, n) y[i] = x[i] * static_cast<scalar_t>(2);
 }
 static host::Logger logger("mine");
+struct __align__(8) Pair { float m, d; };
+__global__ void of_pairs(Pair *p) { p->m += p->d; }
 torch::Tensor forward(torch::Tensor x) {
   CHECK_CUDA(x);
   auto y = torch::empty_like(x);
@@ -69,10 +71,10 @@ def lines_of(ptx):
 def test_host_code_that_does_not_compile_is_left_out(tmp_path):
     (tmp_path / "device.cuh").write_text(DEVICE_CUH)
     code = compile_device_code(kernel_of(EXTENSION, tmp_path))
-    assert {"plain", "made", "in_header"} == {
-        name for name in ("plain", "made", "in_header", "forward") if name in code.compiled.ptx
+    assert {"plain", "made", "in_header", "of_pairs"} == {
+        name for name in ("plain", "made", "in_header", "of_pairs", "forward") if name in code.compiled.ptx
     }
-    assert lines_of(code.compiled.ptx) >= {6, 9}
+    assert lines_of(code.compiled.ptx) >= {6, 9, 13}
     (note,) = code.notes
     assert note.startswith("logging/host.h is not found")
     assert "const float *wanted" in code.text and "__global__" in code.text

@@ -21,6 +21,7 @@ from tir_schedules.compiler.front_end import (
     WORD,
     Places,
     bare,
+    is_function,
     spans,
     without_arguments,
 )
@@ -69,7 +70,7 @@ class HostCode:
             last, also = places(end - 1)
             inside = {at for of, at in faults if of == file and line <= at <= last}
             before = self.text[start:end]
-            if not inside and not DEVICE.search(before) and not file.startswith(INSTANCES):
+            if not inside and not file.startswith(INSTANCES) and is_host_function(before):
                 inside = {line} if unknown & set(WORD.findall(before)) else set()
             if file == also and inside:
                 after = self._without(before, file, line, inside)
@@ -93,6 +94,12 @@ class HostCode:
         if first in lines or first + len(kept) - 1 in lines:
             return blank(declared)
         return "\n".join("" if first + at in lines else line for at, line in enumerate(kept))
+
+
+def is_host_function(declared: str) -> bool:
+    """Whether a declaration is a function that device code cannot call, and no type."""
+    head = bare(declared.partition("{")[0])
+    return is_function(declared) and not DEVICE.search(declared) and "constexpr" not in head
 
 
 def without_macros(declared: str, end: int, first: int, lines: set[int]) -> str:
