@@ -339,13 +339,17 @@ FORM = "such as 'kernel[grid, block](A, B, N)' or 'kernel[(M//16, N//16), (16, 1
 class Asked:
     """A launch before the kernel's parameters are known. kernel: its name, "" for the only one. arguments:
     names of arrays and expressions, in the kernel's order; None where each parameter takes what has its own
-    name."""
+    name. read: where in the source it was read; "" where the user says it. values: what the source gives
+    each parameter, a number or an array's name, "" where it does not tell; for those that nothing is given
+    for."""
 
     kernel: str
     grid: Dim3
     block: Dim3
     shared: int = 0
     arguments: tuple[str, ...] | None = None
+    read: str = ""
+    values: tuple[str, ...] = ()
 
 
 def launch_of_options(kernel: str, grid: str, block: str, shared: str, sizes: Mapping[str, Any]) -> Asked:

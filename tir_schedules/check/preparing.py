@@ -21,15 +21,17 @@ from tir_schedules.check.building import (
 )
 from tir_schedules.check.expecting import WORD, Expected
 from tir_schedules.check.expressions import Asked, number
+from tir_schedules.check.maps import FORM, make_map, map_in, takes_map
 from tir_schedules.check.target import Parameter, Target, alone, arithmetic_of
 from tir_schedules.check.trials import Question, Trial, Trials, finite_trials, special_trials
 from tir_schedules.check.types import FLOATS, Arithmetic, dtype_of, fits, format_of
 from tir_schedules.check.usual import Usual, set_tolerance, usual_trials
 from tir_schedules.check.words import name_parameters
+from tir_schedules.compiler.signature import MAP
 from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.model.attributes import check_block
 from tir_schedules.model.kernel import Binary
-from tir_schedules.model.launch import check_grid
+from tir_schedules.model.launch import TensorMap, check_grid
 from tir_schedules.model.machine import Machine
 from tir_schedules.source import Source
 from tir_schedules.verdicts import Outcome
@@ -71,19 +73,21 @@ class Request:
 @dataclass(frozen=True)
 class Step:
     """One launch, ready to run. values: what each of the kernel's parameters is given, by the names in
-    `binary.kernel.params`, but for arrays, which are in the trial."""
+    `binary.kernel.params`, but for arrays, which are in the trial. read: where the source has the launch."""
 
     target: Target
     binary: Binary
     bounds: tuple[Bound, ...]
     values: Mapping[str, Any]
+    read: str = ""
 
     def outputs(self, trial: Trial) -> list[str]:
         """Names of arrays that the kernel may write, as far as its parameters and the user tell."""
+        described = {one.name: one.of for one in self.binary.kernel.maps}
         names = [
-            name
+            described.get(name, name)
             for one, name in zip(self.bounds, self.binary.kernel.params)
-            if name not in self.values and not one.parameter.type.const
+            if name not in self.values and (name in described or not one.parameter.type.const)
         ]
         return [name for name in dict.fromkeys(names) if trial.arguments[name].role != IN]
 
@@ -210,7 +214,11 @@ def question_of(
     fixed: Iterable[str] = (),
 ) -> Question:
     """What a request asks of a kernel. given: all that expressions may name."""
-    others = {name: one.value for name, one in given.items() if name not in arrays and one.value is not None}
+    others = {
+        name: one.value
+        for name, one in given.items()
+        if name not in arrays and one.value is not None and not isinstance(one.value, TensorMap)
+    }
     return Question(
         request.expect, {**request.sizes, **others}, request.tolerance, arithmetic, request.seed,
         frozenset(fixed), request.finite,
@@ -233,7 +241,7 @@ def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bou
     bounds = []
     for target, asked in zip(chosen, request.launches):
         if asked.arguments is None:
-            bounds.append(bound(target, given, request.sizes))
+            bounds.append(bound(target, given, request.sizes, asked.values))
         else:
             bounds.append(arguments_of_launch(target, asked.arguments, known, scalars(request)))
     formats: dict[str, str] = {}
@@ -242,10 +250,14 @@ def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bou
             formats.setdefault(one.name, one.parameter.type.format or one.parameter.type.elements)
     found = dict(request.arguments)
     folder = Path(request.source.folder or ".")
+    maps = [one for one in request.given if one.name and map_in(one, known)]
     for at, one in enumerate(request.given):
         name = one.name or f"#{at}"
         seed = seed_of(name, request.seed)
-        found[name] = make_argument(one, {**request.sizes}, formats.get(name, ""), folder, seed)
+        if one not in maps:
+            found[name] = make_argument(one, {**request.sizes}, formats.get(name, ""), folder, seed)
+    for one in maps:
+        found[one.name] = make_map(one, found, request.sizes)
     return rename_by_place(bounds, found)
 
 
@@ -282,6 +294,7 @@ def check_unused(
     spoken = {
         word for one in request.expect if isinstance(one.value, str) for word in WORD.findall(one.value)
     }
+    spoken |= {one.value.of for one in found.values() if isinstance(one.value, TensorMap)}
     for name in found:
         if not used(name, bounds) and name not in spoken:
             signatures = "; ".join(dict.fromkeys(target.signature for target in chosen))
@@ -290,26 +303,29 @@ def check_unused(
 
 def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], ready: Ready) -> Step:
     """A launch with its kernel compiled and its numbers in their formats."""
-    params, values = [], {}
+    params, values, maps = [], {}, []
     for at, one in enumerate(bounds):
         argument = ready.arguments[one.name] if one.name else Argument(one.value)
         value = value_for(one.parameter, argument, target)
         if isinstance(value, np.ndarray):
             params.append(one.name)
+        elif isinstance(value, TensorMap):
+            params.append(one.parameter.name)
+            maps.append(replace(value, name=one.parameter.name))
         else:
             params.append(f"{one.parameter.name}@{at}")
             values[params[-1]] = value
     check_launch(target.shown, asked)
     kernel = replace(
         built.kernel, label=target.shown, entry=target.symbol, params=tuple(params), grid=asked.grid,
-        block=asked.block, dynamic_shared=asked.shared,
+        block=asked.block, dynamic_shared=asked.shared, maps=tuple(maps),
     )  # fmt: skip
     ptx = alone(built.made.ptx, target.symbol)
     for name, argument in ready.variables.items():
         if argument.array is None:
             raise BadInput(f"--arg {name}= is for a variable: give an array, such as f32[1]:{argument.text}")
         ptx = set_variable(ptx, name, argument.array)
-    return Step(target, built.binary(target, kernel, ptx), tuple(bounds), values)
+    return Step(target, built.binary(target, kernel, ptx), tuple(bounds), values, asked.read)
 
 
 def check_launch(label: str, asked: Asked) -> None:
@@ -333,25 +349,33 @@ class Bound:
     value: Any = None
 
 
-def bound(target: Target, given: Sequence[Given], sizes: Mapping[str, Any]) -> list[Bound]:
-    """Arguments by the parameters' names, numbers of `--let` by theirs, the rest by their place.
+def bound(
+    target: Target, given: Sequence[Given], sizes: Mapping[str, Any], values: Sequence[str] = ()
+) -> list[Bound]:
+    """Arguments by the parameters' names, numbers of `--let` by theirs, the rest by their place, or as the
+    source's own launch has them. values: of Asked.
 
     BadInput, with the signature, where a parameter is left without one or one without a parameter.
     """
     named = {one.name for one in given if one.name}
     placed = [at for at, one in enumerate(given) if not one.name]
-    found = []
-    for parameter in target.parameters:
+    told = [sourced(one, text, named) for one, text in zip(target.parameters, values)]
+    told = told if len(told) == len(target.parameters) else [None] * len(target.parameters)
+    found: list[Bound] = []
+    for parameter, other in zip(target.parameters, told):
+        left = len(target.parameters) - len(found)
         if parameter.name in named:
             found.append(Bound(parameter, parameter.name))
         elif parameter.name in sizes and not parameter.type.pointer:
             found.append(Bound(parameter, "", sizes[parameter.name]))
+        elif other and len(placed) < left:
+            found.append(other)
         elif placed:
             found.append(Bound(parameter, f"#{placed.pop(0)}"))
         else:
-            form = (
-                f"{parameter.name}=f32[N]" if parameter.type.pointer is not False else f"{parameter.name}=1"
-            )
+            form = f"{parameter.name}={'1' if parameter.type.pointer is False else 'f32[N]'}"
+            if takes_map(parameter.type.text, parameter.bytes):
+                form = f"{parameter.name}=A[64,64] swizzle 128' of an --arg 'A=f32[M,N]"
             raise BadInput(
                 f"nothing is given for `{parameter.text}` of {target.signature}: say --arg '{form}'"
             )
@@ -360,6 +384,14 @@ def bound(target: Target, given: Sequence[Given], sizes: Mapping[str, Any]) -> l
             f"{target.signature} takes {len(target.parameters)} arguments; {len(placed)} are too many"
         )
     return found
+
+
+def sourced(parameter: Parameter, text: str, named: set[str]) -> Bound | None:
+    """What the source's own launch gives a parameter, if the user gives an array of that name, or it is a
+    number."""
+    if parameter.type.pointer:
+        return Bound(parameter, text) if text in named else None
+    return Bound(parameter, "", number(text, {}, "the launch")) if text and not text.isidentifier() else None
 
 
 def arguments_of_launch(
@@ -394,6 +426,12 @@ def value_for(parameter: Parameter, argument: Argument, target: Target) -> Any:
         return BadInput(f"`{parameter.text}` of {target.signature} {what}")
 
     array, type_ = argument.array, parameter.type
+    if isinstance(argument.value, TensorMap):
+        if not takes_map(type_.text, parameter.bytes):
+            raise refused(f"is no tensor map; {shown(argument.text)} is given")
+        return argument.value
+    if MAP in type_.text:
+        raise refused(f"is a tensor map; {shown(argument.text)} is given: say one {FORM}")
     in_bytes = parameter.by_value and array is not None and array.dtype == np.uint8 and array.nbytes == 8
     has_array = type_.pointer is None and not in_bytes and (array is not None or argument.value is None)
     if type_.pointer or has_array:

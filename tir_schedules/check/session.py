@@ -173,7 +173,13 @@ def launch_step(
     """Run one launch on arrays, in place, and add what it writes. options: further ones of the machine's
     `run`, such as `count`."""
     names = step.outputs(trial)
-    values = {**step.values, **{name: arrays[name] for name in step.binary.kernel.params if name in arrays}}
+    kernel = step.binary.kernel
+    described = {one.name for one in kernel.maps}
+    pointed = (name for one, name in zip(step.bounds, kernel.params) if one.parameter.bytes == 8)
+    if machine.name != "cpu" and not described.isdisjoint(pointed):
+        raise CheckFailed(f"{kernel.label}: a pointer to a tensor map is for --machine cpu")
+    taken = (*kernel.params, *(one.of for one in kernel.maps))
+    values = {**step.values, **{name: arrays[name] for name in taken if name in arrays}}
     before = {}
     if machine.name == "cpu":
         unwritten = [name for name in values if name in arrays and trial.arguments[name].role == OUT]

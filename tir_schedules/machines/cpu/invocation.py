@@ -128,7 +128,7 @@ class Invocation:
         values: list[Any] = []
         places: dict[str, int] = {}  # an array may be given for several parameters
         maps = {tensor.name: tensor for tensor in binary.kernel.maps}
-        for parameter in binary.kernel.params:
+        for at, parameter in enumerate(binary.kernel.params):
             name = maps[parameter].of if parameter in maps else parameter
             if parameter in maps and not isinstance(arguments.get(name), np.ndarray):
                 raise CheckFailed(
@@ -143,6 +143,9 @@ class Invocation:
                 value = places[name]
             if parameter in maps:
                 value = encoded(binary.kernel.label, maps[parameter], places[name])
+                if is_pointer(lowered.kernel.parameters, at):  # to a map in global memory
+                    rows.append(self._array(parameter, np.frombuffer(value, np.uint8), launch))
+                    value = len(rows) << BUFFER_SHIFT
             values.append(value)
         self.buffers = np.array(rows or [(0, 0, 0, 0, 0, 1, 0, 0)], abi.BUFFER)
         self.buffer_count = len(rows)
@@ -271,6 +274,10 @@ class Invocation:
 
 POINTER = 8
 """Bytes of a pointer, which may be all that a struct has."""
+
+
+def is_pointer(parameters: Sequence[Parameter], at: int) -> bool:
+    return at < len(parameters) and parameters[at].size == 8
 
 
 def pack(parameters: Sequence[Parameter], values: Sequence[Any], label: str) -> ctypes.Array:
