@@ -9,7 +9,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.machines.choice import CPU_ARCH
@@ -17,6 +17,8 @@ from tir_schedules.numerals import parse_length, parse_shape
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
 
 if TYPE_CHECKING:
+    from tir_schedules.check.arguments import Given
+    from tir_schedules.check.expressions import Asked
     from tir_schedules.check.preparing import Request
     from tir_schedules.source import Source
 
@@ -38,6 +40,26 @@ class Parser(argparse.ArgumentParser):
         raise BadInput(f"{message}; see `{self.prog} --help`")
 
 
+PART = ("kernel", "grid", "block", "shared")
+"""Options of one launch."""
+
+
+class Then(argparse.Action):
+    """Ends a launch: what was said of it is kept in `then`, and the next one begins."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None):
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        part = {name: getattr(namespace, name, None) for name in PART}
+        if not any(part.values()):
+            raise BadInput(
+                "--then has no launch before it: say --kernel, and --grid and --block, of the first"
+            )
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), part])
+        vars(namespace).update(dict.fromkeys(PART))
+
+
 def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
     """The options that say what of a file is launched, on what, and what is right. problem, block: with
     --mnk, --n, --layout and --accumulate, and with --block, which other verbs have already."""
@@ -45,10 +67,13 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
     own.add_argument(
         "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one"
     )
-    own.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks (default 1)")
+    grid = "blocks (default: as a line of the file launches it; 1 with --block)"
+    own.add_argument("--grid", metavar="X[,Y[,Z]]", help=grid)
     if block:
         own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
     own.add_argument("--shared", metavar="BYTES", help="dynamic shared memory (default 0)")
+    then = "ends a launch: --kernel, --grid, --block and --shared behind it are of the next one"
+    own.add_argument("--then", action=Then, help=then)
     launch = "several launches in order, in place of the four above: 'kernel[grid, block, shared](A, B, N)'"
     own.add_argument("--launch", metavar="LAUNCH", action="append", help=launch)
     own.add_argument(
@@ -130,7 +155,8 @@ def parse_comment(words: Sequence[str], place: str) -> Options:
 def is_for(own: Options, kernel: str) -> bool:
     from tir_schedules.check.target import base, plain
 
-    called = [own.kernel, *(text.partition("[")[0] for text in own.launch or ())]
+    called = [own.kernel, *(part["kernel"] for part in own.then or ())]
+    called += [text.partition("[")[0] for text in own.launch or ()]
     return any(name and (plain(name) == plain(kernel) or base(name) == kernel) for name in called)
 
 
@@ -150,10 +176,11 @@ def merge_options(own: Options, command: Options) -> Options:
             both[name] = value if "<" in value and "<" not in given else given
         elif given is None:
             both[name] = value
-    if command.grid or command.block:
-        both["launch"] = command.launch
-    elif own.launch:
-        both["kernel"] = None
+    if command.grid or command.block or command.then:
+        both |= {"launch": command.launch, "then": command.then}
+        both |= {name: getattr(command, name) for name in PART if command.then}
+    elif own.launch or own.then:
+        both["kernel"] = own.kernel
     if command.ladder:
         both["expect"] = command.expect
     elif command.expect:
@@ -165,7 +192,6 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     from tir_schedules.check.arguments import parse_argument, sizes_of
     from tir_schedules.check.building import Compiling
     from tir_schedules.check.expecting import parse_expectation
-    from tir_schedules.check.expressions import launch_of_options, parse_launch
     from tir_schedules.check.preparing import Request
     from tir_schedules.check.usual import Usual
 
@@ -182,23 +208,10 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     if usual and options.expect:
         raise BadInput("--as says what is right: leave out --expect")
     sizes = {**(usual.sizes if usual else {}), **sizes_of(options.let or [])}
-    if options.launch and (options.grid or options.block or options.kernel):
-        raise BadInput("--launch names kernel, grid and block: leave out --kernel, --grid and --block")
     triton = triton_of(options, source)
     sizes |= {name: value for name, value in triton.items() if isinstance(value, (int, float))}
-    python = source.is_python
-    if options.launch:
-        launches = [parse_launch(text, sizes) for text in options.launch]
-    elif not (options.block or python):
-        raise BadInput(
-            "say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch"
-        )
-    else:
-        launches = [
-            launch_of_options(
-                options.kernel or "", options.grid or "1", options.block or "1", options.shared or "0", sizes
-            )
-        ]  # fmt: skip
+    given = tuple(map(parse_argument, options.arg or ()))
+    launches = launches_of(options, source, sizes, given)
     every = [parse_expectation(text, Path(source.folder or ".")) for text in options.expect or ()]
     expect = {(one.output, one.where): one for one in every}.values()
     own = options.arch if options.arch and options.arch != CPU_ARCH else ""
@@ -207,9 +220,43 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
         fixed=bool(own) or getattr(options, "machine", "cpu") != "cpu",
     )  # fmt: skip
     return Request(
-        source, tuple(launches), sizes, tuple(map(parse_argument, options.arg or ())), {}, tuple(expect),
-        usual, options.tolerance, compiling, options.seed, options.finite, triton,
+        source, tuple(launches), sizes, given, {}, tuple(expect), usual, options.tolerance, compiling,
+        options.seed, options.finite, triton,
     )  # fmt: skip
+
+
+def launches_of(
+    options: Options, source: Source, sizes: Mapping[str, Any], given: Sequence[Given]
+) -> list[Asked]:
+    """Every launch, in order. BadInput where one cannot be told."""
+    from tir_schedules.check.expressions import launch_of_options, parse_launch
+    from tir_schedules.check.launches import Known, read_launch
+
+    parts: list[Mapping[str, Any]] = [*(options.then or ()), {name: getattr(options, name) for name in PART}]
+    if options.launch:
+        if len(parts) > 1 or any(parts[0][name] for name in ("kernel", "grid", "block")):
+            raise BadInput(
+                "--launch names kernel, grid and block: leave out --kernel, --grid, --block and --then"
+            )
+        return [parse_launch(text, sizes) for text in options.launch]
+    if len(parts) > 1:
+        if not any(parts[-1].values()):
+            raise BadInput(
+                "--then has no launch behind it: say --kernel, and --grid and --block, of the next"
+            )
+        if any(not one.name for one in given):
+            raise BadInput("with --then arguments go by the names of parameters: --arg NAME=WHAT")
+    found = []
+    for kernel, *extents in (tuple(part.values()) for part in parts):
+        if extents[1] or source.is_python:
+            grid, block, shared = (text or default for text, default in zip(extents, "110"))
+            found.append(launch_of_options(kernel or "", grid, block, shared, sizes))
+        else:
+            known = Known(given, sizes, tuple(extents))
+            found.append(
+                read_launch(source, options.includes or (), options.defines or (), kernel or "", known)
+            )
+    return found
 
 
 def add_triton(verb: Parser) -> None:
@@ -232,10 +279,10 @@ def triton_of(options: Options, source: Source) -> dict[str, Any]:
         raise BadInput("--constexpr, --num-warps and --num-stages are for Triton kernels, of a FILE.py")
     if not python:
         return {}
-    if options.block or options.shared or options.launch:
+    if options.block or options.shared or options.launch or options.then:
         raise BadInput(
             "Triton chooses blocks and shared memory: say --kernel, --grid and --num-warps, and leave out"
-            " --block, --shared and --launch"
+            " --block, --shared, --launch and --then"
         )
     from tir_schedules.check.triton.checking import configuration
 

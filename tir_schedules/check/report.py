@@ -58,7 +58,8 @@ def print_all(results: Sequence[Checked], machine: Machine) -> None:
     for told in dict.fromkeys(note for one in results if one.prepared for note in one.prepared.notes):
         print_paragraph(f"note: {told}")
     for one in results:
-        for told in filter(None, (*one.outcome.unshown, describe_unexecuted(one))):
+        read = (step.read for step in one.steps)
+        for told in filter(None, (*read, *one.outcome.unshown, describe_unexecuted(one))):
             print_paragraph(f"note: {one.label}: {told}")
     print_costs(results)
     print_line(f"{closing_outcomes([one.outcome for one in results])} on {machine.device_name}")
@@ -137,6 +138,7 @@ def launch_json(step: Step, counters: Counters | None) -> Json:
         "kernel": step.target.shown,
         "symbol": step.target.symbol,
         **{name: getattr(kernel, name) for name in ("grid", "block", "dynamic_shared", "arch")},
+        **({"read": step.read} if step.read else {}),
         "registers": resources.registers,
         "static_shared": resources.shared,
         "accesses": counters and counters.accesses,

@@ -31,7 +31,9 @@ arguments, by name or, without NAME=, in the order of the parameters that are le
                         What is not said is found from the run; const pointers are inputs.
   A=data.npy  n=512  n=M*K  p=null     an array of a file, numbers, a null pointer
   W=f32[9]              also a __constant__ or __device__ variable of that name
+  tma='A[64,64] swizzle 128'    a tensor map of the array A, which copies boxes of 64 x 64
 A parameter takes the --let of its name. Sizes are expressions of --let names, with cdiv(a,b), ceil, min, max.
+Without --block the launch, and scalars that it passes, are read from the file's own k<<<grid, block>>>(...).
 
 a Triton kernel of a Python file, where Triton is installed (comments begin with # check:):
   tir-schedules check kernels.py --kernel mm --grid 'cdiv(M,BM),cdiv(N,BN)' --let M=128,N=128,K=64 \\
@@ -83,8 +85,9 @@ def run(options: Options) -> int:
     if options.dry_run:
         from tir_schedules.api.plans import plan_of_requests
 
-        note = f"{len(requests)} to check on {machine.device_name}"
-        return finish(plan_of_requests(requests, note), options.json, 2)
+        read = [launch.read for request in requests for launch in request.launches if launch.read]
+        plan = plan_of_requests(requests, *read, f"{len(requests)} to check on {machine.device_name}")
+        return finish(plan, options.json, 2)
     found = check_requests(requests, machine, options.advice)
     done = [one for _, one in found.checked]
     if len(done) == 1 and done[0].unsupported:

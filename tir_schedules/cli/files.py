@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.api.subjects import is_code
-from tir_schedules.check.options import add_subject, only, requests_of
+from tir_schedules.check.options import PART, add_subject, only, requests_of
 from tir_schedules.cli.options import Options, Parser
 from tir_schedules.errors import BadInput, printable
 from tir_schedules.source import read_source
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FILE_HELP = "or a .cu, .ptx or Triton file with the options of `check`"
 OWN = (
-    "kernel", "grid", "block", "shared", "launch", "let", "arg", "defines", "includes", "constexpr",
+    *PART, "then", "launch", "let", "arg", "defines", "includes", "constexpr",
     "num_warps", "num_stages", "flags", "expect", "tolerance", "ladder",
 )  # fmt: skip
 """Options of files alone."""
@@ -57,7 +57,11 @@ def file_requests(options: Options, path: Path, arch: str) -> list[Request]:
 def words_of(options: Options, path: Path) -> list[str]:
     """A file and its options as `check` takes them."""
     words = [str(path)]
+    for part in getattr(options, "then", None) or ():
+        words += [*(f"--{name}={value}" for name, value in part.items() if value), "--then"]
     for name in (*OWN, "mnk", "n", "layout", "accumulate", "arch", "seed"):
+        if name == "then":
+            continue
         given = getattr(options, name, None)
         for value in given if isinstance(given, list) else [] if given is None else [given]:
             text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

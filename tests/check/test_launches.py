@@ -1,0 +1,492 @@
+"""Launches read from a file's own host code: what styles of host code come to, and what is said where they
+cannot be told. Most are read alone, with nothing compiled."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tir_schedules.check.arguments import parse_argument
+from tir_schedules.check.launches import Known, read_launch
+from tir_schedules.errors import BadInput
+from tir_schedules.source import Source
+
+K = "__global__ void k(const float *x, float *y, int n, float a) { if (threadIdx.x < n) y[0] = a * x[0]; }\n"
+T = "template <typename T, int B> __global__ void t(const T *x, T *y, int n) { y[0] = x[0]; }\n"
+
+
+def read(text, kernel="", args=(), defines=(), extents=(None, None, None), folder="", includes=(), **sizes):
+    known = Known([parse_argument(one) for one in args], sizes, extents)
+    return read_launch(Source(text, "k.cu", str(folder)), includes, defines, kernel, known)
+
+
+def main(body, head=""):
+    return f"{K}{head}int main(int argc, char **argv) {{ float *x, *y; {body} }}\n"
+
+
+SHAPES = {
+    "numbers": (main("k<<<4, 256>>>(x, y, 7, 1);"), 4, 256, 0),
+    "constants": (
+        main("const int n = 1000; int t = 128; k<<<(n + t - 1) / t, t, t * sizeof(float)>>>(x, y, n, 1);"),
+        8,
+        128,
+        512,
+    ),
+    "dim3": (main("dim3 g(4, 3), b = dim3(16, 2); k<<<g, b, 0, 0>>>(x, y, 1, 1);"), (4, 3), (16, 2), 0),
+    "braces": (main("dim3 g{4, 3}; k<<<g, {8, 4, 2}>>>(x, y, 1, 1);"), (4, 3), (8, 4, 2), 0),
+    "members": (main("dim3 g; g.x = 5; g.y = g.x * 2; k<<<g, dim3(g.x)>>>(x, y, 1, 1);"), (5, 10), 5, 0),
+    "macro": (
+        main(
+            "k<<<CEIL_DIV(100, BLOCK), BLOCK>>>(x, y, 1, 1);",
+            "#define BLOCK (1 << 5)\n#define CEIL_DIV(M, N) \\\n  (((M) + (N)-1) / (N))\n",
+        ),
+        4,
+        32,
+        0,
+    ),
+    "helper": (
+        main(
+            "k<<<up(100, 32), std::min(64, 32)>>>(x, y, 1, 1);",
+            "template <class T> constexpr T up(T a, T b) { return a % b ? a / b + 1 : a / b; }\n",
+        ),
+        4,
+        32,
+        0,
+    ),
+    "unseen helper": (main("k<<<ceil_div(100, 32), 32>>>(x, y, 1, 1);"), 4, 32, 0),
+    "lambda": (
+        main("auto up = [](int a, int b) { return (a + b - 1) / b; }; k<<<up(9, 4), 4>>>(x, y, 1, 1);"),
+        3,
+        4,
+        0,
+    ),
+    "casts": (main("k<<<static_cast<unsigned int>(ceil(100 / 32.0f)), (int)32.5>>>(x, y, 1, 1);"), 4, 32, 0),
+    "ceil": (main("int n = 100; int g = ceilf(float(n) / 64); k<<<g, 64>>>(x, y, n, 1);"), 2, 64, 0),
+    "whole division": (main("k<<<-7 / -2, 7 % 4>>>(x, y, 1, 1);"), 3, 3, 0),
+    "octal": (main("k<<<0x10, 010>>>(x, y, 1, 1);"), 16, 8, 0),
+    "ternary": (main("int n = 50; int t = n > 64 ? 128 : 32; k<<<1'0, t>>>(x, y, n, 1);"), 10, 32, 0),
+    "several": (main("size_t n = 1 << 10, t = 64; k<<<n / t, t>>>(x, y, n, 1);"), 16, 64, 0),
+    "argv": (main("int n = 64; if (argc > 1) n = atoi(argv[1]); k<<<n / 32, 32>>>(x, y, n, 1);"), 2, 32, 0),
+    "loop": (
+        main("int s[] = {32, 64}; for (int j = 0; j < 2; ++j) { int t = s[j]; k<<<1, t>>>(x, y, 1, 1); }"),
+        1,
+        32,
+        0,
+    ),
+    "range": (main("for (int t : {64, 128}) k<<<1, t>>>(x, y, 1, 1);"), 1, 64, 0),
+    "while": (main("int t = 1; while (t < 100) t <<= 1; k<<<1, t>>>(x, y, 1, 1);"), 1, 128, 0),
+    "function": (
+        K + "void run(float *x, int n, int t = 32) { k<<<(n + t - 1) / t, t>>>(x, x, n, 1); "
+        "}\n"
+        "int main() { float *x; run(x, 100); }",
+        4,
+        32,
+        0,
+    ),
+    "template": (
+        K + "template <int B> void run(int n) { k<<<n / B, B>>>(0, 0, n, 1); }\nvoid f() { run<16>(64); }",
+        4,
+        16,
+        0,
+    ),
+    "class": (
+        K + "struct S { static constexpr int B = 64; static void run() { k<<<2, B>>>(0, 0, 1, 1); } };",
+        2,
+        64,
+        0,
+    ),
+    "member of a template": (
+        K + "template <class T> struct P { static constexpr int size = 16 / sizeof(T); };\n"
+        "typedef P<float> P4;\nvoid f() { k<<<P4::size, P<char>::size>>>(0, 0, 1, 1); }",
+        4,
+        16,
+        0,
+    ),
+    "enum": (K + "enum { A = 3, B };\nnamespace n { void f() { k<<<A, B>>>(0, 0, 1, 1); } }", 3, 4, 0),
+    "left out": (
+        main(
+            '// k<<<9, 9>>>()\n/* k<<<8, 8>>>() */ puts("k<<<7, 7>>>()");\n#if 0\nk<<<6, '
+            "6>>>(x, y, 1, 1);\n"
+            "#else\nk<<<2, 32>>>(x, y, 1, 1);\n#endif\n"
+        ),
+        2,
+        32,
+        0,
+    ),
+    "ifdef": (
+        main(
+            "\n#ifdef BIG\nk<<<9, 9>>>(x, y, 1, 1);\n#elif defined(__CUDACC__) && "
+            "__cplusplus > 1\n"
+            "k<<<2, 32>>>(x, y, 1, 1);\n#endif\n"
+        ),
+        2,
+        32,
+        0,
+    ),
+    "checked": (
+        main("CHECK(cudaMalloc(&x, 4));\nCHECK_SHAPE(x)\nint t = 32;\nCHECK((k<<<1, t>>>(x, y, 1, 1)));"),
+        1,
+        32,
+        0,
+    ),
+    "macro that launches": (
+        main(
+            "LAUNCH(k, 64)", "#define LAUNCH(name, t) \\\n name##<<<2, t>>>(x, y, 1, 1)\n".replace("##", "")
+        ),
+        2,
+        64,
+        0,
+    ),
+    "macro that defines": (
+        K + "#define BIND(f, n) \\\n void run_##f() { \\\n f<<<n, 8>>>(0, 0, 1, 1); }\nBIND(k, 5)\n",
+        5,
+        8,
+        0,
+    ),
+    "dispatched": (
+        K + 'void f() { AT_DISPATCH("k", ([&] { const int t = 64; k<<<2, t>>>(0, 0, 1, 1); })); }',
+        2,
+        64,
+        0,
+    ),
+    "switch": (
+        K + "void f(int t) { switch (t) { case 64: k<<<1, t>>>(0, 0, 1, 1); break; default: abort(); } }",
+        1,
+        64,
+        0,
+    ),
+    "branch": (K + "void f(int t) { dim3 b(t); if (t == 16) { k<<<1, b>>>(0, 0, 1, 1); } }", 1, 16, 0),
+    "the branch that holds": (
+        main("int v = 2; if (v == 1) k<<<9, 9>>>(x, y, 1, 1); else { k<<<2, 32>>>(x, y, 1, 1); }"),
+        2,
+        32,
+        0,
+    ),
+    "reference": (
+        K + "void f(const dim3 &d) { k<<<d.x / 2, d.y>>>(0, 0, 1, 1); }\nint main() { dim3 d(8, 4); f(d); }",
+        4,
+        4,
+        0,
+    ),
+    "by reference": (
+        main(
+            "int g = 0, b; sizes(100, g, b); k<<<g, b>>>(x, y, 1, 1);",
+            "void sizes(int n, int &g, int &b) { b = n < 64 ? n : 32; g = (n + b - 1) / b; }\n",
+        ),
+        4,
+        32,
+        0,
+    ),
+    "a macro's value by then": (
+        K + "#define B 32\nvoid f() { k<<<1, B>>>(0, 0, 1, 1); }\n#undef B\n#define B 64\n",
+        1,
+        32,
+        0,
+    ),
+    "runtime": (
+        main(
+            "int n = 5; float a = 2; void *args[] = {&x, &y, (void *)&n, &a};"
+            "cudaLaunchKernel((const void *)k, dim3(4), dim3(32), args, 64, 0);"
+        ),
+        4,
+        32,
+        64,
+    ),
+    "cooperative": (
+        main("void **args; CHECK(cudaLaunchCooperativeKernel((void *)k, 4, 32, args));"),
+        4,
+        32,
+        0,
+    ),
+    "extended": (
+        main(
+            "cudaLaunchConfig_t c = {0}; c.gridDim = 4; c.blockDim = dim3(8, 2); "
+            "c.dynamicSmemBytes = 16;"
+            "cudaLaunchKernelEx(&c, k, x, y, 1, 1.f);"
+        ),
+        4,
+        (8, 2),
+        16,
+    ),
+    "by a variable": (main("auto f = &k; f<<<1, 32>>>(x, y, 1, 1);"), 1, 32, 0),
+    "vector": (main("std::vector<float> h(100, 1.f); k<<<h.size(), 32>>>(x, y, 1, 1);"), 100, 32, 0),
+}
+
+
+def three(extents):
+    return (*((extents,) if isinstance(extents, int) else extents), 1, 1)[:3]
+
+
+@pytest.mark.parametrize("case", SHAPES)
+def test_a_launch_is_read(case):
+    text, grid, block, shared = SHAPES[case]
+    found = read(text)
+    assert (found.grid, found.block, found.shared) == (three(grid), three(block), shared)
+    assert found.kernel.removeprefix("n::") == "k" and found.read.startswith("launch read from k.cu:")
+
+
+RUN = "void run(float *p, float *q, int N) { t<float, 64><<<(N + 63) / 64, 64>>>(p, q, N); }"
+TORCH = """
+torch::Tensor run(torch::Tensor in) {
+  auto out = torch::empty_like(in);
+  const int rows = in.size(0), cols = in.size(1);
+  const auto n = in.numel();
+  AT_DISPATCH_ALL_TYPES(in.scalar_type(), "t", ([&] {
+    t<scalar_t, 8><<<dim3(rows, cols / 8), n>>>(in.data_ptr<scalar_t>(), (scalar_t *)out.data_ptr(), rows);
+  }));
+}
+"""
+
+
+def test_what_the_user_says_wins_over_the_source():
+    text = main("int n = 1000; k<<<n / 10, 32>>>(x, y, n, 1);")
+    assert read(text, n=50).grid == (5, 1, 1)
+    assert read(text, args=["n=60"]).grid == (6, 1, 1)
+    assert read(text, extents=("7,2", None, "16")).grid == (7, 2, 1)
+    assert read(text, extents=("7,2", None, "16")).shared == 16
+    helper = main("k<<<halved(12), 32>>>(x, y, 1, 1);", "int halved(int n) { return n / 2; }\n")
+    assert read(helper, n=50).grid == (6, 1, 1)  # the n of another function
+
+
+def test_numbers_of_the_users_go_by_the_kernels_names():
+    assert read(T + RUN, n=100).grid == (2, 1, 1)
+    assert read(T + RUN, args=["f32[9]", "f32[9]", "200"]).grid == (4, 1, 1)
+
+
+def test_tensors_have_the_extents_of_the_arrays_that_are_given():
+    found = read(T + TORCH, args=["x=f16[4,32]", "y=f16[4,32]"])
+    assert (found.grid, found.block, found.kernel) == ((4, 4, 1), (128, 1, 1), "t<__half, 8>")
+    assert found.values == ("in", "out", "4")
+
+
+def test_arrays_go_by_what_the_launch_passes():
+    body = "void f(torch::Tensor y, torch::Tensor x) { auto c = y.contiguous(); "
+    body += "k<<<y.size(0), x.size(0)>>>(%s, 1, 1); }"
+    args = ["x=f32[4]", "y=f32[8]"]
+    crossed = read(K + body % "c.data_ptr<float>(), x.data_ptr<float>()", args=args)
+    assert (crossed.grid, crossed.block) == ((4, 1, 1), (8, 1, 1)) and crossed.values[:2] == ("c", "x")
+    moved = read(K + body % "x.data_ptr<float>() + 4, y.data_ptr<float>()", args=args)
+    assert moved.values[0] == ""  # not all of x
+
+
+def test_kernels_of_one_name():
+    one = "namespace {} {{ __global__ void k(float *p) {{}} void f() {{ k<<<1, {}>>>(0); }} }}\n"
+    both = one.format("a", 32) + one.format("b", 64)
+    assert [read(both, name).block[0] for name in ("a::k", "b::k")] == [32, 64]
+    assert read(both, "b::k").kernel == "b::k"
+
+
+def test_instances_of_templates():
+    body = (
+        "template <int B> void go(int n) { t<double, B * 2><<<n / B, B>>>(0, 0, n); "
+        "}\nvoid f() { go<8>(64); }"
+    )
+    assert read(T + body).kernel == "t<double, 16>"
+    named = read(
+        T + "template <class A> void go(int b) { switch (b) { case 8: t<A, 8><<<b, 8 * "
+        "sizeof(A)>>>(0, 0, 1);"
+        " break; case 16: t<A, 16><<<b, 16 * sizeof(A)>>>(0, 0, 1); } }",
+        "t<double,16>",
+    )
+    assert (named.kernel, named.grid, named.block) == ("t<double,16>", (16, 1, 1), (128, 1, 1))
+    inner = "namespace a { namespace b { template <class T> __global__ void u(T *p) {} } }\n"
+    assert (
+        read(inner + "void f(int *p) { a::b::u<<<1, 2>>>(p); }", args=["p=i32[4]"]).kernel == "a::b::u<int>"
+    )
+    assert read(inner + "void f() { a::b::u<int><<<1, 2>>>(0); a::b::u<char><<<1, 3>>>(0); }").read.endswith(
+        "; the first of 2 that differ"
+    )
+
+
+def test_headers_beside_the_file_are_read(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "sizes.h").write_text("#pragma once\n#define THREADS 64\n")
+    (tmp_path / "run.cuh").write_text(
+        '#include "sub/sizes.h"\n\nvoid go() { k<<<2, THREADS>>>(0, 0, 1, 1); }\n'
+    )
+    found = read(K + '#include "run.cuh"\n#include "gone.h"\n', folder=tmp_path)
+    assert found.block == (64, 1, 1) and "launch read from run.cuh:3:" in found.read
+    folders = (str(tmp_path / "sub"),)
+    assert (
+        read(main("k<<<1, THREADS>>>(x, y, 1, 1);", '#include "sizes.h"\n'), includes=folders).block[0] == 64
+    )
+    assert read(main("k<<<1, T>>>(x, y, 1, 1);"), defines=("T=16",)).block == (16, 1, 1)
+
+
+UNTOLD = {
+    "a file": (
+        main("int n = atoi(argv[1]); k<<<n / 2, 32>>>(x, y, n, 1);"),
+        "k.cu:2 (n / 2) needs n from argv, which is not known: say --let n=..., or --grid",
+    ),
+    "a parameter": (
+        K + "void f(int rows) { int g = rows * 2; k<<<g, 32>>>(0, 0, 1, 1); }",
+        "say --let rows=..., or --grid",
+    ),
+    "a block": (K + "void f(int t) { k<<<1, t>>>(0, 0, 1, 1); }", "say --let t=..., or --grid and --block"),
+    "bytes": (K + "void f(int t) { k<<<1, 32, t>>>(0, 0, 1, 1); }", "say --let t=..., or --shared"),
+    "a tensor": (
+        K + "void f(torch::Tensor in) { const int M = in.size(0); k<<<M, 32>>>(0, 0, 1, 1); }",
+        "needs M from in.size(), which is not known: say --let M=..., or --grid",
+    ),
+    "a branch": (K + "void f(bool big) { int t = 32; if (big) t = 64; k<<<1, t>>>(0, 0, 1, 1); }", "needs t"),
+    "by address": (
+        main("int g = 0; cudaOccupancy(&g, k); k<<<g, 32>>>(x, y, 1, 1);"),
+        "say --let g=..., or --grid",
+    ),
+    "no launch": (K, "no line of k.cu launches a kernel"),
+    "two": (
+        K + T + "void f() { k<<<1, 1>>>(0, 0, 1, 1); t<int, 1><<<1, 1>>>(0, 0, 1); }",
+        "k.cu launches k, t: name one by --kernel, or several by --then",
+    ),
+    "a type": (
+        T + "template <class A> void f() { t<A, 1><<<1, 1>>>(0, 0, 1); }",
+        "has A in its template: name the instance",
+    ),
+    "division": (main("k<<<1 / 0, 32>>>(x, y, 1, 1);"), "a division by 0"),
+    "turns": (
+        main("int g = f(1);", "int f(int n) { return f(n); }\n")
+        + "void h(int g) { k<<<f(g), 1>>>(0, 0, 1, 1); }",
+        "say --grid",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNTOLD)
+def test_what_cannot_be_told_is_named(case):
+    text, told = UNTOLD[case]
+    with pytest.raises(BadInput) as error:
+        read(text)
+    assert told in str(error.value) or (case == "turns" and "needs" in str(error.value)), str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_another_instance_than_is_launched():
+    with pytest.raises(
+        BadInput, match="k.cu:2 launches t<int, 4>, and no line t<int,8>: say --grid and --block"
+    ):
+        read(T + "void f() { t<int, 4><<<1, 4>>>(0, 0, 1); }", "t<int,8>")
+
+
+ANY = [
+    "<<<",
+    "k<<<1>>>(",
+    "k<<<1, 2>>>",
+    K + "void f() { k<<<1, (2>>>(",
+    "#if (\n#endif }}}",
+    "k<<<,>>>();",
+    K + "void f() { if (",
+    K + "void f() { for (;;",
+    "#define A A\n" + main("k<<<A, 1>>>(x);"),
+    "#define F(x) F(x) F(x)\n" + main("k<<<F(F(1)), 1>>>(x);"),
+    main("k<<<" + "(" * 3000 + ", 1>>>(x);"),
+    "template <",
+    "enum {",
+    "struct S {",
+    'extern "C" {',
+    "namespace n {",
+]
+
+
+@pytest.mark.parametrize("text", ANY)
+def test_text_of_any_kind_is_read_to_its_end(text):
+    with pytest.raises(BadInput) as error:
+        read(text)
+    assert "\n" not in str(error.value)
+
+
+# ---- by the command ---
+TWO = """\
+__global__ void square(const float *x, float *t, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) t[i] = x[i] * x[i];
+}
+__global__ void total(const float *t, float *out, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; ++i) sum += t[i];
+  if (threadIdx.x == 0) out[0] = sum;
+}
+int main() {
+  const int count = 100;
+  float *d_x, *d_t, *d_out;
+  square<<<(count + 31) / 32, 32>>>(d_x, d_t, count);
+  total<<<1, 32>>>(d_t, d_out, count);
+}
+"""
+GIVEN = [
+    "--arg",
+    "x=f32[100]",
+    "--arg",
+    "t=f32[100]:out",
+    "--arg",
+    "out=f32[1]:out",
+    "--expect",
+    "out=sum(x*x)",
+]
+PARTS = ["--kernel", "square", "--then", "--kernel", "total"]
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("two.cu").write_text(TWO)
+    return "two.cu"
+
+
+def test_a_read_launch_is_told(two, tool):
+    options = ("--kernel", "square", "--arg", "f32[100]", "--arg", "f32[100]:out", "--expect", "t=x*x")
+    told = "launch read from two.cu:13: grid (4,1,1), block (32,1,1), 0 bytes, n = 100"
+    code, out, _ = tool("check", two, *options)
+    assert code == 0 and f"note: square: {told}\n" in out and "1 of 1 verified" in out
+    _, out, _ = tool("check", two, *options, "--json")
+    assert json.loads(out)[0]["launches"][0]["read"] == told
+    _, out, _ = tool("check", two, *options, "--dry-run")
+    assert told in out and "nothing was run" in out
+
+
+def test_kernels_behind_one_another(two, tool):
+    code, out, _ = tool("check", two, *PARTS, *GIVEN)
+    assert code == 0 and "4,1,1; 1,1,1" in out and "two.cu:14" in out
+    sized = (
+        "--kernel",
+        "square",
+        "--grid",
+        "2",
+        "--block",
+        "32",
+        "--then",
+        "--kernel",
+        "total",
+        "--block",
+        "1",
+        "--let",
+        "n=64",
+    )
+    code, out, _ = tool("check", two, *sized, *GIVEN[:-1], "out=sum(x[:64]**2)")
+    assert code == 0 and "2,1,1; 1,1,1" in out and "read from" not in out
+    by_host = ("--arg", "d_x=f32[100]", "--arg", "d_t=f32[100]:out", "--arg", "d_out=f32[1]:out")
+    code, out, _ = tool("check", two, *PARTS, *by_host, "--expect", "d_out=sum(d_x**2)")
+    assert code == 0, out
+
+
+def test_kernels_behind_one_another_in_comments(two, tool):
+    Path(two).write_text(f"// check: {' '.join(PARTS)}\n// check: {' '.join(GIVEN)}\n{TWO}")
+    for options in ((), ("--kernel", "total"), ("--kernel", "square")):
+        code, out, _ = tool("check", two, *options)
+        assert code == 0 and "square, total" in out, out
+    code, out, _ = tool("check", two, *PARTS[:2], "--then", "--kernel", "square", "--dry-run")
+    assert "total " not in out
+
+
+BAD = {
+    "nothing before": (["--then", "--kernel", "total"], "--then has no launch before it"),
+    "nothing behind": (["--kernel", "square", "--then"], "--then has no launch behind it"),
+    "no names": ([*PARTS, "--arg", "f32[100]"], "with --then arguments go by the names of parameters"),
+    "both": ([*PARTS, "--launch", "total[1,1](t,out,1)"], "leave out --kernel, --grid, --block and --then"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_parts_are_one_line(case, two, tool):
+    options, told = BAD[case]
+    code, out, err = tool("check", two, *options)
+    assert code == 2 and not out and told in err and err.count("\n") == 1

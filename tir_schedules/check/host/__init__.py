@@ -1,0 +1,1 @@
+"""What the host code of a CUDA file says of a launch. It is read, and never run."""

@@ -1,0 +1,483 @@
+"""Launches as a file's own host code has them, `kernel<<<grid, block, bytes>>>(arguments)`: where no option
+says how a kernel is launched, its source does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Iterator, Mapping, NamedTuple, Sequence
+
+from tir_schedules.check.arguments import ARRAY, Given
+from tir_schedules.check.expressions import Asked, dim3, number, shared_bytes, whole, wholes
+from tir_schedules.check.host.statements import Host, Scope, Unknown
+from tir_schedules.check.host.text import LAUNCH, Code, read_code, split_commas
+from tir_schedules.check.host.values import Function, Kind, Unresolved, dims
+from tir_schedules.check.target import base, plain
+from tir_schedules.check.types import FORMATS, NAMES
+from tir_schedules.errors import BadInput, one_line
+from tir_schedules.model.attributes import spelled
+from tir_schedules.source import Source
+
+NAME_BEFORE = re.compile(r"(?:::\s*)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*$")
+RUNTIME = re.compile(r"\bcuda(LaunchKernelExC|LaunchKernelEx|LaunchKernel|LaunchCooperativeKernel)\s*\(")
+CAST = re.compile(
+    r"\b\w+_cast\s*<[^<>]*(?:<[^<>]*>)?[^<>]*>|\(\s*(?:const\s+)?[\w:]+\s*(?:const\s*)?\*+\s*\)"
+)
+POINTED = re.compile(
+    r"[\s(]*([A-Za-z_]\w*)\s*(?:(?:\.|->)(?:mutable_|const_)?(?:data_ptr|data|contiguous|clone|get|detach|cuda)"
+    r"\s*(?:<[^()]*>)?\s*\(\s*\))*[\s)]*"
+)
+"""An array of host code, from its beginning."""
+
+PLAIN = re.compile(r"(?:\(\s*[\w ]+\)|static_cast\s*<[^<>]*>\s*\()?\s*([A-Za-z_]\w*)\s*\)?")
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+TYPES = {name: kind for kind, name in reversed(NAMES.items()) if " " not in kind}
+"""Formats -> C++ types."""
+
+HOW = "say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch"
+LISTED = 8
+
+
+@dataclass(frozen=True)
+class Call:
+    """A launch in the text. template: what stands in the angles behind the kernel's name, None for no
+    angles. extents: the text of grid, block and bytes. arguments: their texts; by_address: the one that is an
+    array of their addresses."""
+
+    position: int
+    kernel: str
+    template: tuple[str, ...] | None
+    extents: tuple[str, str, str]
+    arguments: tuple[str, ...]
+    by_address: bool = False
+
+
+class OtherInstance(BadInput):
+    """A launch of another instance of a template than is asked for."""
+
+
+class Known(NamedTuple):
+    """What the user says. given: arguments. sizes: of --let. extents: grid, block and bytes as options have
+    them, None for those to be read."""
+
+    given: Sequence[Given]
+    sizes: Mapping[str, Any]
+    extents: tuple[str | None, str | None, str | None]
+
+
+@lru_cache(maxsize=8)
+def host_of(source: Source, folders: tuple[str, ...], defines: tuple[str, ...]) -> Host:
+    return Host(read_code(source, folders, defines))
+
+
+def read_launch(
+    source: Source, folders: Sequence[str], defines: Sequence[str], kernel: str, known: Known
+) -> Asked:
+    """The launch of a kernel, "" for the only one that is launched; of several the first that can be told.
+
+    BadInput where the source launches it nowhere, and where a name in the launch has no value.
+    """
+    host = host_of(source, tuple(folders), tuple(defines))
+    host.give({}, {})
+    calls = [named(host, call) for call in calls_in(host.code)]
+    if kernel:
+        name = kernel.partition("(")[0].partition("<")[0]
+        calls = [call for call in calls if base(call.kernel) == base(name)]
+        full = [
+            call for call in calls if any(qualified(one).endswith(f"::{name}") for one in seen(host, call))
+        ]
+        calls = full or calls
+    there = list(dict.fromkeys(base(call.kernel) for call in calls))
+    if not there:
+        raise BadInput(f"{HOW}; no line of {source.file} launches {kernel or 'a kernel'}")
+    if len(there) > 1:
+        more = f" and {len(there) - LISTED} more" if len(there) > LISTED else ""
+        raise BadInput(
+            f"{source.file} launches {', '.join(there[:LISTED])}{more}: name one by --kernel, or several by"
+            " --then"
+        )
+    failures: list[BadInput] = []
+    found: list[Asked] = []
+    others: list[Asked] = []  # in branches whose conditions do not hold
+    for call in calls:
+        try:
+            reading = Reading(host, call, kernel, known)
+            asked = reading.asked()
+        except BadInput as error:
+            failures.append(error)
+            continue
+        (found if reading.is_reached else others).append(asked)
+    found = found or others
+    if not found:
+        raise next((one for one in failures if not isinstance(one, OtherInstance)), failures[0])
+    first, shapes = found[0], {(one.kernel, one.grid, one.block, one.shared) for one in found}
+    also = f"; the first of {len(shapes)} that differ" if len(shapes) > 1 else ""
+    return replace(first, read=first.read + also)
+
+
+# ---- launches in the text ---
+def calls_in(code: Code) -> list[Call]:
+    found = [*launches_in(code), *runtime_calls_in(code)]
+    return sorted(found, key=lambda call: call.position)
+
+
+def launches_in(code: Code) -> Iterator[Call]:
+    """`kernel<T, 4><<<grid, block>>>(A, n)`."""
+    text, at = code.text, 0
+    while (at := text.find(LAUNCH, at)) >= 0:
+        end = text.find(">>>", at)
+        opening = re.compile(r"\s*\(").match(text, end + 3) if end >= 0 else None
+        named = kernel_before(text, at)
+        if opening and named:
+            parts = tuple(split_commas(text[at + 3 : end]))
+            given = text[opening.end() : code.pairs.get(opening.end() - 1, len(text))]
+            if 2 <= len(parts) <= 4:
+                extents = (parts[0], parts[1], parts[2] if len(parts) > 2 else "0")
+                yield Call(named[2], named[0], named[1], extents, tuple(split_commas(given)))
+        at += 3
+
+
+def kernel_before(text: str, end: int) -> tuple[str, tuple[str, ...] | None, int] | None:
+    """A kernel's name, the arguments of its template and where it begins, of what ends there."""
+    head = text[:end].rstrip()
+    while head.endswith(")"):  # (kernel<4>)<<<
+        head = head[:-1].rstrip()
+    template = None
+    if head.endswith(">"):
+        depth, at = 0, len(head)
+        while at > 0:
+            at -= 1
+            depth += (head[at] == ">") - (head[at] == "<")
+            if not depth or head[at] in ";{}":
+                break
+        template, head = tuple(split_commas(head[at + 1 : -1])), head[:at].rstrip()
+    name = NAME_BEFORE.search(head[-300:])
+    if not name:
+        return None
+    return re.sub(r"\s+", "", name[0]), template, len(head) - len(head[-300:]) + name.start()
+
+
+def runtime_calls_in(code: Code) -> Iterator[Call]:
+    """`cudaLaunchKernel((void *)kernel, grid, block, arguments, bytes, stream)` and its like."""
+    for match in RUNTIME.finditer(code.text):
+        parts = list(split_commas(code.text[match.end() : code.pairs.get(match.end() - 1, len(code.text))]))
+        extended = match[1].startswith("LaunchKernelEx")
+        if len(parts) < (2 if extended else 4):
+            continue
+        function = CAST.sub("", parts[1 if extended else 0]).strip("() &")
+        named = kernel_before(function, len(function))
+        if not named:
+            continue
+        if extended:
+            config = parts[0].lstrip("& ")
+            extents = (f"{config}.gridDim", f"{config}.blockDim", f"{config}.dynamicSmemBytes")
+            yield Call(match.start(), named[0], named[1], extents, tuple(parts[2:]))
+        else:
+            extents = (parts[1], parts[2], parts[4] if len(parts) > 4 else "0")
+            yield Call(match.start(), named[0], named[1], extents, (parts[3],), True)
+
+
+def named(host: Host, call: Call) -> Call:
+    """A launch by way of a variable, `auto kernel = &scale<4>`, with the kernel's own name."""
+    if kernels(host, call.kernel):
+        return call
+    scope = host.at(call.position)
+    there = scope.of(call.kernel)
+    value = there.values[call.kernel] if there else None
+    text = value.text if isinstance(value, Unknown) else value if isinstance(value, Kind) else ""
+    text = text.strip("& ")
+    found = kernel_before(text, len(text)) if text else None
+    return replace(call, kernel=found[0], template=found[1]) if found else call
+
+
+def kernels(host: Host, name: str) -> list[Function]:
+    """The kernels of a name."""
+    return [
+        one
+        for one in host.named(name.rpartition("::")[2])
+        if "__global__" in host.code.text[one.head : one.body[0]]
+    ]
+
+
+def qualified(function: Function) -> str:
+    return "::".join(("", *function.path, function.name))
+
+
+def seen(host: Host, call: Call) -> list[Function]:
+    """The kernels that a launch may mean, by its namespaces and those around it."""
+    there = kernels(host, call.kernel)
+    around = host.around(call.position)
+    asked = tuple(call.kernel.removeprefix("::").split("::")[:-1])
+    path = around.path if around else ()
+    paths = [path[:count] + asked for count in range(len(path), -1, -1)]
+    for wanted in paths:
+        if found := [one for one in there if one.path == wanted]:
+            return found
+    return there
+
+
+# ---- what one of them comes to ---
+class Reading:
+    """One launch, with what the user gives in its variables."""
+
+    def __init__(self, host: Host, call: Call, kernel: str, known: Known):
+        self.host, self.call, self.kernel, self.known = host, call, kernel, known
+        self.place, self.is_reached = host.code.place(call.position), True
+        there = seen(host, call)
+        fitting = [one for one in there if len(one.parameters) == len(call.arguments)]
+        self.function = (fitting or there or [None])[0]
+        self.arguments = self.by_address() if call.by_address else call.arguments
+
+    def by_address(self) -> tuple[str, ...]:
+        """Of `void *arguments[] = {&A, &n}`, what stands in the braces."""
+        scope = self.host.at(self.call.position)
+        name = CAST.sub("", self.call.arguments[0]).strip("* ()")
+        there = scope.of(name)
+        value = there.values[name] if there else None
+        text = value.text.strip() if isinstance(value, Unknown) else ""
+        parts = split_commas(text[1:-1]) if text.startswith("{") else ()
+        return tuple(CAST.sub("", part).strip("& ") for part in parts)
+
+    def asked(self) -> Asked:
+        """BadInput, with the name that has no value, where it cannot be told."""
+        asked = template_of(self.kernel)
+        fixed, arrays = self.values(asked)
+        position = self.call.position
+        self.host.give(fixed, arrays)
+        scope = self.host.at(position)
+        self.is_reached = position not in self.host.unreached
+        assumed = {
+            name: value for name, value in self.host.assumed.get(position, {}).items() if name not in fixed
+        }
+        if assumed:
+            self.host.give({**fixed, **assumed}, arrays)
+            scope = self.host.at(position)
+        kernel = self.instance(scope, asked)
+        x, y, shared = self.known.extents
+        grid = dim3(wholes(x, self.known.sizes, "--grid"), x, "--grid") if x else self.extent(scope, 0)
+        block = dim3(wholes(y, self.known.sizes, "--block"), y, "--block") if y else self.extent(scope, 1)
+        given = whole(shared, self.known.sizes, "--shared") if shared else self.bytes(scope)
+        values = tuple(self.numbers(scope))
+        shown = f"grid ({spelled(grid)}), block ({spelled(block)}), {given} bytes"
+        read = ", ".join([f"launch read from {self.place}: {shown}", *self.taken(values)])
+        return Asked(kernel, grid, block, given, read=read, values=values)
+
+    def taken(self, values: Sequence[str]) -> Iterator[str]:
+        """Numbers that parameters get from the launch, as the user gives none."""
+        given = {*self.known.sizes, *dict(self.named_arguments())}
+        for (name, _), text in zip(self.pairs(), values):
+            if text and not text.isidentifier() and name not in given:
+                yield f"{name} = {text}"
+
+    def values(self, asked: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Names of host code that the user gives: sizes, numbers and arrays, by the names of the kernel's
+        parameters too."""
+        sizes = self.known.sizes
+        fixed, arrays = dict(sizes), {}
+        numbers: dict[str, Any] = {}
+        for name, text in self.named_arguments():
+            match = ARRAY.fullmatch(text)
+            if match and (match[1] or "f32") in FORMATS:
+                shape = wholes(match[2], sizes, f"--arg {name}=") if match[2].strip() else ()
+                arrays[name] = shape, int(re.sub(r"\D", "", match[1] or "f32")) // 8
+            elif not match and not text.endswith(".npy"):
+                try:
+                    numbers[name] = number(text, sizes, f"--arg {name}=")
+                except BadInput:
+                    continue
+        passed = {}
+        for name, text in self.pairs():
+            alone = PLAIN.fullmatch(text)
+            if name in arrays:
+                passed |= dict.fromkeys(self.pointed(text), arrays[name])
+            elif name in numbers and alone:
+                fixed.setdefault(alone[1], numbers[name])
+            elif name in fixed and alone:
+                fixed.setdefault(alone[1], fixed[name])
+        arrays, fixed = arrays | passed, numbers | fixed
+        for text, part in zip(self.call.template or (), asked):
+            if IDENTIFIER.fullmatch(text) and text not in NAMES:
+                fixed.setdefault(text, int(part) if re.fullmatch(r"-?\d+", part) else Kind(part))
+        deduced = self.deduced()
+        for text, (parameter, *_) in zip(
+            self.call.template or (), self.function.template if self.function else ()
+        ):
+            if parameter in deduced and IDENTIFIER.fullmatch(text) and text not in NAMES:
+                fixed.setdefault(text, Kind(deduced[parameter]))
+        return fixed, arrays
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Parameters of the kernel by name, and what the launch gives them."""
+        names = [name for name, *_ in self.function.parameters] if self.function else []
+        return zip(names, self.arguments)
+
+    def named_arguments(self) -> Iterator[tuple[str, str]]:
+        """Arguments of the user's by name; those without one go to the parameters that are left."""
+        named = {one.name for one in self.known.given}
+        left = [
+            (name, kind)
+            for name, kind, _ in (self.function.parameters if self.function else ())
+            if name not in named and (kind.endswith("*") or name not in self.known.sizes)
+        ]
+        for one in self.known.given:
+            if one.name:
+                yield one.name, one.text
+                continue
+            array = ARRAY.fullmatch(one.text)
+            while left and bool(array) != left[0][1].endswith("*"):
+                left.pop(0)
+            if left:
+                yield left.pop(0)[0], one.text
+
+    def pointed(self, text: str) -> list[str]:
+        """Names in host code of the array that an argument points to: "x" of `x.data_ptr<float>()`, and "in"
+        where x is `in.contiguous()`."""
+        names: list[str] = []
+        scope = self.host.at(self.call.position)
+        while match := POINTED.fullmatch(CAST.sub("", text)):
+            if match[1] in names:
+                break
+            names.append(match[1])
+            there = scope.of(match[1])
+            value = there.values[match[1]] if there else None
+            if not isinstance(value, Unknown):
+                break
+            text = value.text
+        return names
+
+    def instance(self, scope: Scope, asked: Sequence[str]) -> str:
+        """The kernel with the arguments of its template. BadInput where they are not known, or are others
+        than those that are asked for."""
+        function, own = self.function, self.call.template
+        plainly, _, template = self.kernel.partition("<")
+        name = qualified(function)[2:] if function else plainly or self.call.kernel.removeprefix("::")
+        kernel = self.kernel if "(" in self.kernel else f"{name}<{template}" if template else name
+        deduced = self.deduced()
+        if own is None:
+            if asked or not function or not function.template:
+                return kernel
+            parts = [deduced.get(one) for one, *_ in function.template]
+            known = parts[: parts.index(None)] if None in parts else parts
+            return f"{name}<{', '.join(filter(None, known))}>" if known else kernel
+        found = []
+        for at, text in enumerate(own):
+            is_type = (
+                at < len(function.template) and function.template[at][1] == "type" if function else False
+            )
+            try:
+                found.append(self.template_argument(text, scope, is_type))
+            except Unresolved as error:
+                parameter = function.template[at][0] if function and at < len(function.template) else ""
+                if parameter not in deduced:
+                    raise BadInput(
+                        f"the launch of {name} at {self.place} has {error.text} in its template: name the"
+                        f" instance, --kernel '{name}<...>'"
+                    ) from None
+                found.append(deduced[parameter])
+        if asked and [plain(one) for one in asked] != [plain(one) for one in found[: len(asked)]]:
+            raise OtherInstance(
+                f"{self.place} launches {name}<{', '.join(found)}>, and no line {self.kernel}: say --grid and"
+                " --block"
+            )
+        return kernel if asked else f"{name}<{', '.join(found)}>" if found else name
+
+    def template_argument(self, text: str, scope: Scope, is_type: bool) -> str:
+        if not is_type:
+            try:
+                value = self.host.evaluate(text, scope)
+                if isinstance(value, int):
+                    return str(value)
+            except Unresolved:
+                if self.function:
+                    raise
+        kind = self.host.kind(text, scope)
+        for name in IDENTIFIER.findall(kind):
+            if not self.is_known(name, kind):
+                raise Unresolved(name)
+        return kind.replace(" ", "") if " " in kind and "<" in kind else str(kind)
+
+    def is_known(self, name: str, kind: str) -> bool:
+        """Whether a name in a type is one of C++, of a header, or of the file."""
+        text = self.host.code.text
+        return name in " ".join(NAMES).split() or "::" in kind or kind.endswith(("2", "3", "4")) or bool(
+            re.search(rf"\b(?:struct|class|enum|union|using|typedef\b[^;]*)\s+{re.escape(name)}\b", text)
+        ) or name in ("const", "true", "false", "half", "nv_bfloat16")  # fmt: skip
+
+    def deduced(self) -> dict[str, str]:
+        """Types of the kernel's template by the formats of the arrays that it is given."""
+        if not self.function:
+            return {}
+        formats = {
+            name: match[1] for name, text in self.named_arguments() if (match := ARRAY.fullmatch(text))
+        }
+        types = {name for name, kind, _ in self.function.template if kind == "type"}
+        found: dict[str, str] = {}
+        for name, kind, _ in self.function.parameters:
+            parameter = kind.removesuffix("*").strip()
+            if parameter in types and formats.get(name) in TYPES:
+                found.setdefault(parameter, TYPES[formats[name]])
+        return found
+
+    def extent(self, scope: Scope, at: int) -> tuple[int, int, int]:
+        value = self.resolved(scope, at)
+        try:
+            x, y, z = dims(value if isinstance(value, tuple) else (value,))
+        except (Unresolved, TypeError, ValueError):
+            raise self.untold(at, Unresolved("", one_line(self.call.extents[at]))) from None
+        return x, y, z
+
+    def bytes(self, scope: Scope) -> int:
+        text = self.call.extents[2]
+        if text.endswith(".dynamicSmemBytes") and not scope.of(text):
+            return 0
+        return shared_bytes(int(self.resolved(scope, 2)), text)
+
+    def resolved(self, scope: Scope, at: int) -> Any:
+        text = self.call.extents[at]
+        member = re.fullmatch(r"(\w+)\.(gridDim|blockDim|dynamicSmemBytes)", text)
+        try:
+            there = scope.of(member[1]) if member else None
+            whole = there.values[member[1]] if there and member else None
+            if isinstance(whole, tuple) and not scope.of(text) and len(whole) > at:
+                value = whole[at]
+            else:
+                value = self.host.evaluate(text, scope)
+            if isinstance(value, (int, float, tuple)) and not isinstance(value, bool):
+                return value
+            raise Unresolved("", one_line(text))
+        except Unresolved as error:
+            raise self.untold(at, error) from None
+
+    def untold(self, at: int, error: Unresolved) -> BadInput:
+        """What a launch needs, and how to give it."""
+        what, option = (
+            ("grid", "--grid"),
+            ("block", "--grid and --block"),
+            ("dynamic shared memory", "--shared"),
+        )[at]
+        how = f"--let {error.name}=..., or {option}" if error.name else option
+        needs = error.name or error.text
+        needs += f" from {one_line(error.text)}" if error.text != needs else ""
+        text = one_line(self.call.extents[at])
+        shown = f" ({text})" if text != needs and len(text) < 60 else ""
+        place = f"the launch at {self.place}{shown}"
+        return BadInput(f"the {what} of {place} needs {needs}, which is not known: say {how}")
+
+    def numbers(self, scope: Scope) -> Iterator[str]:
+        """What the launch gives each parameter: a number, the name of an array of host code, or ""."""
+        for (_, kind, _), text in zip(self.function.parameters if self.function else (), self.arguments):
+            if kind.endswith("*"):
+                yield (self.pointed(text) or [""])[0]
+                continue
+            try:
+                value = self.host.evaluate(text, scope)
+                yield repr(value) if isinstance(value, (int, float)) else ""
+            except Unresolved:
+                yield ""
+
+
+def template_of(kernel: str) -> list[str]:
+    """Arguments of a template that the user asks for."""
+    inner = kernel.partition("<")[2].rpartition(">")[0]
+    return list(split_commas(inner)) if inner else []
