@@ -157,7 +157,10 @@ SHAPES = {
     ),
     "branch": (K + "void f(int t) { dim3 b(t); if (t == 16) { k<<<1, b>>>(0, 0, 1, 1); } }", 1, 16, 0),
     "the branch that holds": (
-        main("int v = 2; if (v == 1) k<<<9, 9>>>(x, y, 1, 1); else { k<<<2, 32>>>(x, y, 1, 1); }"),
+        main(
+            "int v = 2; if (v == 1) { if (v < 3) k<<<9, 9>>>(x, y, 1, 1); } "
+            "else { k<<<2, 32>>>(x, y, 1, 1); }"
+        ),
         2,
         32,
         0,
@@ -178,7 +181,8 @@ SHAPES = {
         0,
     ),
     "a macro's value by then": (
-        K + "#define B 32\nvoid f() { k<<<1, B>>>(0, 0, 1, 1); }\n#undef B\n#define B 64\n",
+        K + "#define G 1\n#define B 32\nvoid f() { k<<<G, B>>>(0, 0, 1, 1); }\n"
+        "#undef B\n#define B 64\n#define G 2\n",
         1,
         32,
         0,
