@@ -165,6 +165,7 @@ def check(
     machine: str = "cpu",
     orders: int = ORDERS,
     defines: Sequence[str] = (),
+    flags: Sequence[str] = (),
     includes: Sequence[str | Path] = (),
     seed: int = 0,
     finite: bool = False,
@@ -188,8 +189,8 @@ def check(
     a symbolic extent of a function. expect: what arrays should be, as arrays or expressions of arguments.
     tolerance: of each element, absolute and as a share of its value; None for what rounding explains. usual:
     ("sgemm", (M, N, K)), a ladder whose inputs and truth are taken. machine, orders: what executes, and in
-    which orders of blocks and warps. defines: "NAME=VALUE". finite: leave out the runs with NaN, infinity, -0
-    and denormal numbers. beside: a second kernel on the same arguments, "mine.cu" or "mine.cu:name" or CUDA
+    which orders of blocks and warps. defines: "NAME=VALUE". flags: of nvcc. finite: leave out the runs with
+    NaN, infinity, -0 and denormal numbers. beside: a second kernel on the same arguments, "mine.cu" or "mine.cu:name" or CUDA
     text; beside a function of TVM's, grid and block are for it, and are the function's where left out.
     beside_kernel: its name, where a file or text has several. schedule: a function that schedules a PrimFunc,
     called with a TVM Schedule of a copy; where nothing is expected, the PrimFunc as it was says what is
@@ -201,7 +202,8 @@ def check(
     kind = kind_of(subject, "check", RUNG, OWN, CODE)
     asked = {"grid": grid, "block": block, "shared": shared, "launches": launches, "arguments": arguments,
              "outputs": outputs, "sizes": sizes, "expect": expect, "tolerance": tolerance, "usual": usual,
-             "defines": defines, "includes": includes, "seed": seed, "finite": finite}  # fmt: skip
+             "defines": defines, "flags": flags, "includes": includes, "seed": seed,
+             "finite": finite}  # fmt: skip
     if kind == RUNG:
         every = asked | {
             "kernel": kernel,
@@ -265,7 +267,7 @@ def request_of_own(subject: Any, arch: str, asked: Mapping[str, Any], beside: bo
 def check_launch(asked: Mapping[str, Any], beside: bool) -> None:
     """Raises BadInput if a function of TVM's, which has a launch of its own, is given one. beside: whether
     there is another kernel."""
-    for name in ("grid", "block", "shared", "launches", "usual", "defines", "includes"):
+    for name in ("grid", "block", "shared", "launches", "usual", "defines", "flags", "includes"):
         if asked.get(name) and (not beside or name in ("launches", "usual")):
             raise BadInput(f"{name}= is for CUDA: a function of TVM's has a launch of its own, leave it out")
 

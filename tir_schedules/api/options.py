@@ -49,6 +49,7 @@ class Asking(TypedDict, total=False):
     tolerance: float | None
     usual: tuple[str, Sequence[int]] | None
     defines: Sequence[str]
+    flags: Sequence[str]
     includes: Sequence[str | Path]
     seed: int
     finite: bool

@@ -28,7 +28,7 @@ from tir_schedules.source import Source, read_source
 
 def requests_of_file(file: str | Path, arch: str, **asked: Any) -> list[Request]:
     """Of a path of CUDA or PTX, perhaps with the kernel behind it, "mine.cu:sgemm", or of the text itself.
-    Where no launch is given, comments of the file say how it is checked, as those of `// check:` lines do for
+    Where no grid and block are given, `// check:` comments or launches in the file say them, as they do for
     the command. asked: see Asking."""
     if is_text(file):
         source, kernel = Source(str(file), "kernel.cu", ""), ""
@@ -36,7 +36,8 @@ def requests_of_file(file: str | Path, arch: str, **asked: Any) -> list[Request]
         place, kernel = split_file(str(file))
         source = read_source(Path(place))
     asked = {**asked, "kernel": asked.get("kernel") or kernel}
-    if not (asked.get("block") or asked.get("launches")) and commented_checks(source.text, source.file):
+    commented = commented_checks(source.text, source.file)
+    if not (asked.get("block") or asked.get("launches")) and (commented or not asked.get("grid")):
         return requests_of_comments(source, arch, asked)
     usual = asked.get("usual")
     workload = Usual(usual[0], tuple(usual[1])) if usual else None
@@ -49,7 +50,9 @@ def requests_of_file(file: str | Path, arch: str, **asked: Any) -> list[Request]
     includes = tuple(map(str, asked.get("includes") or ()))
     request = Request(
         source, tuple(launches), sizes, tuple(given), ready, expected(asked.get("expect")), workload,
-        asked.get("tolerance"), Compiling(arch, includes, tuple(asked.get("defines") or ())),
+        asked.get("tolerance"), Compiling(
+            arch, includes, tuple(asked.get("defines") or ()), tuple(asked.get("flags") or ())
+        ),
         asked.get("seed") or 0, bool(asked.get("finite")),
     )  # fmt: skip
     return [request]
@@ -67,6 +70,7 @@ def requests_of_comments(source: Source, arch: str, asked: Mapping[str, Any]) ->
     options.let = [f"{name}={value}" for name, value in sizes.items()]
     options.arg = [f"{one.name}={one.text}" if one.name else one.text for one in given]
     options.defines, options.includes = asked.get("defines"), [*map(str, asked.get("includes") or ())]
+    options.flags = asked.get("flags")
     options.tolerance, options.seed = asked.get("tolerance"), asked.get("seed") or 0
     options.finite = bool(asked.get("finite"))
     if asked.get("usual"):

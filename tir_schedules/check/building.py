@@ -13,6 +13,7 @@ from typing import Sequence
 
 import numpy as np
 
+from tir_schedules.check.structs import with_members
 from tir_schedules.check.target import (
     ENTRY,
     INSTANCE,
@@ -71,7 +72,10 @@ class Built:
 
     @cached_property
     def targets(self) -> list[Target]:
-        return targets(self.made.ptx, self.expanded)
+        return [
+            replace(one, parameters=with_members(one.parameters, self.expanded))
+            for one in targets(self.made.ptx, self.expanded)
+        ]
 
     def target(self, asked: str) -> Target:
         """The kernel of that name, or the only one. BadInput where there is none."""

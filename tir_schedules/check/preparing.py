@@ -4,6 +4,7 @@ like can take."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
@@ -22,6 +23,7 @@ from tir_schedules.check.building import (
 from tir_schedules.check.expecting import WORD, Expected
 from tir_schedules.check.expressions import Asked, number
 from tir_schedules.check.maps import FORM, make_map, map_in, takes_map
+from tir_schedules.check.structs import ACCESSOR, accessor_members
 from tir_schedules.check.target import Parameter, Target, alone, arithmetic_of
 from tir_schedules.check.trials import Question, Trial, Trials, finite_trials, special_trials
 from tir_schedules.check.types import FLOATS, Arithmetic, dtype_of, fits, format_of
@@ -31,7 +33,7 @@ from tir_schedules.compiler.signature import MAP
 from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.model.attributes import check_block
 from tir_schedules.model.kernel import Binary
-from tir_schedules.model.launch import TensorMap, check_grid
+from tir_schedules.model.launch import Struct, TensorMap, check_grid
 from tir_schedules.model.machine import Machine
 from tir_schedules.source import Source
 from tir_schedules.verdicts import Outcome
@@ -199,7 +201,12 @@ def trials_of_arguments(request: Request, built: Built, chosen: Sequence[Target]
     }
     check_unused(request, found, bounds, chosen)
     arrays = {name: argument for name, argument in found.items() if argument.array is not None}
-    by_value = {one.name for many in bounds for one in many if one.parameter.type.pointer is False}
+    by_value = {
+        one.name
+        for many in bounds
+        for one in many
+        if one.parameter.type.pointer is False and not ACCESSOR.fullmatch(one.parameter.type.text)
+    }
     given = {**found, **variables}
     arithmetic = arithmetic_of(alone(built.made.ptx, target.symbol) for target in chosen)
     trials = all_trials(question_of(request, given, arrays, arithmetic, by_value), arrays)
@@ -304,6 +311,7 @@ def check_unused(
 def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], ready: Ready) -> Step:
     """A launch with its kernel compiled and its numbers in their formats."""
     params, values, maps = [], {}, []
+    bounds = [each for one in bounds for each in with_extents(one, ready)]
     for at, one in enumerate(bounds):
         argument = ready.arguments[one.name] if one.name else Argument(one.value)
         value = value_for(one.parameter, argument, target)
@@ -318,7 +326,7 @@ def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], re
     check_launch(target.shown, asked)
     kernel = replace(
         built.kernel, label=target.shown, entry=target.symbol, params=tuple(params), grid=asked.grid,
-        block=asked.block, dynamic_shared=asked.shared, maps=tuple(maps),
+        block=asked.block, dynamic_shared=asked.shared, maps=tuple(maps), structs=structs_of(bounds),
     )  # fmt: skip
     ptx = alone(built.made.ptx, target.symbol)
     for name, argument in ready.variables.items():
@@ -326,6 +334,27 @@ def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], re
             raise BadInput(f"--arg {name}= is for a variable: give an array, such as f32[1]:{argument.text}")
         ptx = set_variable(ptx, name, argument.array)
     return Step(target, built.binary(target, kernel, ptx), tuple(bounds), values, asked.read)
+
+
+def with_extents(one: Bound, ready: Ready) -> list[Bound]:
+    """A parameter, and of PyTorch's accessor for an array what its members are given."""
+    array = ready.arguments[one.name].array if one.name in ready.arguments else None
+    members = accessor_members(one.parameter, array.shape) if array is not None else None
+    if members is None:
+        return [one]
+    return [Bound(each, one.name if number is None else "", number) for each, number in members]
+
+
+def structs_of(bounds: Sequence[Bound]) -> tuple[Struct, ...]:
+    """The structs whose members are given."""
+    found = []
+    for of, several in groupby(enumerate(bounds), lambda one: one[1].parameter.of):
+        members = list(several)
+        if of:
+            first, one = members[0]
+            offsets = tuple(each.parameter.offset for _, each in members)
+            found.append(Struct(first, offsets, one.parameter.whole))
+    return tuple(found)
 
 
 def check_launch(label: str, asked: Asked) -> None:
@@ -361,9 +390,14 @@ def bound(
     placed = [at for at, one in enumerate(given) if not one.name]
     told = [sourced(one, text, named) for one, text in zip(target.parameters, values)]
     told = told if len(told) == len(target.parameters) else [None] * len(target.parameters)
+    every = [
+        pair
+        for one, other in zip(target.parameters, told)
+        for pair in ([(each, None) for each in one.members] if splits(one, named) else [(one, other)])
+    ]
     found: list[Bound] = []
-    for parameter, other in zip(target.parameters, told):
-        left = len(target.parameters) - len(found)
+    for parameter, other in every:
+        left = len(every) - len(found)
         if parameter.name in named:
             found.append(Bound(parameter, parameter.name))
         elif parameter.name in sizes and not parameter.type.pointer:
@@ -372,8 +406,12 @@ def bound(
             found.append(other)
         elif placed:
             found.append(Bound(parameter, f"#{placed.pop(0)}"))
+        elif parameter.members == ():
+            found.append(Bound(parameter, "", 0))
         else:
             form = f"{parameter.name}={'1' if parameter.type.pointer is False else 'f32[N]'}"
+            if parameter.by_value and not parameter.type.format:
+                form = f"{parameter.name}=u8[{parameter.bytes}]"
             if takes_map(parameter.type.text, parameter.bytes):
                 form = f"{parameter.name}=A[64,64] swizzle 128' of an --arg 'A=f32[M,N]"
             raise BadInput(
@@ -384,6 +422,11 @@ def bound(
             f"{target.signature} takes {len(target.parameters)} arguments; {len(placed)} are too many"
         )
     return found
+
+
+def splits(parameter: Parameter, named: set[str]) -> bool:
+    """Whether the members of a struct are given, not the struct as bytes."""
+    return bool(parameter.members) and parameter.name not in named
 
 
 def sourced(parameter: Parameter, text: str, named: set[str]) -> Bound | None:
@@ -448,6 +491,8 @@ def value_for(parameter: Parameter, argument: Argument, target: Target) -> Any:
         if not fits(type_, format_of(array.dtype)):
             raise refused(f"points to {type_.format}; an array of {format_of(array.dtype)} is given")
         return array
+    if parameter.members == () and argument.value == 0:
+        return np.void(bytes(parameter.bytes))
     if parameter.by_value and type_.format not in FLOATS:
         if array is None or array.nbytes != parameter.bytes:
             raise refused(

@@ -109,16 +109,22 @@ LISTED = 8
 @dataclass(frozen=True)
 class Parameter:
     """One parameter of a kernel. name: as its source has it, else as its PTX has. bytes: its size.
-    by_value: whether it is a struct or the like, which PTX has as bytes."""
+    by_value: whether it is a struct or the like, which PTX has as bytes. members: of a struct, where they are
+    known. of, offset, whole: of a member the struct's name, its place there, and the struct's size."""
 
     name: str
     type: CType
     bytes: int
     by_value: bool = False
+    members: tuple[Parameter, ...] | None = None
+    of: str = ""
+    offset: int = 0
+    whole: int = 0
 
     @property
     def text(self) -> str:
-        return f"{self.type.text} {self.name}".strip()
+        inside = f" {{{', '.join(member.text for member in self.members)}}}" if self.members else ""
+        return f"{self.type.text} {self.name}".strip() + inside
 
 
 @dataclass(frozen=True)

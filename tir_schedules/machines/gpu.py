@@ -22,7 +22,7 @@ from tir_schedules.machines.driver import declared_cluster, encoded, launch_earl
 from tir_schedules.machines.tensor_map import check_tensor_map
 from tir_schedules.model.gpus import STATIC_SHARED
 from tir_schedules.model.kernel import Binary, Kernel
-from tir_schedules.model.launch import TensorMap
+from tir_schedules.model.launch import TensorMap, join_structs
 from tir_schedules.model.machine import Execution
 from tir_schedules.model.workload import Arguments
 
@@ -322,10 +322,14 @@ def packed(kernel: Kernel, arguments: dict[str, Any]) -> tuple[Any, ...]:
     encoded for their arrays."""
     scalars = {int: np.int32, float: np.float32}
     maps = {tensor.name: tensor for tensor in kernel.maps}
-    values = (
+    values = [
         map_of(kernel, maps[name], arguments) if name in maps else argument(kernel, arguments, name)
         for name in kernel.params
-    )
+    ]
+    if kernel.structs:
+        members = [int(value.data.ptr) if hasattr(value.data, "ptr") else value for value in values]
+        joined = join_structs(kernel.structs, members)
+        values = [np.void(one) if isinstance(one, bytes) else one for one in joined]
     return tuple(scalars[type(value)](value) if type(value) in scalars else value for value in values)
 
 

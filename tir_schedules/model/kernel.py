@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tir_schedules.model.launch import Dim3, TensorMap, check_grid
+from tir_schedules.model.launch import Dim3, Struct, TensorMap, check_grid
 
 if TYPE_CHECKING:
     from tir_schedules.model.workload import Arguments, Workload
@@ -34,8 +34,8 @@ class Kernel:
     from this project.
     includes: further folders in which it finds what it includes. defines: macros that it is compiled with, as
     they stand behind `#define`. flags: further ones for nvcc.
-    cluster: blocks of a cluster (x, y, z). maps: the tensor maps among its parameters. parts, workspaces:
-    see Launch; a launch before another has the workspaces of that.
+    cluster: blocks of a cluster (x, y, z). maps: the tensor maps among its parameters. structs: those whose
+    members are among them. parts, workspaces: see Launch; a launch before another has the workspaces of that.
     early: whether its code waits for the launch before it, so that it may begin while that still runs, see
     compiler/dependent_launch.py.
     own: whether `source` is what a rung of this package makes, or its twin: the kernels for which
@@ -60,6 +60,7 @@ class Kernel:
     flags: tuple[str, ...] = ()
     cluster: Dim3 = (1, 1, 1)
     maps: tuple[TensorMap, ...] = ()
+    structs: tuple[Struct, ...] = ()
     parts: int = 1
     workspaces: tuple[tuple[str, tuple[int, ...]], ...] = ()
     early: bool = field(default=False, compare=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Sequence
 
 from tir_schedules.errors import TooLarge
 
@@ -13,6 +14,35 @@ LINE = 128
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """Of a grid along x, y and z (CUDA programming guide, compute capabilities)."""
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A struct that a kernel takes by value, whose members stand among the kernel's params one after another.
+
+    first: the place of the first of them. offsets: of each member, in bytes. size: of the struct, in bytes.
+    """
+
+    first: int
+    offsets: tuple[int, ...]
+    size: int
+
+    def join(self, members: Sequence[Any]) -> bytes:
+        """The struct's bytes. members: addresses, and numpy scalars."""
+        content = bytearray(self.size)
+        for offset, value in zip(self.offsets, members):
+            data = value.to_bytes(8, "little") if isinstance(value, int) else value.tobytes()
+            content[offset : offset + len(data)] = data
+        return bytes(content)
+
+
+def join_structs(structs: Sequence[Struct], values: Sequence[Any]) -> list[Any]:
+    """Values of all params with one in place of the members of each struct."""
+    joined = list(values)
+    for one in reversed(structs):
+        last = one.first + len(one.offsets)
+        joined[one.first : last] = [one.join(values[one.first : last])]
+    return joined
 
 
 @dataclass(frozen=True)

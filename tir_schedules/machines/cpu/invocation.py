@@ -29,7 +29,7 @@ from tir_schedules.model.attributes import Attributes, attributes_of
 from tir_schedules.model.findings import NOTES, Location
 from tir_schedules.model.gpus import known_sm, occupancy, rounded_up
 from tir_schedules.model.kernel import Binary
-from tir_schedules.model.launch import Dim3, TensorMap
+from tir_schedules.model.launch import Dim3, TensorMap, join_structs
 from tir_schedules.model.machine import Execution
 from tir_schedules.model.workload import Arguments
 
@@ -149,6 +149,7 @@ class Invocation:
             values.append(value)
         self.buffers = np.array(rows or [(0, 0, 0, 0, 0, 1, 0, 0)], abi.BUFFER)
         self.buffer_count = len(rows)
+        values = join_structs(binary.kernel.structs, values)
         self.params = pack(lowered.kernel.parameters, values, binary.kernel.label)
         if PARAMETERS in lowered.module.variables:
             content = self._kept[self.variable_places[PARAMETERS]]
