@@ -326,11 +326,17 @@ def packed(kernel: Kernel, arguments: dict[str, Any]) -> tuple[Any, ...]:
         map_of(kernel, maps[name], arguments) if name in maps else argument(kernel, arguments, name)
         for name in kernel.params
     ]
-    if kernel.structs:
-        members = [int(value.data.ptr) if hasattr(value.data, "ptr") else value for value in values]
-        joined = join_structs(kernel.structs, members)
-        values = [np.void(one) if isinstance(one, bytes) else one for one in joined]
+    for struct in kernel.structs:
+        for at in range(struct.first, struct.first + len(struct.offsets)):
+            values[at] = member_of(values[at])
+    joined = join_structs(kernel.structs, values)
+    values = [np.void(one) if isinstance(one, bytes) else one for one in joined]
     return tuple(scalars[type(value)](value) if type(value) in scalars else value for value in values)
+
+
+def member_of(value: Any) -> Any:
+    """A number, or the address of an array on the GPU."""
+    return value if isinstance(value, np.generic) else int(value.data.ptr)
 
 
 def map_of(kernel: Kernel, tensor: TensorMap, arguments: dict[str, Any]) -> np.ndarray:
