@@ -137,7 +137,7 @@ template <typename T> __global__ void halves(const T *x, T *y, float *z) {
   using wide = at::opmath_type<T>;
   y[0] = x[0] + x[1], y[1] = x[0] * 3, y[2] = -x[1], y[3] = static_cast<T>(x[0] / 3.0f);
   y[4] = x[0] > x[1] ? 1 : 0;
-  z[0] = static_cast<wide>(x[0]) / 3, z[1] = x[0] * 1.5f;
+  z[0] = static_cast<wide>(x[0]) / 3, z[1] = at::numeric_limits<T>::max() > x[0] ? x[0] * 1.5f : 0;
 }
 template __global__ void halves<at::Half>(const at::Half *, at::Half *, float *);
 __global__ void accessor(torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits> x) {

@@ -121,6 +121,24 @@ using c10::Half;
 template <typename T> using opmath_type = typename c10::TirSchedulesWide<T>::type;
 template <typename T, bool on_gpu> using acc_type = typename c10::TirSchedulesWide<T>::type;
 
+template <typename T> struct numeric_limits {};
+#define TIR_SCHEDULES_LIMITS(T, LEAST, MOST, BELOW, ABOVE)                                                 \
+  template <> struct numeric_limits<T> {                                                                   \
+    static inline __host__ __device__ T lowest() { return LEAST; }                                         \
+    static inline __host__ __device__ T max() { return MOST; }                                             \
+    static inline __host__ __device__ T lower_bound() { return BELOW; }                                    \
+    static inline __host__ __device__ T upper_bound() { return ABOVE; }                                    \
+  };
+TIR_SCHEDULES_LIMITS(float, -FLT_MAX, FLT_MAX, -INFINITY, INFINITY)
+TIR_SCHEDULES_LIMITS(double, -DBL_MAX, DBL_MAX, -INFINITY, INFINITY)
+TIR_SCHEDULES_LIMITS(Half, -65504.0f, 65504.0f, -INFINITY, INFINITY)
+TIR_SCHEDULES_LIMITS(BFloat16, -3.3895314e38f, 3.3895314e38f, -INFINITY, INFINITY)
+TIR_SCHEDULES_LIMITS(int8_t, INT8_MIN, INT8_MAX, INT8_MIN, INT8_MAX)
+TIR_SCHEDULES_LIMITS(uint8_t, 0, UINT8_MAX, 0, UINT8_MAX)
+TIR_SCHEDULES_LIMITS(int16_t, INT16_MIN, INT16_MAX, INT16_MIN, INT16_MAX)
+TIR_SCHEDULES_LIMITS(int32_t, INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX)
+TIR_SCHEDULES_LIMITS(int64_t, INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX)
+
 template <typename T> struct DefaultPtrTraits { typedef T *PtrType; };
 template <typename T> struct RestrictPtrTraits { typedef T *__restrict__ PtrType; };
 
