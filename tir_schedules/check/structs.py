@@ -120,7 +120,7 @@ def accessor_members(parameter: Parameter, shape: Sequence[int]) -> list[tuple[P
         strides.insert(0, strides[0] * extent)
     index, size = c_type(match[3]), 8 if match[3] == "long" else 4
     pointer = Parameter(parameter.name, c_type(f"{match[1]}*"), 8, of=parameter.name, whole=parameter.bytes)
-    numbers = [*shape, *strides]
+    number = replace(pointer, type=index, bytes=size)
     found: list[tuple[Parameter, int | None]] = [(pointer, None)]
     for at, value in enumerate([*shape, *strides]):
         found.append((replace(number, name=f"{parameter.name}.{at}", offset=8 + size * at), value))
