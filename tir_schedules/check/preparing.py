@@ -393,7 +393,7 @@ def bound(
     every = [
         pair
         for one, other in zip(target.parameters, told)
-        for pair in ([(each, None) for each in one.members] if splits(one, named) else [(one, other)])
+        for pair in [(each, None) for each in given_apart(one, named)] or [(one, other)]
     ]
     found: list[Bound] = []
     for parameter, other in every:
@@ -424,9 +424,9 @@ def bound(
     return found
 
 
-def splits(parameter: Parameter, named: set[str]) -> bool:
-    """Whether the members of a struct are given, not the struct as bytes."""
-    return bool(parameter.members) and parameter.name not in named
+def given_apart(parameter: Parameter, named: set[str]) -> tuple[Parameter, ...]:
+    """The members of a struct, where they are known and the struct is not given as bytes."""
+    return parameter.members or () if parameter.name not in named else ()
 
 
 def sourced(parameter: Parameter, text: str, named: set[str]) -> Bound | None:
