@@ -12,6 +12,9 @@ from tir_schedules.files import read_bytes
 
 REMEDY = "name a CUDA source file"
 
+EXAMPLES = Path(__file__).parent / "check" / "examples"
+"""Files with kernels that documentation names, as `examples/gemm.cu`."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -29,14 +32,22 @@ class Source:
         return self.file.endswith(".py") and not self.embedded
 
 
+def find_file(path: Path) -> Path:
+    """The file that a path means: `examples/gemm.cu` is ours where there is no other of that name."""
+    ours = EXAMPLES / path.name
+    named = path == Path("examples", path.name)
+    return ours if named and not path.exists() and ours.is_file() else path
+
+
 def read_source(path: Path) -> Source:
     """A CUDA file, with lines that end in LF. BadInput when it cannot be read."""
+    place = find_file(path)
     try:
-        text = read_bytes(path, REMEDY).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        text = read_bytes(place, REMEDY).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
         raise BadInput(f"cannot read {path}: it is not UTF-8 text; {REMEDY}") from None
     cuda = cuda_in_python(text) if path.suffix == ".py" else ""
-    return Source(cuda or text, printable(path), str(path.absolute().parent), bool(cuda))
+    return Source(cuda or text, printable(path), str(place.absolute().parent), bool(cuda))
 
 
 TRITON = re.compile(r"^[ \t]*@(?:triton\.)?jit\b", re.M)

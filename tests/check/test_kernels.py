@@ -110,13 +110,3 @@ def test_verdicts_prints_and_conflicts_are_shown(tool):
     code, out, _ = tool("check", str(FOLDER / "matrices.cu"), "--kernel", "sgemm_naive")
     assert re.search(r"^global +loads +\d+ +\d+ +\d+ +\d+\.\d\d +sectors$", out, re.M)
     assert re.search(r"matrices\.cu:\d+: global loads take \d+ sectors where \d+ would do", out)
-
-
-def test_a_file_as_downloaded_and_what_its_readme_says(tool):
-    """A template that only the file's `main` makes, parameters by other names, and nothing but a shape."""
-    options = ("--as", "sgemm", "--mnk", "256,256,64", "--grid", "cdiv(N,64),cdiv(M,64)", "--block", "64")
-    code, out, _ = tool("check", str(FOLDER / "stranger.cu"), *options)
-    page = (ROOT / "tir_schedules" / "check" / "README.md").read_text()
-    seen = re.sub(r"\S*stranger\.cu", "gemm.cu", out)
-    lines = [re.sub(r"pass +\d\.\d\d$", "pass", line) for line in seen.splitlines()]
-    assert code == 0 and all(line in page for line in lines if line)

@@ -17,6 +17,7 @@ from tir_schedules import check, check_triton
 from tir_schedules.check.triton.compiling import align_lines, compile_triton, own_memory
 from tir_schedules.check.triton.functions import executed, kernel_of, kernels_in
 from tir_schedules.errors import BadInput, MissingTool
+from tir_schedules.source import EXAMPLES
 
 FOLDER = Path(__file__).parent
 DRAW = np.random.default_rng(0)
@@ -96,7 +97,7 @@ def test_matmul_with_software_pipelining_and_its_counters():
     assert checked.ok, checked.faults
     assert checked.counters[0].accesses["shared_cp_async"].requests
     lines = {line.line: line for line in checked.counters[0].lines if line.file.endswith("triton_kernels.py")}
-    source = (FOLDER / "triton_kernels.py").read_text().split("\n")
+    source = (EXAMPLES / "triton_kernels.py").read_text().split("\n")
     (dot,) = (at for at, text in enumerate(source, 1) if "tl.dot(" in text)
     assert lines[dot].mix["mma"]
     assert any("global_cp_async" in line.accesses for line in lines.values())
@@ -105,7 +106,7 @@ def test_matmul_with_software_pipelining_and_its_counters():
 def test_a_file_from_python():
     x, y = reals(1000), reals(1000)
     checked = check(
-        FOLDER / "triton_kernels.py",
+        EXAMPLES / "triton_kernels.py",
         "add",
         grid=4,
         arguments={"x": x, "y": y, "out": np.empty_like(x)},
@@ -234,7 +235,7 @@ def test_what_triton_does_not_compile_is_one_line():
     checked = check_triton(triton_kernels.add, 1, x, x, x, 8, BLOCK=100)
     (fault,) = checked.faults
     assert checked.verdict == "ERROR" and "\n" not in fault
-    source = (FOLDER / "triton_kernels.py").read_text().split("\n")
+    source = (EXAMPLES / "triton_kernels.py").read_text().split("\n")
     line = 1 + next(number for number, text in enumerate(source) if "tl.arange" in text)
     assert f"triton_kernels.py:{line}: arange's range must be a power of 2" in fault
 
@@ -317,7 +318,7 @@ def test_missing_and_repeated_arguments():
 
 
 def test_kernels_of_a_file():
-    path = FOLDER / "triton_kernels.py"
+    path = EXAMPLES / "triton_kernels.py"
     names = ["add", "softmax", "layer_norm", "tile", "matmul", "total", "scale", "less_their_sums"]
     assert list(kernels_in(path)) == names
     assert kernel_of(path, "scale").configs[0].num_warps == 2

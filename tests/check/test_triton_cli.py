@@ -1,7 +1,6 @@
 """`check FILE.py`: options, comments, exit codes."""
 
 import json
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -10,8 +9,10 @@ import pytest
 
 from tir_schedules.check.triton.library import the_triton
 from tir_schedules.cli.main import main
+from tir_schedules.source import EXAMPLES
 
 FOLDER = Path(__file__).parent
+KERNELS = "examples/triton_kernels.py"
 ADD = "--kernel add --let n=1000 --arg f32[n] --arg f32[n] --arg f32[n]:out --expect out=x+y"
 MATMUL = (
     "--kernel matmul --let m=64,n=33,k=40 --arg a=f16[m,k] --arg b=f16[k,n] --arg c=f32[m,n]:out"
@@ -43,28 +44,28 @@ def needs_triton():
 @pytest.mark.usefixtures("needs_triton")
 class TestWithTriton:
     def test_a_kernel_with_names_and_sizes(self, check):
-        code, out, _ = check("triton_kernels.py", f"{MATMUL} --num-warps 2 --num-stages 1")
+        code, out, _ = check(KERNELS, f"{MATMUL} --num-warps 2 --num-stages 1")
         assert code == 0 and "2,2,1" in out and "64,1,1" in out and "1 of 1 verified" in out
 
     def test_what_lanes_store_together_is_not_told(self, check):
-        code, out, _ = check("triton_kernels.py", SOFTMAX)
+        code, out, _ = check(KERNELS, SOFTMAX)
         assert code == 0 and "note" not in out
 
     def test_what_autotune_sets_is_known_to_the_grid(self, check):
         options = "--kernel scale --let n=999 --arg f32[n] --arg f32[n]:out --arg 1.5 --expect out=1.5*x"
-        code, out, _ = check("triton_kernels.py", f"{options} --grid cdiv(n,BLOCK)")
+        code, out, _ = check(KERNELS, f"{options} --grid cdiv(n,BLOCK)")
         assert code == 0 and "scale (configuration 1 of 2)" in out and "8,1,1" in out
-        code, out, _ = check("triton_kernels.py", f"{options} --grid cdiv(n,BLOCK) --constexpr BLOCK=512")
+        code, out, _ = check(KERNELS, f"{options} --grid cdiv(n,BLOCK) --constexpr BLOCK=512")
         assert code == 0 and "configuration" not in out and "2,1,1" in out
 
     def test_other_views_name_lines_of_python(self, check, capsys):
         options = [*shlex.split(f"{MATMUL} --num-stages 1")]
-        assert main(["inspect", "triton_kernels.py", *options, "--lines"]) == 0
+        assert main(["inspect", KERNELS, *options, "--lines"]) == 0
         line = next(line for line in capsys.readouterr().out.splitlines() if "left = tile(a" in line)
-        text = (FOLDER / "triton_kernels.py").read_text()
+        text = (EXAMPLES / "triton_kernels.py").read_text()
         number = str(text[: text.index("left = tile(a")].count("\n") + 1)
         assert f" {number} " in line
-        assert main(["layout", "triton_kernels.py", number, *options, "--json"]) == 0
+        assert main(["layout", KERNELS, number, *options, "--json"]) == 0
         patterns = json.loads(capsys.readouterr().out)["patterns"]
         assert {one["variable"] for one in patterns} == {"global_smem"}
         assert {one["kind"] for one in patterns} >= {"shared_store"}
@@ -83,25 +84,15 @@ class TestWithTriton:
         assert code == 1 and "within 0.25" in out
 
     def test_comments_of_the_file(self, check, tmp_path):
-        text = (FOLDER / "triton_kernels.py").read_text()
+        text = (EXAMPLES / "triton_kernels.py").read_text()
         own = f"# check: {ADD}\n# check: --grid cdiv(n,BLOCK) --constexpr BLOCK=128\n"
         (tmp_path / "mine.py").write_text(text + own)
         code, out, _ = check(tmp_path / "mine.py", "")
         assert code == 0 and "1 of 1 verified" in out
 
     def test_what_the_machine_does_not_know_is_missing(self, check):
-        code, _, told = check("triton_kernels.py", f"{MATMUL} --arch sm_100".replace("BM=32", "BM=64"))
+        code, _, told = check(KERNELS, f"{MATMUL} --arch sm_100".replace("BM=32", "BM=64"))
         assert code == 3 and "tcgen05" in told and told.rstrip().endswith("--arch sm_80")
-
-    def test_what_the_readme_shows(self, check):
-        readme = (FOLDER.parents[1] / "tir_schedules/check/README.md").read_text()
-        command = re.search(r"tir-schedules check (triton_kernels\.py .*?)\n\n", readme, re.S)
-        code, out, _ = check("", command[1].replace("\\\n", " "))
-        assert code == 0
-        if the_triton().version == "3.9.0":
-            texts = [line.rstrip() for line in out.split("\n") if "seconds" not in line]
-            texts[0] = texts[0].rpartition("pass")[0]
-            assert all(f"    {text}" in readme for text in texts)
 
     @pytest.mark.parametrize(
         "options, told",
@@ -122,7 +113,7 @@ class TestWithTriton:
         ],
     )
     def test_bad_input(self, check, options, told):
-        code, out, complaint = check("triton_kernels.py", options)
+        code, out, complaint = check(KERNELS, options)
         assert (code, out) == (2, "") and told in complaint and complaint.count("\n") == 1
 
 
@@ -137,5 +128,5 @@ def test_without_triton(check, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "triton", None)
     the_triton.cache_clear()
-    code, _, told = check("triton_kernels.py", ADD)
+    code, _, told = check(KERNELS, ADD)
     assert code == 3 and "Triton is not installed: pip install 'tir_schedules[triton]'" in told

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.model.rung import Rung
+from tir_schedules.source import find_file
 
 if TYPE_CHECKING:
     from tir_schedules.api.functions import Function
@@ -67,7 +68,7 @@ def is_code(text: str) -> bool:
     match = FILE.fullmatch(text)
     if is_text(text) or not match:
         return is_text(text)
-    path = Path(match[1])
+    path = find_file(Path(match[1]))
     if path.suffix != ".py":
         return True
     try:

@@ -15,13 +15,14 @@ from tir_schedules.source import read_source
 
 EPILOG = """\
 examples:
-  tir-schedules check saxpy.cu --let n=1000 --grid 'cdiv(n,256)' --block 256 \\
+  tir-schedules check examples/saxpy.cu --let n=1000 --grid 'cdiv(n,256)' --block 256 \\
       --arg a=2 --arg x='f32[n]' --arg y='f32[n]' --expect y='a*x + y'
-  tir-schedules check gemm.cu --kernel 'sgemm<128, 8>' --as sgemm --mnk 256,256,64 \\
-      --grid 'N//128,M//128' --block 256
-  tir-schedules check sum.cu --let N=10000 --arg X='f32[N]' --arg part='f32[40]:out' --arg Y='f32[1]:out' \\
-      --launch 'sum[40,256](X, part, N)' --launch 'sum[1,256](part, Y, 40)' --expect Y='sum(X)'
-  tir-schedules check kernel.ptx --grid 4 --block 128 --arg 'f32[512]' --arg 'f32[512]:out' --arg 512
+  tir-schedules check examples/gemm.cu --kernel 'tiled_matmul<128, 128, 8, 8, 8>' --as sgemm \\
+      --mnk 256,256,64 --grid 'N//128,M//128' --block 256
+  tir-schedules check examples/sum.cu --let N=10000 --launch 'sum[40,256](X, part, N)' \\
+      --launch 'sum[1,256](part, Y, 40)' --arg X='f32[N]' --arg part='f32[40]:out' --arg Y='f32[1]:out' \\
+      --expect Y='sum(X)'
+  tir-schedules check examples/kernel.ptx --grid 4 --block 128 --arg 'f32[512]' --arg 'f32[512]:out' --arg 512
 
 arguments, by name or, without NAME=, in the order of the parameters that are left:
   A=f32[M,K]            random numbers; formats: f16 bf16 f32 f64, i8 to i64, u8 to u64
@@ -36,9 +37,9 @@ A parameter takes the --let of its name. Sizes are expressions of --let names, w
 Without --block the launch, and scalars that it passes, are read from the file's own k<<<grid, block>>>(...).
 
 a Triton kernel of a Python file, where Triton is installed (comments begin with # check:):
-  tir-schedules check kernels.py --kernel mm --grid 'cdiv(M,BM),cdiv(N,BN)' --let M=128,N=128,K=64 \\
-      --arg a='f16[M,K]' --arg b='f16[K,N]' --arg c='f32[M,N]:out' --expect c='a @ b' \\
-      --constexpr BM=64 --constexpr BN=64 --constexpr BK=32 --num-warps 4 --num-stages 3
+  tir-schedules check examples/triton_kernels.py --kernel matmul --let m=128,n=96,k=64 \\
+      --grid 'cdiv(m,BM),cdiv(n,BN)' --arg a='f16[m,k]' --arg b='f16[k,n]' --arg c='f32[m,n]:out' \\
+      --expect c='a @ b' --constexpr BM=64 --constexpr BN=32 --constexpr BK=32 --num-warps 4 --num-stages 3
 
 comments in the file:
   // check: --let n=1000 --grid cdiv(n,256) --block 256 --arg a=2

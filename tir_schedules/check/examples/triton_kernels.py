@@ -1,4 +1,4 @@
-"""Triton kernels that are sound."""
+"""Triton kernels: elementwise, over rows, on tensor cores, with atomics, autotuned."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-// A 2D-tiled SGEMM, as one downloads it.
+// An SGEMM as one downloads it: a template of its own names, that a `main` launches, and cuBLAS beside it.
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
