@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Sequence
 
 from tir_schedules.errors import BadInput, printable
 from tir_schedules.files import read_bytes
@@ -48,6 +49,22 @@ def read_source(path: Path) -> Source:
         raise BadInput(f"cannot read {path}: it is not UTF-8 text; {REMEDY}") from None
     cuda = cuda_in_python(text) if path.suffix == ".py" else ""
     return Source(cuda or text, printable(path), str(place.absolute().parent), bool(cuda))
+
+
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">\n]+)[\">]", re.M)
+
+
+def own_files(file: Path, folders: Sequence[str] = ()) -> list[Path]:
+    """A file and those of the user's that it includes, by way of others, too. folders: of `-I`."""
+    found = [find_file(file)]
+    for path in found:
+        try:
+            names = INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace"))
+        except OSError:
+            continue
+        places = (Path(folder) / name for name in names for folder in (path.parent, *folders))
+        found += dict.fromkeys(place for place in places if place.is_file() and place not in found)
+    return found
 
 
 TRITON = re.compile(r"^[ \t]*@(?:triton\.)?jit\b", re.M)

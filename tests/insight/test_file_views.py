@@ -252,7 +252,7 @@ BAD = {
     "profile mine.cu --pack x.zip": "--pack does not go with a file",
     "profile sgemm/naive --arg f32[3]": "--arg is for files",
     "check mine.cu -o nowhere/page.html": "nowhere",
-    "check mine.cu --page ./mine.cu": "the page would be written over mine.cu",
+    "check mine.cu --page ./mine.cu": "mine.cu would be written over",
 }
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Sequence
 
-from tir_schedules.check.options import add_subject, requests_of
+from tir_schedules.check.options import Parser, add_subject
 from tir_schedules.cli.options import Options, Verbs, add_arch, add_dry_run, add_path
 from tir_schedules.cli.run import ORDERS
-from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.files import check_folder, write_text
+from tir_schedules.errors import BadInput
+from tir_schedules.files import check_folder
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
-from tir_schedules.source import read_source
 
 EPILOG = """\
 examples:
@@ -56,7 +56,8 @@ def add_verb(verbs: Verbs) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_path(verb, "file", help="CUDA source, PTX text, or Python with Triton kernels")
+    files = "CUDA source, PTX text, or Python with Triton kernels; several by the checks in their comments"
+    add_path(verb, "files", nargs="+", help=files)
     add_subject(verb)
     add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
     verb.add_argument("--machine", choices=MACHINES, default="cpu", help="what executes (default cpu)")
@@ -68,38 +69,41 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("--advice", action="store_true", help=advice)
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
+    add_path(verb, "--sarif", help="write what is found as SARIF 2.1.0, which code review shows")
+    again = "check again whenever a file, or what it includes, has changed, until Ctrl-C"
+    verb.add_argument("--watch", action="store_true", help=again)
     verb.set_defaults(verb=run)
 
 
 def run(options: Options) -> int:
-    from tir_schedules.api.checking import check_requests
-    from tir_schedules.api.results import finish
-    from tir_schedules.machines.choice import arch_for, choose
+    from tir_schedules.cli.several import check_files, watched_files
+    from tir_schedules.cli.watching import watch
 
-    if options.page:
-        check_page(options.page, options.file)
-    machine = choose(options.machine, options.orders)
-    arch = arch_for(machine, options.arch)
-    requests = requests_of(options, read_source(options.file), arch)
-    for request in requests:
-        arch_for(machine, request.options.arch)
-    if options.dry_run:
-        from tir_schedules.api.plans import plan_of_requests
-
-        read = [launch.read for request in requests for launch in request.launches if launch.read]
-        plan = plan_of_requests(requests, *read, f"{len(requests)} to check on {machine.device_name}")
-        return finish(plan, options.json, 2)
-    found = check_requests(requests, machine, options.advice)
-    done = [one for _, one in found.checked]
-    if len(done) == 1 and done[0].unsupported:
-        raise MissingTool(done[0].outcome.error)
-    if options.page:
-        write_text(options.page, found.page())
-    return finish(found, options.json, 2)
+    if len(options.files) > 1:
+        check_several(options)
+    for file in filter(None, (options.page, options.sarif)):
+        check_written(file, options.files)
+    if options.watch:
+        return watch(lambda: check_files(options), lambda: watched_files(options))
+    return check_files(options)
 
 
-def check_page(page: Path, file: Path) -> None:
-    """BadInput for a page that cannot be written, or that would be written over the file."""
-    if page.absolute() == file.absolute():
-        raise BadInput(f"the page would be written over {page}: name another file, such as page.html")
-    check_folder(page)
+OF_ALL = ("defines", "includes", "flags", "seed", "finite")
+"""Options that hold for several files."""
+
+
+def check_several(options: Options) -> None:
+    """BadInput where several files are named, with what is said of one."""
+    reader = Parser(add_help=False)
+    add_subject(reader)
+    for name in (*vars(reader.parse_args([])), "page"):
+        if name not in OF_ALL and getattr(options, name) is not None:
+            spelled = "as" if name == "ladder" else name.replace("_", "-")
+            raise BadInput(f"--{spelled} is for one file: several are checked by the comments in them")
+
+
+def check_written(written: Path, files: Sequence[Path]) -> None:
+    """BadInput for a page or log that cannot be written, or that would be written over a file."""
+    if written.absolute() in [file.absolute() for file in files]:
+        raise BadInput(f"{written} would be written over: name another file, such as page.html")
+    check_folder(written)
