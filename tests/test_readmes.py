@@ -11,7 +11,10 @@ READMES = [
     ROOT / "README.md",
     *(page for name in FOLDERS for page in sorted((ROOT / name).rglob("README.md"))),
 ]
-PAGES = [*READMES, ROOT / ".github" / "CONTRIBUTING.md"]
+PAGES = [
+    *dict.fromkeys([*READMES, *(ROOT / "tir_schedules" / "check").glob("*.md")]),
+    ROOT / ".github" / "CONTRIBUTING.md",
+]
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 PLACE = re.compile(r"`(?:\w+\.)?(\w+)`\s+in\s+`([\w/]+\.\w+)`")
 """What a file has: "`find` in `ladders/registry.py`"."""

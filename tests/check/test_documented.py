@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tir_schedules.cli.check import EPILOG
-from tir_schedules.cli.main import main
+from tir_schedules.cli.main import main, parser
 from tir_schedules.source import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
@@ -146,6 +146,15 @@ def test_what_the_help_names_can_be_asked(prints):
     asked = commands(EPILOG)
     assert len(asked) >= 4
     assert all(prints(words) for words in asked if can_run(words))
+
+
+def test_commands_about_files_of_yours_can_be_read():
+    """The same of `kernels/*.cu`, which is the reader's: their options exist."""
+    page = (CHECK / "CI.md").read_text()
+    lines = re.findall(r"^ +(?:- run: )?tir-schedules (check kernels/\S+.*)", page, re.M)
+    assert len(lines) >= 4
+    for line in lines:
+        assert parser().parse_args(shlex.split(line)).files
 
 
 def test_the_guide_shows_the_file_that_is_shipped():

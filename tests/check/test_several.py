@@ -11,7 +11,9 @@ import pytest
 from killing import PATIENCE
 
 from tir_schedules.cli import watching
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.machines.choice import choose
+from tir_schedules.source import read_source
 
 GOOD = "// check: --kernel k --block 32 --arg f32[32]\n__global__ void k(float *x) { x[threadIdx.x] = 1; }\n"
 BAD = GOOD.replace("x[threadIdx.x]", "x[threadIdx.x + 1]")
@@ -56,6 +58,27 @@ class TestSeveral:
     def test_files_without_a_check(self, tool):
         code, _, told = tool("check", "plain.cu", "helper.cuh")
         assert code == 2 and "no file has a `// check:` comment" in told
+
+
+def test_what_is_checked_at_another_time_is_compiled_along(monkeypatch):
+    """Templates are compiled once for all checks of a file, whichever is run."""
+    from tir_schedules.check import session
+    from tir_schedules.check.options import requests_of
+    from tir_schedules.cli.main import parser
+
+    head = "// check: --block 1 --kernel 'k<{}>'\n\n"
+    Path("made.cu").write_text("template <int T> __global__ void k() {}\n" + head.format(1) + head.format(2))
+    options = parser().parse_args(["check", "made.cu"])
+    first, second = requests_of(options, read_source(Path("made.cu")), "sm_80")
+    asked = []
+
+    def build(source, names, options):
+        asked.append(names)
+        raise CheckFailed("enough")
+
+    monkeypatch.setattr(session, "build", build)
+    assert [*session.check_requests([second], choose("cpu"), [first, second])]
+    assert asked == [["k<1>", "k<2>"]]
 
 
 class TestWatch:

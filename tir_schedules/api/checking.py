@@ -120,11 +120,13 @@ def advice_json(one: Checked, wanted: bool) -> Json:
     return {"advice": [[each.as_json() for each in found] for _, found in advice_on_check(one)]}
 
 
-def check_requests(requests: Sequence[Request], machine: Machine, advice: bool = False) -> Check:
-    """Several checks, each judged by itself: the verdict is the worst of theirs."""
-    found = [
-        result_of(one, request, machine) for one, request in zip(check_each(requests, machine), requests)
-    ]
+def check_requests(
+    requests: Sequence[Request], machine: Machine, advice: bool = False, others: Sequence[Request] = ()
+) -> Check:
+    """Several checks, each judged by itself: the verdict is the worst of theirs. others: all of a file, if
+    these are some of them."""
+    done = check_each(requests, machine, others)
+    found = [result_of(one, request, machine) for one, request in zip(done, requests)]
     worst = min(found, key=lambda one: [*map(cell, WORST)].index(one.verdict))
     faults = tuple(fault for one in found for fault in one.faults)
     return replace(

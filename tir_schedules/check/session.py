@@ -232,24 +232,27 @@ def last_writer(
     return pairs[-1] if pairs else None
 
 
-def check_requests(requests: Sequence[Request], machine: Machine) -> Iterator[Checked]:
+def check_requests(
+    requests: Sequence[Request], machine: Machine, others: Sequence[Request] = ()
+) -> Iterator[Checked]:
     """Each request's result, in order. A file that does not compile, and a kernel that the machine does not
-    know, are results as well; BadInput and MissingTool are raised."""
-    for request, ready in prepare_requests(requests, machine):
+    know, are results as well; BadInput and MissingTool are raised. others: what is compiled along, because it
+    is checked at another time."""
+    for request, ready in prepare_requests(requests, machine, others):
         yield run_prepared(request, ready, machine)
 
 
 def prepare_requests(
-    requests: Sequence[Request], machine: Machine
+    requests: Sequence[Request], machine: Machine, others: Sequence[Request] = ()
 ) -> Iterator[tuple[Request, Prepared | CheckFailed]]:
-    """Each request ready to run, in order, or why it is not."""
+    """Each request ready to run, in order, or why it is not. others: what is compiled along."""
     warm(machine)
     files: dict[tuple[Source, Compiling], Built | CheckFailed] = {}
     for request in requests:
         python = request.source.is_python
         alike = request.source, request.options
         if not python and alike not in files:
-            files[alike] = build_for_all(request, requests)
+            files[alike] = build_for_all(request, others or requests)
         try:
             ready = prepare_triton(request) if python else prepare(request, built_or_raise(files[alike]))
         except BadInput as error:

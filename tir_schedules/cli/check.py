@@ -45,7 +45,8 @@ comments in the file:
   // check: --let n=1000 --grid cdiv(n,256) --block 256 --arg a=2
   // check: --arg x=f32[n] --arg y=f32[n] --expect y='a*x + y'
 Lines that follow one another are one check, and options of the command win over them. With --kernel only
-those of that kernel are run.
+those of that kernel are run. Of several files each is checked by its comments:
+  tir-schedules check kernels/*.cu --sarif kernels.sarif
 """
 
 
