@@ -33,6 +33,11 @@ NOT_RUN = ("$TILELANG", "--watch")
 OUTPUT = re.compile(r"\s*(?:kernel +|transpose<|examples/|\.\.\.\n)")
 """How a block begins that a command prints."""
 
+INLINE = re.compile(rf"`({COMMAND}[^`]+)`")
+FILE = re.compile(rf"{COMMAND}(?:{'|'.join(VERBS)}) (?!examples/)([^\s`]+\.(?:cu|ptx|py))\b")
+OF_OTHERS = {"mm.cu", "cutlass_add*.ptx"}
+"""Files that other programs write."""
+
 SECONDS = re.compile(r"((?:pass|FAIL|HAZARD) +)\d+\.\d\d$", re.M)
 
 
@@ -104,6 +109,8 @@ def cut_as(page, printed):
 def run_through(text, prints):
     """(start, end, what the page shows, what is printed) of each output. All commands are run."""
     found, last = [], []
+    for command in INLINE.findall(text):
+        assert all(map(prints, commands(command)))
     for start, end, block in blocks(text):
         if commands(block):
             last = [prints(words) for words in commands(block) if can_run(words)]
@@ -123,12 +130,13 @@ def can_run(words):
     return triton.__version__ == "3.9.0"
 
 
-OUTPUTS = {"GUIDE.md": 8, "/check/README.md": 2, "insight/README.md": 1}
+OUTPUTS = {"GUIDE.md": 8, "/check/README.md": 3, "insight/README.md": 1}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_print_what_a_page_shows(page, prints, request):
     text = page.read_text()
+    assert set(FILE.findall(text)) <= OF_OTHERS, "pages name files that are shipped"
     found = run_through(text, prints)
     if request.config.getoption("--update-golden"):
         for start, end, _, printed in reversed(found):

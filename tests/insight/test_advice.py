@@ -172,13 +172,6 @@ def test_numbers_of_a_ragged_launch_are_of_a_block(told):
     assert found["tried"] == f"tried t[128][33]: right, 5 wavefronts in place of {32 * 5}"
 
 
-def test_the_readme_shows_what_is_printed(tool):
-    page = (FILE.parents[2] / "tir_schedules" / "insight" / "README.md").read_text()
-    _, out, _ = tool("check", str(FILE), "--kernel", "transpose", "--advice")
-    told = out[out.index(f"{FILE}:13: tile") :].replace(str(FILE), "transpose.cu")
-    assert " ".join(told.split()) in " ".join(page.split())
-
-
 def test_without_the_option_nothing_is_advised(tool):
     _, out, _ = tool("check", str(FILE), "--kernel", "transpose", "--json")
     assert "advice" not in json.loads(out)[0]
