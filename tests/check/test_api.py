@@ -255,3 +255,14 @@ def test_infinities_are_right_where_they_should_be():
     assert truth.mismatch("y", np.float32([np.inf, np.inf, 1])).index == (1,)
     assert truth.mismatch("y", np.float32([np.inf, -np.inf, np.inf])).index == (2,)
     assert truth.mismatch("y", np.float32([3e38, -np.inf, 1])).index == (0,)
+
+
+def test_a_variable_that_is_set_is_in_the_machine_code_as_well():
+    source = "__constant__ int added;\n__global__ void add(int *x) { x[0] += added; }\n"
+    arguments = {"x": np.zeros(1, np.int32)}
+    codes = {
+        check(source, block=1, arguments={**arguments, "added": f"i32[1]:{value}"})
+        .checked[0][1].steps[0].binary.cubin
+        for value in (3, 4)
+    }  # fmt: skip
+    assert len(codes) == 2

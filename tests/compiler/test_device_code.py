@@ -115,6 +115,8 @@ def test_an_architecture_that_ptxas_asks_for_is_taken_unless_it_is_fixed():
     assert code.arch == "sm_90a" and "sm_90a" in code.notes[0] and ".target sm_90a" in code.compiled.ptx
     with pytest.raises(CheckFailed, match="requires .target sm_90 or higher"):
         compile_device_code(kernel_of(source))
+    source = '__global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }\n'
+    assert compile_device_code(replace(kernel_of(source), arch="sm_90")).arch == "sm_90a"
 
 
 def test_a_file_that_is_missing_above_the_source_stays_out_of_other_folders(tmp_path):

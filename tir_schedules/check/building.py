@@ -89,8 +89,12 @@ class Built:
         return chosen(self.targets, asked, self.expanded, self.kernel.file)
 
     def binary(self, target: Target, launched: Kernel, ptx: str = "") -> Binary:
-        """One of its kernels, ready to run. launched: with its launch. ptx: in place of its own."""
-        return binary_of(launched, self.made._replace(ptx=ptx or alone(self.made.ptx, target.symbol)))
+        """One of its kernels, ready to run. launched: with its launch. ptx: in place of its own, with the
+        variables set."""
+        own = alone(self.made.ptx, target.symbol)
+        if ptx in ("", own):
+            return binary_of(launched, self.made._replace(ptx=own))
+        return binary_of(launched, assemble(replace(self.kernel, source=ptx)))
 
 
 def build(source: Source, instances: Sequence[str], options: Compiling) -> Built:

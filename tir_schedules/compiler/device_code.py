@@ -117,9 +117,10 @@ class Expanded(NamedTuple):
 def compile_device_code(kernel: Kernel, fixed: bool = True) -> DeviceCode:
     """All that the device code of a CUDA file compiles to, kept in the cache.
 
-    A flag that nvcc names in its complaint (`--expt-relaxed-constexpr`) is added. Unless the architecture is
-    fixed, the one is taken that ptxas names. NoDeviceCode, with nvcc's lines, where device code does not
-    compile; CheckFailed, BadInput and MissingTool as `compile_kernel` has them.
+    A flag that nvcc names in its complaint (`--expt-relaxed-constexpr`) is added. The architecture is taken
+    that ptxas names; if it is fixed, only a variant of the same GPU (sm_90a). NoDeviceCode, with nvcc's
+    lines, where device code does not compile; CheckFailed, BadInput and MissingTool as `compile_kernel` has
+    them.
     """
     check_arch(kernel.arch)
     toolchain, cache = find_toolchain(), default_cache()
@@ -181,7 +182,8 @@ def as_asked_for(kernel: Kernel, said: str, fixed: bool) -> tuple[Kernel, str]:
     asked = [*ARCH_ASKED_FOR.findall(said), *(HOPPER for _ in OTHER_ARCH.findall(said))]
     newest = max(asked, key=number_of, default="")
     arch = HOPPER if number_of(newest) == number_of(HOPPER) else newest
-    if fixed or number_of(arch) < number_of(kernel.arch) or arch in ("", kernel.arch):
+    newer = number_of(arch) - number_of(kernel.arch)
+    if newer < 0 or (fixed and newer) or arch in ("", kernel.arch):
         return kernel, ""
     return replace(kernel, arch=arch), f"compiled for {arch}, as some of its instructions need"
 
