@@ -48,7 +48,7 @@ template __global__ void made<at::Half>(const at::Half *, at::Half *, int);
 
 DEVICE_CUH = """\
 #pragma once
-__device__ inline float scale(float x) { return 3 * x; }
+__device__ inline float scale(float x) { assert(x > 0); return 3 * x; }
 inline void complain(host::Logger &logger) { logger.say("no"); }
 template <int N> __global__ void in_header(const float *wanted, float *result) { result[0] = wanted[N]; }
 template __global__ void in_header<2>(const float *, float *);
@@ -75,6 +75,7 @@ def test_host_code_that_does_not_compile_is_left_out(tmp_path):
         name for name in ("plain", "made", "in_header", "of_pairs", "forward") if name in code.compiled.ptx
     }
     assert lines_of(code.compiled.ptx) >= {6, 9, 13}
+    assert "beside" not in code.text and '"device.cuh"' in code.text
     (note,) = code.notes
     assert note.startswith("logging/host.h is not found")
     assert "const float *wanted" in code.text and "__global__" in code.text

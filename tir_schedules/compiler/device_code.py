@@ -31,6 +31,7 @@ from tir_schedules.compiler.front_end import (
 from tir_schedules.compiler.host_code import DEVICE, HostCode, is_users, segments
 from tir_schedules.compiler.inputs import identity
 from tir_schedules.compiler.nvcc import (
+    BESIDE,
     PTX,
     Compiled,
     assemble,
@@ -229,7 +230,8 @@ def expand(kernel: Kernel, toolchain: Toolchain, folder: Path) -> Expanded | Non
     (folder / DEEP).mkdir(parents=True, exist_ok=True)
     name = write_source(kernel, folder)
     with plain_links(folder) as links:
-        words = (*flags_of(kernel), *including(kernel, links), "-Xcompiler", f"-idirafter,{DEEP}")
+        own = f"-idirafter,{DEEP},-fmacro-prefix-map={BESIDE}/="  # the second is for __FILE__
+        words = (*flags_of(kernel), *including(kernel, links), "-Xcompiler", own)
         commands = commands_of(toolchain.nvcc, kernel.arch, words)
         if commands is None:
             return None
