@@ -8,7 +8,7 @@ from tir_schedules.machines.cpu import ptx
 
 Item = Union[ptx.Instruction, str]
 
-FARTHEST = 1000
+FARTHEST = 100
 """Instructions that are looked through for one that reads a result."""
 
 ENDS = ("ret", "exit", "trap")
@@ -17,8 +17,9 @@ ENDS = ("ret", "exit", "trap")
 def place_all(items: list[Item]) -> None:
     """Give every instruction of a function a line, if any has one: that of the first that reads its result,
     else of the next in its block, of the one before, or of the next at all."""
-    lost = [k for k, item in enumerate(items) if not isinstance(item, str) and not item.source[1]]
-    if not lost:
+    instructions = [(k, item) for k, item in enumerate(items) if not isinstance(item, str)]
+    lost = [k for k, item in instructions if not item.source[1]]
+    if len(lost) in (0, len(instructions)):
         return
     labels = {item: k for k, item in enumerate(items) if isinstance(item, str)}
     found = {k: reader_of(items, labels, k) for k in lost}
