@@ -95,9 +95,9 @@ class Verdicts(Result):
             print_paragraph(paragraph)
         for rung in dict.fromkeys(v.rung.id for v in self if any(map(waits_in_ring, v.outcomes))):
             print_line(f"who waits for whom as {rung} is: tir-schedules layout {rung} --ring")
-        where = "the CPU machine"
+        where = self.machine.device_name
         if self.machine.name == "gpu":
-            where = f"{self.machine.device_name}; races and bounds are checked by --machine cpu"
+            where += "; races and bounds are checked by --machine cpu"
         print_line(f"{closing(self.verdicts)} on {where}")
 
     def to_json(self) -> list[Json]:
@@ -129,10 +129,9 @@ class Running:
     source: Source | None = None
 
     def plan(self) -> Plan:
-        where = "the CPU machine" if self.machine.name == "cpu" else self.machine.device_name
         what = f", with {self.source.file} as the kernel" if self.source else ""
-        return plan_of_jobs(self.jobs, self.arch, f"{len(self.jobs)} to verify on {where}{what}",
-                            twins=not self.source)  # fmt: skip
+        title = f"{len(self.jobs)} to verify on {self.machine.device_name}{what}"
+        return plan_of_jobs(self.jobs, self.arch, title, twins=not self.source)
 
     def run(self) -> Verdicts:
         seen: list[Verdict] = []
