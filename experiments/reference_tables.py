@@ -21,8 +21,8 @@ WIDTH = 100
 HEAD = """\
 # Reference
 
-What `import tir_schedules as ts` offers, written by `experiments/reference_tables.py` from the docstrings. Nothing is
-imported before it is used. An error is one of the classes at the end, in one line.
+What `import tir_schedules as ts` offers, written by `experiments/reference_tables.py` from the docstrings.
+Nothing is imported before it is used. An error is one of the classes at the end, in one line.
 """
 
 OPTIONS = f"""\
