@@ -20,12 +20,13 @@ EXAMPLES = Path(__file__).parent / "check" / "examples"
 @dataclass(frozen=True)
 class Source:
     """text: CUDA C++. file: what messages call it. folder: where it finds what it includes by name. embedded:
-    whether the text stands in strings of a Python file."""
+    whether the text stands in strings of a Python file. flags: that this file compiles it with."""
 
     text: str
     file: str = ""
     folder: str = ""
     embedded: bool = False
+    flags: tuple[str, ...] = ()
 
     @property
     def is_python(self) -> bool:
@@ -43,12 +44,17 @@ def find_file(path: Path) -> Path:
 def read_source(path: Path) -> Source:
     """A CUDA file, with lines that end in LF. BadInput when it cannot be read."""
     place = find_file(path)
+    content = read_bytes(place, REMEDY)
     try:
-        text = read_bytes(place, REMEDY).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise BadInput(f"cannot read {path}: it is not UTF-8 text; {REMEDY}") from None
+        if b"\0" in content:
+            raise BadInput(f"cannot read {path}: it is not text; {REMEDY}") from None
+        text = content.decode("latin-1")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     cuda = cuda_in_python(text) if path.suffix == ".py" else ""
-    return Source(cuda or text, printable(path), str(place.absolute().parent), bool(cuda))
+    flags = flags_in_python(text) if cuda else ()
+    return Source(cuda or text, printable(path), str(place.absolute().parent), bool(cuda), flags)
 
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">\n]+)[\">]", re.M)
@@ -96,3 +102,21 @@ def cuda_in_python(text: str) -> str:
     if strings and "load_inline" in text and not lines[0]:
         lines[0] = OF_TORCH
     return "\n".join(lines) if strings else ""
+
+
+OPTIONS = ("extra_cuda_cflags", "options")
+"""How `load_inline`, and CuPy's `RawKernel` and `RawModule`, call the flags of nvcc."""
+
+
+def flags_in_python(text: str) -> tuple[str, ...]:
+    """The flags that a Python file passes in literal lists with its CUDA."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, ast.keyword)
+            and node.arg in OPTIONS
+            and isinstance(node.value, (ast.List, ast.Tuple))
+        ):
+            values = [one.value for one in node.value.elts if isinstance(one, ast.Constant)]
+            found += [value for value in values if isinstance(value, str) and value.startswith("-")]
+    return tuple(dict.fromkeys(found))

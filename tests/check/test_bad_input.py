@@ -115,7 +115,7 @@ def test_what_the_machine_lacks_is_named(file, tool):
 
 FILES = {
     "missing": (None, "No such file"),
-    "binary": (bytes(range(256)), "not UTF-8"),
+    "binary": (bytes(range(256)), "it is not text"),
     "zeros": (b"int x;\0\0", "binary file"),
     "empty": (b"", "no __global__ function"),
     "large": (b"/" * ((16 << 20) + 1), "more than 16 MiB"),

@@ -189,6 +189,58 @@ def test_an_error_in_a_template_is_not_hidden_with_the_host_code_that_makes_it()
         compile_device_code(kernel_of(source))
 
 
+LEFT_OUT = {
+    "template <> struct Wide<float> { static constexpr int v = at::wide<float>(); };": "Wide",
+    "namespace mine { constexpr int SCALE = torch::scale(); }": "SCALE",
+    "constexpr int width(float) { return torch::width(); }": "width",
+    "MY_DEVICE float apply(float x) { return 3 * x; }": "apply",
+    "using acc = at::wide_of<float>::type;": "acc",
+}
+"""Code that does not compile here -> a name by which device code may depend on it."""
+
+
+@pytest.mark.parametrize("code", LEFT_OUT)
+def test_what_device_code_may_depend_on_is_not_left_out_in_silence(code):
+    source = (
+        "#include <torch/extension.h>\ntemplate <typename T> struct Wide { static constexpr int v = 1; };\n"
+        "constexpr int SCALE = 2;\nconstexpr int width(double) { return 1; }\n"
+        "__device__ float apply(double x) { return x; }\ntypedef int count; struct acc_of { int n; };\n"
+        f"{code}\n"
+        "__global__ void k(float *y) { y[0] = apply(y[1]) * Wide<float>::v * SCALE * width(2.0f); }\n"
+        "__global__ void counted(float *y) { int acc = y[1]; y[0] = acc; }\n"
+    )
+    with pytest.raises(NoDeviceCode, match=rf"device code may need {LEFT_OUT[code]} of mine.cu\(7\)"):
+        compile_device_code(kernel_of(source))
+
+
+def test_a_wrapper_of_the_host_may_have_the_name_of_a_device_function():
+    source = (
+        "#include <torch/extension.h>\n__device__ float relu(float x) { return x > 0 ? x : 0; }\n"
+        "__global__ void k(float *y) { y[0] = relu(y[0]); }\n"
+        "torch::Tensor relu(torch::Tensor x) { k<<<1, 1>>>(x.data_ptr<float>()); return x; }\n"
+    )
+    assert not compile_device_code(kernel_of(source)).notes
+
+
+def test_an_instance_for_float_that_the_file_does_not_have_is_no_error():
+    source = (
+        "#include <torch/extension.h>\ntemplate <typename T> __global__ void k(T *y) {\n"
+        '  static_assert(sizeof(T) == 2, "16 bits"); y[0] = T(1);\n}\n'
+        "void f(torch::Tensor x) { AT_DISPATCH_HALF(x, [&] { k<scalar_t><<<1, 1>>>(0); }); }\n"
+        "template __global__ void k<at::Half>(at::Half *);\n"
+    )
+    assert "Half" in compile_device_code(kernel_of(source)).compiled.ptx
+
+
+def test_macros_that_a_missing_header_may_define_are_told():
+    source = (
+        '#include "config.h"\n#ifdef __HIP__\n#endif\n__global__ void k(float *y) {\n'
+        "#if SCALE > 2\n  y[0] = 4;\n#else\n  y[0] = 2;\n#endif\n}\n"
+    )
+    _, note = compile_device_code(kernel_of(source)).notes
+    assert note.startswith("SCALE is tested by #if and not defined, because config.h is not found")
+
+
 def test_flags_are_part_of_what_is_kept():
     source = "__global__ void k(float *y) { y[0] = y[1] / y[2]; }\n"
     plain, fast = (

@@ -86,7 +86,10 @@ class Built:
             ]
             if found:
                 return found[0]
-        return chosen(self.targets, asked, self.expanded, self.kernel.file)
+        try:
+            return chosen(self.targets, asked, self.expanded, self.kernel.file)
+        except BadInput as error:
+            raise BadInput("; ".join([str(error), *self.notes])) from None
 
     def binary(self, target: Target, launched: Kernel, ptx: str = "") -> Binary:
         """One of its kernels, ready to run. launched: with its launch. ptx: in place of its own, with the
@@ -127,7 +130,8 @@ def build(source: Source, instances: Sequence[str], options: Compiling) -> Built
         raise explain_error(error, kernel, asked) from None
     entries = (demangle_name(match[1]) for match in ENTRY.finditer(code.compiled.ptx))
     meant = {asked[at]: text for at, text in filter(None, map(instance_of, entries))}
-    return Built(replace(whole, arch=code.arch), code.compiled, meant, code.text, code.notes)
+    told = [f"compiled with {' '.join(of_file(source))}, as the file says"] if of_file(source) else []
+    return Built(replace(whole, arch=code.arch), code.compiled, meant, code.text, (*told, *code.notes))
 
 
 def kernel_of(source: Source, options: Compiling) -> Kernel:
@@ -136,7 +140,7 @@ def kernel_of(source: Source, options: Compiling) -> Kernel:
         source.file or "kernel.cu", source.text, "", (), (1, 1, 1), (1, 1, 1), options.arch,
         folder=source.folder, file=source.file or "kernel.cu",
         includes=tuple(str(Path(folder).absolute()) for folder in options.includes),
-        defines=tuple(map(define, options.defines)), flags=flags(options.flags),
+        defines=tuple(map(define, options.defines)), flags=(*flags(options.flags), *of_file(source)),
     )  # fmt: skip
 
 
@@ -201,6 +205,12 @@ def flags(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for word in words if not LIBRARIES.fullmatch(word))
 
 
+def of_file(source: Source) -> tuple[str, ...]:
+    """The flags that a Python file passes with its CUDA, without those that `--nvcc` does not take."""
+    patterns = (*NOT_FLAGS, LIBRARIES.pattern, r"(?!-).*")
+    return tuple(word for word in source.flags if not any(re.fullmatch(one, word) for one in patterns))
+
+
 def define(text: str) -> str:
     """ "NAME=VALUE" as it stands behind `#define`."""
     match = DEFINE.fullmatch(text)
@@ -212,7 +222,7 @@ def define(text: str) -> str:
 def explain_error(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> Exception:
     """What nvcc says, as bad input where the user asked for what the file does not have."""
     lines = str(error).split("\n")
-    faults = [line.strip() for line in lines if re.search(r"\berror: ", line)]
+    faults = [line.strip() for line in lines if re.search(r"\berror: |left out: ", line)]
     ours = [line for line in faults if line.startswith(INSTANCE)]
     if not ours or len(ours) < len(faults):
         if isinstance(error, NoDeviceCode) and error.missing and any(map(UNKNOWN_NAME.search, faults)):
@@ -231,7 +241,7 @@ def explain_error(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> E
 
 
 UNKNOWN_NAME = re.compile(
-    r"undefined|incomplete type|not a (?:template|class)|no member|storage class|expected"
+    r"undefined|incomplete type|not a (?:template|class)|no member|storage class|left out"
 )
 """In an error of nvcc: a header may be the reason."""
 

@@ -16,19 +16,20 @@ import shutil
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Iterator, NamedTuple, Sequence
+from typing import Iterable, Iterator, NamedTuple, Sequence
 
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.code import hash_of
 from tir_schedules.compiler.front_end import (
     PREPROCESSED,
+    WORD,
     Commands,
     Refused,
     commands_of,
     run,
     set_options,
 )
-from tir_schedules.compiler.host_code import DEVICE, HostCode, is_users, segments
+from tir_schedules.compiler.host_code import DEVICE, HostCode, LeftOut, is_users, segments
 from tir_schedules.compiler.inputs import identity
 from tir_schedules.compiler.nvcc import (
     BESIDE,
@@ -45,7 +46,8 @@ from tir_schedules.compiler.nvcc import (
     write_source,
 )
 from tir_schedules.compiler.places import is_plain, plain_links
-from tir_schedules.compiler.source_text import file_name
+from tir_schedules.compiler.signature import blank_literals
+from tir_schedules.compiler.source_text import file_name, rename_file
 from tir_schedules.compiler.toolchain import (
     Toolchain,
     check_arch,
@@ -84,7 +86,15 @@ HOPPER = "sm_90a"
 """The architecture that is tried where the compiler says only that another is needed."""
 
 
+TESTING = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b(.*)$", re.M)
+DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
+OF_SYSTEMS = re.compile(r"_|WIN32|USE_ROCM|HIP|NDEBUG|NVCC_PREPROCESSOR|true|false")
+"""How names begin that compilers and systems define, or that mean them."""
+
 ROUNDS = 30
+ERROR_LIMIT = "100000"
+"""Of one call of the compiler; nvcc's is 100."""
+
 USERS_TEXT, NOTES = "users.cu", "notes.json"
 CODE = "".join(map(hash_of, ("compiler/device_code.py", "compiler/host_code.py", "compiler/front_end.py")))
 
@@ -108,11 +118,13 @@ class NoDeviceCode(CheckFailed):
 
 
 class Expanded(NamedTuple):
-    """A file after the preprocessor. missing: headers that were not found. commands: nvcc's, for it."""
+    """A file after the preprocessor. missing: headers that were not found. commands: nvcc's, for it. tested:
+    macros that the file tests and that these headers may define."""
 
     text: str
     missing: tuple[str, ...]
     commands: Commands
+    tested: tuple[str, ...] = ()
 
 
 def compile_device_code(kernel: Kernel, fixed: bool = True) -> DeviceCode:
@@ -159,15 +171,16 @@ def by_nvcc(kernel: Kernel) -> DeviceCode:
 def build(kernel: Kernel, toolchain: Toolchain, folder: Path, expanded: Expanded | None, fixed: bool) -> None:
     """Leave PTX, cubin, the user's text and notes in the folder."""
     added: list[str] = []
+    scalars = True
     while True:
         try:
-            text, notes = build_once(kernel, toolchain, folder, expanded)
+            text, notes = build_once(kernel, toolchain, folder, expanded, scalars)
             break
         except CheckFailed as error:
             kernel, note = as_asked_for(kernel, str(error), fixed)
-            if not note:
+            if not note and not (scalars and "scalar_t" in kernel.source):
                 raise
-            expanded, added = None, [*added, note]
+            scalars, expanded, added = scalars and bool(note), None, [*added, *filter(None, [note])]
     (folder / USERS_TEXT).write_text(users_text(text), encoding="utf-8", errors="surrogateescape")
     (folder / NOTES).write_text(json.dumps({"arch": kernel.arch, "notes": added + notes}), encoding="utf-8")
 
@@ -190,29 +203,39 @@ def as_asked_for(kernel: Kernel, said: str, fixed: bool) -> tuple[Kernel, str]:
 
 
 def build_once(
-    kernel: Kernel, toolchain: Toolchain, folder: Path, expanded: Expanded | None
+    kernel: Kernel, toolchain: Toolchain, folder: Path, expanded: Expanded | None, scalars: bool
 ) -> tuple[str, list[str]]:
-    """Leave PTX and cubin in the folder; the preprocessed text that was compiled, and notes."""
+    """Leave PTX and cubin in the folder; the preprocessed text that was compiled, and notes. scalars: whether
+    `scalar_t` is float in host code that is left out."""
     work = folder / "front"
     work.mkdir()
     try:
         expanded = expanded or expand(kernel, toolchain, work)
         if expanded is None:
             raise Unknown
-        text, left_out = compile_rounds(kernel, toolchain, work, expanded)
+        text, left_out = compile_rounds(kernel, toolchain, work, expanded, scalars)
         (work / PTX).replace(folder / PTX)
     finally:
         shutil.rmtree(work)
     unknown = [name for name in expanded.missing if not family_of(name)]
     notes = []
     if unknown:
-        are = "is not found" if len(unknown) == 1 else "are not found"
-        notes.append(f"{', '.join(unknown)} {are}: host code that needs it is left out")
+        notes.append(f"{', '.join(unknown)} {are_missing(unknown)}: host code that needs it is left out")
     elif left_out and not expanded.missing:
         notes.append(f"host code that does not compile is left out: {left_out}")
+    if expanded.tested:
+        several = "are" if len(expanded.tested) > 1 else "is"
+        notes.append(
+            f"{', '.join(expanded.tested)} {several} tested by #if and not defined, because"
+            f" {', '.join(expanded.missing)} {are_missing(expanded.missing)}: say -D if it should be"
+        )
     write_source(kernel, folder)
     assemble(kernel, toolchain, folder)
     return text, notes
+
+
+def are_missing(names: Sequence[str]) -> str:
+    return "is not found" if len(names) == 1 else "are not found"
 
 
 def read_device_code(folder: Path) -> DeviceCode:
@@ -240,25 +263,45 @@ def expand(kernel: Kernel, toolchain: Toolchain, folder: Path) -> Expanded | Non
             try:
                 run(set_options(preprocess, {"-o": PREPROCESSED}), folder)
                 break
-            except Refused:
-                new = [each for each in missing_headers(preprocess, folder) if each not in missing]
+            except Refused as refused:
+                try:
+                    new = [each for each in missing_headers(preprocess, folder) if each not in missing]
+                except Refused as other:
+                    raise failure(kernel, toolchain, with_paths(str(other), kernel), folder) from None
+                if not new and missing:
+                    raise failure(kernel, toolchain, with_paths(str(refused), kernel), folder) from None
                 if not new:
                     return None
                 for each in new:
                     write_stand_in(folder, each)
                 missing += new
+        tested = undefined_macros(kernel.source, preprocess, folder) if missing else ()
     text = (folder / PREPROCESSED).read_text(encoding="utf-8", errors="surrogateescape")
-    return Expanded(text, tuple(missing), commands)
+    return Expanded(text, tuple(missing), commands, tested)
+
+
+def undefined_macros(source: str, preprocess: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Macros that a file tests by #if and the like, and that nothing defines, but for those of compilers and
+    systems."""
+    tested = {name for line in TESTING.findall(blank_literals(source)) for name in WORD.findall(line)} - {
+        "defined"
+    }
+    if not tested:
+        return ()
+    try:
+        run(set_options([*preprocess, "-dM"], {"-o": "macros"}), folder)
+    except Refused:
+        return ()
+    listed = (folder / "macros").read_text(encoding="utf-8", errors="replace")
+    known = set(DEFINED.findall(listed)) | set(DEFINED.findall(source))
+    return tuple(sorted(name for name in tested - known if not OF_SYSTEMS.match(name)))
 
 
 def missing_headers(preprocess: Sequence[str], folder: Path) -> list[str]:
-    """What the preprocessor would include and does not find, as far as it gets; gcc's -MG takes a missing
-    header as one that is still to be made."""
+    """What the preprocessor would include and does not find; gcc's -MG takes a missing header as one that is
+    still to be made. Refused for another fault."""
     listing = [option for word in preprocess for option in (("-M", "-MG") if word == "-E" else (word,))]
-    try:
-        run(set_options(listing, {"-o": "found.d"}), folder)
-    except Refused:
-        return []
+    run(set_options(listing, {"-o": "found.d"}), folder)
     found = (folder / "found.d").read_text(encoding="utf-8", errors="replace").replace("\\\n", " ")
     names = found.partition(":")[2].split()
     return [each for each in names if not (folder / each).exists() and not os.path.isabs(each)]
@@ -278,27 +321,59 @@ def write_stand_in(folder: Path, header: str) -> None:
 
 
 # ---- the compiler, without the host code that it refuses ---
-def compile_rounds(kernel: Kernel, toolchain: Toolchain, folder: Path, expanded: Expanded) -> tuple[str, str]:
+def compile_rounds(
+    kernel: Kernel, toolchain: Toolchain, folder: Path, expanded: Expanded, scalars: bool
+) -> tuple[str, str]:
     """Leave the PTX in the folder; the text that it was made of, and the first complaint about host code."""
-    name, first, code = file_name(kernel), "", HostCode(expanded.text)
+    name, code = file_name(kernel), HostCode(expanded.text, scalars)
+    complaints: dict[tuple[str, int], str] = {}
     files = {
         "-o": PTX,
         "--orig_src_file_name": name,
         "--orig_src_path_name": str(folder / name),
         "--module_id_file_name": "k.module_id",
     }
+    command = set_options(expanded.commands.compile, files)
+    command[1:1] = ["--error_limit", ERROR_LIMIT]
     for _ in range(ROUNDS):
         (folder / PREPROCESSED).write_text(code.text, encoding="utf-8", errors="surrogateescape")
         try:
-            run(set_options(expanded.commands.compile, files), folder)
-            return code.text, first
+            run(command, folder)
+            break
         except Refused as refused:
             said = str(refused)
+        for each in ERROR.finditer(said):
+            complaints.setdefault((each[1], int(each[2])), each[0].split("\n")[0].strip())
         if not code.leave_out(set(faults_in(said)), set(UNKNOWN.findall(said))):
-            break
-        first = first or next((line.strip() for line in said.splitlines() if "error" in line), "")
-    error = failure(kernel, toolchain, with_paths(said, kernel), folder)
-    raise NoDeviceCode(str(error), expanded.missing) if isinstance(error, CheckFailed) else error
+            error = failure(kernel, toolchain, with_paths(said, kernel), folder)
+            if not isinstance(error, CheckFailed):
+                raise error
+            words = set(WORD.findall(said))
+            causes = (one for one in code.left_out if one.matters and one.names & words)
+            raise NoDeviceCode(
+                "\n  ".join([str(error), *reasons(causes, complaints, kernel)]), expanded.missing
+            )
+    missed = code.missed()
+    if missed:
+        why = reasons([missed], complaints, kernel)
+        raise NoDeviceCode(f"{kernel.label}: device code may need {why[0]}", expanded.missing)
+    return code.text, next(iter(complaints.values()), "")
+
+
+def reasons(left_out: Iterable[LeftOut], complaints: dict[tuple[str, int], str], kernel: Kernel) -> list[str]:
+    """What is left out, and why, in the order of the file."""
+    found = []
+    for one in left_out:
+        said = (
+            text
+            for (file, line), text in complaints.items()
+            if file == one.file and one.line <= line <= one.last
+        )
+        where = rename_file(f"{one.file.removeprefix(f'{BESIDE}/')}({one.line})", kernel)
+        names = ", ".join(sorted(one.names)) or "a declaration"
+        why = rename_file(next(said, "it does not compile"), kernel)
+        found.append(f"{names} of {where}, which is left out: {why}")
+    return found
 
 
 def faults_in(said: str) -> Iterator[tuple[str, int]]:

@@ -12,7 +12,7 @@ import os
 import re
 from bisect import bisect_right
 from itertools import accumulate
-from typing import Iterator
+from typing import Iterator, NamedTuple
 from zlib import crc32
 
 from tir_schedules.compiler.front_end import (
@@ -21,6 +21,8 @@ from tir_schedules.compiler.front_end import (
     WORD,
     Places,
     bare,
+    class_in,
+    declared_names,
     is_function,
     spans,
     without_arguments,
@@ -48,15 +50,34 @@ INSTANCES = "tir_schedules_instances_"
 LONGEST = 400
 """Letters of a template's arguments."""
 
+MARKED = re.compile(
+    r"\s*(?:template\s*<[^;{]*>\s*)?(?:(?:static|inline|extern)\s+)*[A-Z][A-Z0-9_]{2,}\s+[A-Za-z_]"
+)
+"""A function behind a macro that is not known, which may stand for `__device__`."""
+
+DECLARED = re.compile(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:[=({;]|$)")
+
 Fault = tuple[str, int]
 """File and line."""
 
 
-class HostCode:
-    """A preprocessed text, from which host code is left out."""
+class LeftOut(NamedTuple):
+    """A declaration that is left out. names: that it declares. matters: whether device code may depend on it,
+    as on types, constants and constexpr functions. file, line, last: where it stands."""
 
-    def __init__(self, text: str):
-        self.text = text
+    names: set[str]
+    matters: bool
+    file: str
+    line: int
+    last: int
+
+
+class HostCode:
+    """A preprocessed text, from which host code is left out. scalars: see `instances_of`."""
+
+    def __init__(self, text: str, scalars: bool = True):
+        self.text, self.scalars = text, scalars
+        self.left_out: list[LeftOut] = []
         declared = (text[start:end] for start, end in users_spans(text))
         heads = (each.partition("{")[0] for each in declared if TEMPLATE.match(each))
         self.templates = {*map(function_name, heads)}
@@ -86,14 +107,40 @@ class HostCode:
         if device:
             return without_macros(declared, device.start(), first, lines)
         if not file.startswith(INSTANCES):
-            made = instances_of(declared, self.templates)
             last = first + declared.count("\n")
+            self.left_out.append(LeftOut(names_of(declared), may_matter(declared), file, first, last))
+            made = instances_of(declared, self.templates, self.scalars)
             name = f"{INSTANCES}{crc32(declared.encode(errors='replace')):x}"
             return f'\n# 1 "{name}"\n{made}\n# {last} "{file}"\n' if made else blank(declared)
         kept = declared.split("\n")
         if first in lines or first + len(kept) - 1 in lines:
             return blank(declared)
         return "\n".join("" if first + at in lines else line for at, line in enumerate(kept))
+
+    def missed(self) -> LeftOut | None:
+        """What is left out and has a name that device code has, too, so that the name may now mean something
+        else."""
+        kept = (self.text[start:end] for start, end in users_spans(self.text))
+        words = {word for each in kept if not is_host_function(each) for word in WORD.findall(each)}
+        return next((one for one in self.left_out if one.matters and one.names & words), None)
+
+
+def names_of(declared: str) -> set[str]:
+    """The names that a declaration declares."""
+    plain = bare(MARKER.sub("", declared) + "\n")
+    if is_function(declared) or class_in(plain.partition("{")[0]) or plain.startswith(("using", "typedef")):
+        return declared_names(plain)
+    variable = DECLARED.search(without_arguments(plain))
+    return {variable[1]} if variable else set()
+
+
+def may_matter(declared: str) -> bool:
+    """Whether device code may depend on a declaration of host code."""
+    plain = bare(MARKER.sub("", declared) + "\n")
+    if is_function(declared):
+        return "constexpr" in plain.partition("{")[0] or bool(MARKED.match(MARKER.sub("", declared)))
+    variable = not class_in(plain.partition("{")[0]) and not plain.startswith(("using", "typedef"))
+    return not variable or bool(re.search(r"\bconst(?:expr)?\b", plain))
 
 
 def is_host_function(declared: str) -> bool:
@@ -111,9 +158,10 @@ def without_macros(declared: str, end: int, first: int, lines: set[int]) -> str:
     return MACRO_CALL.sub(left_out, declared[:end]) + declared[end:]
 
 
-def instances_of(declared: str, templates: set[str]) -> str:
+def instances_of(declared: str, templates: set[str], scalars: bool) -> str:
     """Of a declaration of host code a function with nothing but the constants in it and what makes instances
-    of these templates, a line for each; "" where there is no instance."""
+    of these templates, a line for each; "" where there is no instance. scalars: whether `scalar_t` is a type
+    there."""
     text = blank_literals(MARKER.sub("", declared))
     opening = text.find("{")
     made = [*template_ids(text, opening, templates)] if opening >= 0 else []
@@ -126,7 +174,7 @@ def instances_of(declared: str, templates: set[str]) -> str:
             used |= words
             made.append((match.start(), match[0]))
     statements = dict.fromkeys(" ".join(statement.split()) for _, statement in sorted(made))
-    return "\n".join([f"{head_of(text[:opening])} {{ {SCALAR}", *statements, "}"])
+    return "\n".join([f"{head_of(text[:opening])} {{ {SCALAR * scalars}", *statements, "}"])
 
 
 def template_ids(text: str, start: int, templates: set[str]) -> Iterator[tuple[int, str]]:

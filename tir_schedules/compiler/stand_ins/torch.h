@@ -18,6 +18,9 @@
 #include <type_traits>
 #include <vector>
 
+#define TORCH_VERSION_MAJOR 2
+#define TORCH_VERSION_MINOR 9
+#define TORCH_VERSION_PATCH 0
 #define C10_HOST_DEVICE __host__ __device__
 #define C10_DEVICE __device__
 #define C10_HOST __host__
