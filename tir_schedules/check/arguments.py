@@ -67,6 +67,13 @@ class Argument:
     def array(self) -> np.ndarray | None:
         return self.value if isinstance(self.value, np.ndarray) else None
 
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether it is an array in which nothing is before the launch."""
+        if self.role != OUT or self.array is None:
+            return False
+        return self.array.tobytes() == poison_array(self.array.shape, self.array.dtype).tobytes()
+
 
 @dataclass(frozen=True)
 class Given:

@@ -10,7 +10,7 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.arguments import Argument, is_real, load_array
-from tir_schedules.check.expressions import evaluate, functions_in, other_constants
+from tir_schedules.check.expressions import axis_taken_for_value, evaluate, functions_in, names_read, other_constants
 from tir_schedules.check.functions import CURVED, FUNCTIONS, compares, functions_of
 from tir_schedules.check.types import (
     HALVES,
@@ -173,7 +173,7 @@ def truth_of(
         operands = {name: operand(value, rounding, arithmetic.tf32) for name, value in names.items()}
         with np.errstate(all="ignore"):
             found = evaluate(one.value, operands, functions_of(rounding), one.what)
-        value = np.asarray(plain(found))
+        value = numbers_of(one, plain(found))
         error = spread(found) if isinstance(found, Bounded) else np.zeros(value.shape)
         integers = value.dtype.kind in "iub"
         if not integers or format in UNITS:
@@ -183,23 +183,31 @@ def truth_of(
             error = error + rounding_to(format, value, error, step, arithmetic)
         vague = why_vague(one, value, error, operands.values()) if tolerance is None else ""
     else:
-        value = wide(np.asarray(one.value))
+        value = wide(numbers_of(one, one.value))
         near = max(NEAR.get(format, 0.0), 2.0**-8 if arithmetic.tf32 else 0.0)
         error = near * np.abs(value) + smallest(format) if value.dtype.kind == "f" else np.zeros(value.shape)
-    if value.dtype.kind not in "fiub":
-        raise BadInput(f"{one.what}: its values are no numbers")
     if tolerance is not None:
         error = tolerance * (1 + np.abs(value))
     try:
         value, error = fit_shape(value, shape), fit_shape(np.asarray(error), shape)
     except ValueError:
+        meant = axis_taken_for_value(one.value) if isinstance(one.value, str) else ""
+        hint = f"; the maximum or minimum of two values is by element: say {meant}" if meant else ""
         raise BadInput(
-            f"{one.what} has the shape {shown(value.shape)}; {one.output} has {shown(shape)}"
+            f"{one.what} has the shape {shown(value.shape)}; {one.output} has {shown(shape)}{hint}"
         ) from None
     telling = (exact or rounding.summed or value.dtype.kind in "iub") and not rounding.inexact
     rounded = value.dtype.kind == "f" and tolerance is None
     hint = OF_ARRAY if rounded and not isinstance(one.value, str) else ""
     return Truth(value, error, flat, telling, rounding.work, hint, vague)
+
+
+def numbers_of(one: Expected, value: Any) -> np.ndarray:
+    """BadInput for values that are no numbers."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub" and not format_of(array.dtype):
+        raise BadInput(f"{one.what} {shown(one.value)}: its values are no numbers; give an expression or an array")
+    return array
 
 
 def plain_value(one: Expected, output: np.ndarray, names: Mapping[str, Any], reals: Any) -> np.ndarray:
@@ -326,9 +334,13 @@ class Question:
         truths = {}
         for one in self.expect:
             if one.output not in arrays:
-                raise BadInput(f"{one.what}: there is no array {one.output!r}{nearest(one.output, arrays)}")
+                raise BadInput(
+                    f"{one.what}: there is no array {one.output!r}{nearest(one.output, arrays)}; arrays:"
+                    f" {', '.join(arrays) or 'none is given'}"
+                )
             output = arrays[one.output].value
             truths[one.key] = truth_of(one, output, names, self.tolerance, self.arithmetic)
+            check_known_before(one, arrays)
         if bounded:
             refuse_vague(truths)
         return truths
@@ -382,6 +394,17 @@ class Question:
     def names(self) -> set[str]:
         """Names in the expressions."""
         return {word for one in self.expect if isinstance(one.value, str) for word in WORD.findall(one.value)}
+
+
+def check_known_before(one: Expected, arrays: Mapping[str, Argument]) -> None:
+    """BadInput for an expression of an array in which nothing is."""
+    read = names_read(one.value) if isinstance(one.value, str) else frozenset[str]()
+    for name in sorted(read & arrays.keys()):
+        if arrays[name].holds_nothing:
+            raise BadInput(
+                f"{one.what} {shown(one.value)}: {name} is :out and holds nothing before the launch: say"
+                f" :inout in place of :out if the kernel reads it, else leave {name} out of the expression"
+            )
 
 
 def refuse_vague(truths: Mapping[str, Truth]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 import warnings
 from copy import deepcopy
 from dataclasses import dataclass
@@ -253,6 +254,36 @@ def functions_in(text: str) -> frozenset[str]:
     called = [node.func for node in ast.walk(parsed(text)) if isinstance(node, ast.Call)]
     names = [getattr(one, "attr", getattr(one, "id", "")) for one in called]
     return frozenset(SPELLINGS.get(name, name) for name in names)
+
+
+OF_SHAPES = frozenset(("shape", "size", "ndim", "numel", "len", "zeros_like", "ones_like"))
+"""Attributes and functions that tell nothing of what is in an array."""
+
+
+@lru_cache(maxsize=256)
+def names_read(text: str) -> frozenset[str]:
+    """Names in an expression, but for arrays whose shape alone is asked for."""
+    shapes: list[ast.AST] = []
+    for node in ast.walk(parsed(text)):
+        if isinstance(node, ast.Attribute) and node.attr in OF_SHAPES:
+            shapes.append(node.value)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in OF_SHAPES:
+            shapes += node.args
+    left = {id(node) for node in shapes}
+    nodes = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.Name) and id(node) not in left)
+    return frozenset(node.id for node in nodes)
+
+
+@lru_cache(maxsize=256)
+def axis_taken_for_value(text: str) -> str:
+    """Of `max(x, 1)` what says the axis, "max(x, axis=1)"; "" where there is no maximum or minimum of an
+    array and a whole number."""
+    for node in ast.walk(parsed(text)):
+        named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min")
+        if named and len(node.args) == 2 and re.fullmatch(r"-?\d+", ast.unparse(node.args[1])):
+            array, axis = map(ast.unparse, node.args)
+            return f"{node.func.id}({array}, axis={axis})"
+    return ""
 
 
 @lru_cache(maxsize=256)
