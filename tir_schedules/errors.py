@@ -3,10 +3,12 @@ was wrong and what would be right."""
 
 import difflib
 import os
+import re
 import traceback
 from textwrap import wrap
 from typing import Any, Iterable
 
+DIGITS = re.compile(r"\d")
 SHOWN = 60  # characters of a value in a message
 
 
@@ -79,10 +81,24 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
+def is_near(name: str, known: str) -> bool:
+    """Whether a name may be another with letters left out, added or changed, one in four, and one of a short
+    name; with other digits, or with its end left out."""
+    if len(name) > 2 and known.startswith(name) or DIGITS.sub("", name) == DIGITS.sub("", known):
+        return True
+    changed = sum(
+        max(end - start, other_end - other)
+        for what, start, end, other, other_end in difflib.SequenceMatcher(None, name, known).get_opcodes()
+        if what != "equal"
+    )
+    swapped = len(name) == len(known) and sorted(name) == sorted(known) and changed <= 2
+    return swapped or changed <= max(1, len(name) // 4)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint such as ", did you mean 'sgemm/naive'?", or nothing when no known name is close."""
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=1)
+    close = [one for one in difflib.get_close_matches(name, known) if is_near(name, one)]
     if not close:  # a rung named without its family
         close = [k for k in known if k.split("/")[-1] == name][:1]
     return f", did you mean {close[0]!r}?" if close else ""

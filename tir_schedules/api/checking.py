@@ -30,6 +30,7 @@ from tir_schedules.files import Json
 from tir_schedules.insight.advice.advising import advice_on_check, print_advice_on_checks
 from tir_schedules.insight.files.page import page
 from tir_schedules.insight.files.views import View, metrics
+from tir_schedules.ladders.registry import find
 from tir_schedules.machines.choice import CPU_ARCH, choose
 from tir_schedules.model.counters import Counters
 from tir_schedules.model.findings import Finding
@@ -214,6 +215,8 @@ def check(
             "schedule": schedule,
         }
         given = {name: value for name, value in every.items() if value not in (None, (), "", 0, False)}
+        if isinstance(subject, (str, Path)):
+            find(str(subject))  # of a name that is none the message says so
         check_names(given, Shape, "check")
         return result_of_rung(run_rungs(as_rung(subject), arch=arch, machine=machine, orders=orders, **shape))
     check_names(shape, Asking, "check")

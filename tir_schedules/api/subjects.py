@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tir_schedules.errors import BadInput, shown
+from tir_schedules.ladders.known import is_ladder
 from tir_schedules.model.rung import Rung
 from tir_schedules.source import find_file
 
@@ -34,10 +35,19 @@ RUNG, OWN, CODE = "a rung", "a function of TVM's", "a file or text with kernels"
 def kind_of(subject: object, verb: str, *taken: str) -> str:
     """Which of RUNG, OWN and CODE it is. Raises BadInput if the verb does not take it."""
     found = known_kind(subject)
+    if isinstance(subject, (str, Path)) and not str(subject):
+        raise BadInput(f"{verb} takes {' or '.join(taken)}; the text is empty")
+    if found == RUNG and CODE in taken and isinstance(subject, (str, Path)) and is_plain_folder(str(subject)):
+        raise BadInput(f"{subject} is a folder: name a file in it, such as {subject}/mine.cu")
     if found in taken:
         return found
     what = f"{found}, {shown(str(subject))}" if found else f"{type(subject).__name__} {shown(str(subject))}"
     raise BadInput(f"{verb} takes {' or '.join(taken)}, not {what}")
+
+
+def is_plain_folder(path: str) -> bool:
+    """Whether it is a folder, and neither a ladder of that name nor the path of one."""
+    return Path(path).is_dir() and not is_ladder(path) and not (Path(path) / "__init__.py").is_file()
 
 
 def as_rung(subject: object) -> str | Rung:
@@ -59,7 +69,7 @@ def known_kind(subject: object) -> str:
 
 def is_text(text: object) -> bool:
     """Whether it is CUDA or PTX itself, not the name of a file."""
-    return isinstance(text, str) and ("\n" in text or "__global__" in text)
+    return isinstance(text, str) and any(part in text for part in ("\n", "{", "__global__"))
 
 
 def is_code(text: str) -> bool:

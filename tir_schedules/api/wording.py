@@ -6,15 +6,20 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+from pathlib import Path
 from typing import Any, Callable, TypeVar
 
 from tir_schedules.errors import BadInput, TirSchedulesError, printable, shown
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
-NAMES = {"arg": "arguments", "let": "sizes", "as": "usual", "launch": "launches", "json": "to_json()",
-         "show": "`tir-schedules tune --show`"}  # fmt: skip
+NAMES = {"arg": "arguments", "let": "sizes", "as": "usual", "launch": "launches", "nvcc": "flags",
+         "json": "to_json()", "show": "`tir-schedules tune --show`"}  # fmt: skip
 """Options of the command -> those of the functions, where these have another name."""
+
+
+QUOTE = "'"
+COMPILER = {"I": "includes", "D": "defines"}
 
 
 def reworded(message: str) -> str:
@@ -32,13 +37,19 @@ def reworded(message: str) -> str:
         value = f"({match[2].replace(',', ', ')})" if "," in match[2] else match[2]
         return f"{option(match)}{value}"
 
-    message = re.sub(r"--(arg|expect|let) '?([A-Za-z_]\w*)=([^\s',;]+)'?", given, message)
+    def of_compiler(match: re.Match[str]) -> str:
+        name, value = COMPILER[match[1]], match[2] or ""
+        return f"{name}= {value}".strip() if value in ("", "takes") else f'{name}=["{value.strip(QUOTE)}"]'
+
+    message = re.sub(r"--(arg|expect|let) '?([A-Za-z_]\w*)=([^\s',;:][^\s',;]*)'?", given, message)
+    message = re.sub(r"(?<![\w-])-([ID])(?![\w-])(?: ('[^']*'|[^\s,;:]+))?", of_compiler, message)
+    message = re.sub(r"--expect (\w+(?:\[[^\]]*\])?)= ('[^']*'|\"[^\"]*\")", r'expect={"\1": \2}', message)
     message = re.sub(r"--(?:expect) (\w+(?:\[[^\]]*\])?)=(?:\.\.\.|(?=[ :]))", r'expect={"\1": ...}', message)
     message = re.sub(r"--([a-z][a-z-]*) (cpu|gpu|auto|sm_\w+)\b", r'\1="\2"', message)
     message = re.sub(r"--([a-z][a-z-]*)[ =]((?:\d|[A-Z])[\w,]*\b)", with_value, message)
     message = message.replace("`tir-schedules list` shows all", "ladders() has all")
     message = re.sub(r"; see `tir-schedules[^`]*--help`", "", message)
-    return re.sub(r"(?<![\w-])--([a-z][a-z-]*)=?", option, message)
+    return re.sub(r"(?<![\w-])--([a-z][a-z-]*)(?![\w-])=?", option, message)
 
 
 HINTS = re.compile(r"--(?:finite|tolerance|machine cpu)\b")
@@ -61,7 +72,10 @@ def in_python(function: Called) -> Called:
         try:
             for name, value in named.items():
                 if name in shown_signature.parameters and name not in SHAPES:
-                    check_kind(name, value, str(shown_signature.parameters[name].annotation))
+                    kind = str(shown_signature.parameters[name].annotation)
+                    check_kind(name, value, kind)
+                    if kind in TEXTS and isinstance(value, (str, Path)):
+                        named[name] = [value]
             return function(*given, **named)
         except TirSchedulesError as error:
             error.args = (printable(reworded(str(error)), "\n\t"), *error.args[1:])
@@ -82,10 +96,13 @@ KINDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         lambda value: hasattr(value, "__index__") or is_several(value),
         "a whole number or a list of them",
     ),
-    ("Sequence", lambda value: isinstance(value, str) or is_several(value), "a list"),
+    ("Sequence", lambda value: isinstance(value, (str, Path)) or is_several(value), "a list"),
 )
 """Beginning of an annotation -> whether a value is of that kind, and what it takes."""
 
+
+TEXTS = ("Sequence[str]", "Sequence[str | Path]")
+"""Annotations of lists, in place of which one text is taken."""
 
 SHAPES = ("mnk", "n", "shape")
 """What `problems` checks itself, with an example in the message."""

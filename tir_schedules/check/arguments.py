@@ -28,10 +28,12 @@ from tir_schedules.workloads.drawing import Draws
 IN, OUT, INOUT = "in", "out", "inout"
 ROLES = (IN, OUT, INOUT)
 FILLS = ("random", "zeros", "ones", "iota", "nan")
-NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
+NAMED = re.compile(r"\s*([A-Za-z_]\w*(?:\.\w+)*)\s*=(?!=)\s*(.*)", re.S)
 ARRAY = re.compile(r"\s*([a-z]\w*)?\s*\[(.*)\]\s*((?::.*)?)", re.S)
 RANGE = re.compile(r"(.+?)\.\.(.+)")
 FILE = re.compile(r"(.*\.npy)\s*((?::\s*(?:in|out|inout)\s*)?)", re.S)
+
+OTHER_FILE = re.compile(r"[\w./~-]+\.(npy|npz|pt|pth|bin|csv|txt|safetensors|h5)(?!\w)")
 
 LARGEST_FILE = 1 << 30
 MOST_BYTES = 1 << 32
@@ -100,6 +102,11 @@ def make_argument(one: Given, sizes: Mapping[str, Any], pointed: str, folder: Pa
     if file:
         array = load_array(folder / file[1].strip())
         return Argument(array, file[2].strip(" :"), one.text)
+    if other := OTHER_FILE.match(one.text):
+        raise BadInput(
+            f"{what} {shown(one.text)}: a whole .npy file is taken, as numpy.save writes it, not"
+            f" {'a part of one' if other[1] == 'npy' else f'a .{other[1]} file'}"
+        )
     match = ARRAY.fullmatch(one.text)
     if not match or (match[1] and match[1] not in FORMATS and "(" in one.text.partition("[")[0]):
         return Argument(number(one.text, sizes, what), text=one.text)

@@ -10,7 +10,13 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tir_schedules.check.arguments import Argument, is_real, load_array
-from tir_schedules.check.expressions import axis_taken_for_value, evaluate, functions_in, names_read, other_constants
+from tir_schedules.check.expressions import (
+    axis_taken_for_value,
+    evaluate,
+    functions_in,
+    names_read,
+    other_constants,
+)
 from tir_schedules.check.functions import CURVED, FUNCTIONS, compares, functions_of
 from tir_schedules.check.types import (
     HALVES,
@@ -30,8 +36,8 @@ from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.model.verify import Mismatch, compare
 from tir_schedules.workloads.rounding import half_spacing
 
-TARGET = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\[([^=]*)\])?\s*")
-"""`C` or `C[0]`: an output, or a part of it."""
+TARGET = re.compile(r"\s*([A-Za-z_]\w*(?:\.\w+)*)\s*(?:\[([^=]*)\])?\s*")
+"""`C` or `C[0]`: an output, or a part of it; `p.C` of a struct."""
 
 WORD = re.compile(r"[^\W\d]\w*")
 """A name in an expression."""
@@ -206,7 +212,7 @@ def numbers_of(one: Expected, value: Any) -> np.ndarray:
     """BadInput for values that are no numbers."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiub" and not format_of(array.dtype):
-        raise BadInput(f"{one.what} {shown(one.value)}: its values are no numbers; give an expression or an array")
+        raise BadInput(f"{one.what} {shown(one.value)}: its values are no numbers")
     return array
 
 

@@ -17,6 +17,7 @@ import warnings
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import Signature, signature
 from typing import Any, Callable, Mapping, Sequence
 
 from tir_schedules.check.types import FORMAT_WORDS
@@ -66,6 +67,10 @@ SPELLINGS = {
 """Names that torch and C have -> those of numpy."""
 
 ATTRIBUTES = ("T", "shape", "size", "ndim")
+ATTRIBUTES_THERE = f"there are {', '.join(f'.{name}' for name in ATTRIBUTES)} and functions"
+PAIR = "leave it out, and name the axis by axis=: max(x, axis=1) is values, argmax(x, axis=1) places"
+OTHER_ATTRIBUTES = {"values": PAIR, "indices": PAIR, "data": "leave it out", "real": "leave it out"}
+"""What to write in place of attributes that other arrays have."""
 
 NUMBERS = {"inf": math.inf, "nan": math.nan, "pi": math.pi}
 
@@ -152,8 +157,12 @@ class Evaluation:
 
     def of_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if type(node.op) not in UNARY:
-            raise Refused("`not` is not taken")
-        return UNARY[type(node.op)](self(node.operand))
+            raise Refused("`not x` is not taken; say x == 0")
+        return operated(node.op, UNARY[type(node.op)], self(node.operand))
+
+    def of_BoolOp(self, node: ast.BoolOp) -> Any:
+        word, sign = ("and", "&") if isinstance(node.op, ast.And) else ("or", "|")
+        raise Refused(f"`{word}` is not taken; say {sign} between comparisons: (x > 0) {sign} (x < 1)")
 
     def of_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.operand(node.left), self.operand(node.right)
@@ -164,7 +173,7 @@ class Evaluation:
             raise Refused("the shift is too large")
         if any(isinstance(one, (str, tuple, Format, type(...), type(None))) for one in (left, right)):
             raise Refused("operators take numbers and arrays")
-        found = BINARY[type(node.op)](left, right)
+        found = operated(node.op, BINARY[type(node.op)], left, right)
         if isinstance(found, int) and found.bit_length() > LARGEST_BITS:
             raise Refused("a number is too large")
         return found
@@ -189,13 +198,21 @@ class Evaluation:
     of_List = of_Tuple
 
     def of_Attribute(self, node: ast.Attribute) -> Any:
+        name = dotted(node)
+        if name in self.names:
+            return self.names[name]
         if self.is_module(node.value):
             if node.attr in NUMBERS:
                 return NUMBERS[node.attr]
             if node.attr in FORMAT_WORDS:
                 return Format(FORMAT_WORDS[node.attr])
+            called = node.attr in self.functions or node.attr in SPELLINGS
+            instead = f"call it, {name}(...)" if called else f"there are {self.known_functions()}"
+            raise Refused(f"{name} is not taken; {instead}")
         if node.attr not in ATTRIBUTES:
-            raise Refused(f".{node.attr} is not taken; write it as a function, {node.attr}(...)")
+            called = node.attr in self.functions or node.attr in SPELLINGS
+            instead = f"write it as a function, {node.attr}(...)" if called else ATTRIBUTES_THERE
+            raise Refused(f".{node.attr} is not taken; {OTHER_ATTRIBUTES.get(node.attr, instead)}")
         return getattr(self(node.value), node.attr)
 
     def is_module(self, node: ast.AST) -> bool:
@@ -231,12 +248,56 @@ class Evaluation:
         name = SPELLINGS.get(told, told)
         name = kind + name if kind + name in self.functions else name
         if name not in self.functions:
-            known = f"there are {', '.join(self.functions)}"
-            if len(self.functions) > LISTED:
-                known = "numpy's functions of arrays are taken, such as sum, exp, where, reshape"
+            if told in ATTRIBUTES and first:
+                raise Refused(f".{told} is no function: leave the brackets out, x.{told}")
             close = nearest(told, [*self.functions, *(SPELLINGS if self.of_arrays else ())])
-            raise Refused(f"there is no function {shown(told)}{close}; {known}")
-        return self.functions[name](*first, *map(self, node.args), **given)
+            raise Refused(f"there is no function {shown(told)}{close}; there are {self.known_functions()}")
+        return called(told, self.functions[name], (*first, *map(self, node.args)), given)
+
+    def known_functions(self) -> str:
+        if len(self.functions) > LISTED:
+            return "numpy's functions of arrays, such as sum, exp, where, reshape"
+        return ", ".join(self.functions)
+
+
+def called(name: str, function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """What a function returns. Refused, with its parameters, where it takes others."""
+    try:
+        return function(*given, **named)
+    except TypeError:
+        try:
+            takes = signature(function)
+        except ValueError:  # of some that are built in
+            takes = Signature()
+        try:
+            if takes.parameters:
+                takes.bind(*given, **named)
+        except TypeError as error:
+            plain = [one.replace(annotation=one.empty) for one in takes.parameters.values()]
+            form = f"{name}{takes.replace(parameters=plain, return_annotation=takes.empty)}"
+            raise Refused(f"{name}: {error}; it is {form}") from None
+        raise
+
+
+OF_INTEGERS: dict[type[ast.AST], str] = {
+    ast.BitXor: "^ takes integers and comparisons; a power is x**2",
+    ast.BitAnd: "& takes integers and comparisons, such as (x > 0) & (x < 1)",
+    ast.BitOr: "| takes integers and comparisons, such as (x < 0) | (x > 1)",
+    ast.Invert: "~ takes integers and comparisons; the negative is -x",
+    ast.LShift: "<< takes integers; of reals say x * 2**n",
+    ast.RShift: ">> takes integers; of reals say x / 2**n",
+}
+"""Operators that reals have not, and what to say."""
+
+
+def operated(sign: ast.AST, operation: Callable[..., Any], *operands: Any) -> Any:
+    """An operator's value. Refused for reals where it takes integers."""
+    try:
+        return operation(*operands)
+    except TypeError:
+        if type(sign) not in OF_INTEGERS:
+            raise
+        raise Refused(OF_INTEGERS[type(sign)]) from None
 
 
 def dotted(node: ast.AST) -> str:
@@ -267,7 +328,10 @@ def names_read(text: str) -> frozenset[str]:
     for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Attribute) and node.attr in OF_SHAPES:
             shapes.append(node.value)
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in OF_SHAPES:
+        elif (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "attr", getattr(node.func, "id", "")) in OF_SHAPES
+        ):
             shapes += node.args
     left = {id(node) for node in shapes}
     nodes = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.Name) and id(node) not in left)
@@ -279,7 +343,9 @@ def axis_taken_for_value(text: str) -> str:
     """Of `max(x, 1)` what says the axis, "max(x, axis=1)"; "" where there is no maximum or minimum of an
     array and a whole number."""
     for node in ast.walk(parsed(text)):
-        named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min")
+        named = (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min")
+        )
         if named and len(node.args) == 2 and re.fullmatch(r"-?\d+", ast.unparse(node.args[1])):
             array, axis = map(ast.unparse, node.args)
             return f"{node.func.id}({array}, axis={axis})"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
+from functools import reduce, wraps
 from math import prod
 from typing import Any, Callable
 
 import numpy as np
 
 from tir_schedules.check.expressions import COMPARISONS, Refused, functions_in, nodes_in
-from tir_schedules.check.spellings import as_reals, spelled, told_by_text
+from tir_schedules.check.spellings import as_reals, is_whole, spelled, told_by_text
 from tir_schedules.check.types import ULPS, Bounded, Rounding, check_size, elementwise, plain, spread
 
 EXACT = (
@@ -117,6 +117,11 @@ def flat(values: Any) -> list[int]:
 
 def joining(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(arrays: Any, *axis: Any, **named: Any) -> Any:
+        if not isinstance(arrays, tuple) or not all(map(is_whole, axis)):
+            name = function.__name__
+            raise Refused(
+                f"{name} takes arrays in brackets: {name}((x, y){', 0' if 'v' not in name else ''})"
+            )
         one = next((each for each in arrays if isinstance(each, Bounded)), None)
         check_size(sum(np.size(plain(each)) for each in arrays))
         if one is None:
@@ -167,6 +172,7 @@ def counted(array: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def making(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(MAKING[function.__name__])
     def call(*given: Any, **named: Any) -> Any:
         if any(isinstance(one, (Bounded, np.ndarray)) and np.ndim(plain(one)) for one in given):
             raise Refused("sizes are numbers")
@@ -288,6 +294,7 @@ def sliding(function: Callable[..., Any]) -> Callable[..., Any]:
 def called(function: Callable[..., Any]) -> Callable[..., Any]:
     """With parameters by any of their names. Text is taken for modes alone."""
 
+    @wraps(function)
     def call(*given: Any, **named: Any) -> Any:
         for one in (*given, *named.values()):
             if isinstance(one, str) and one not in MODES:
@@ -341,7 +348,7 @@ def functions_of(rounding: Rounding) -> dict[str, Callable[..., Any]]:
     """The functions, where arrays that are made carry bounds as well: a kernel computes with them, too."""
 
     def bounded(function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *given, **named: Bounded.given(function(*given, **named), rounding)
+        return wraps(function)(lambda *given, **named: Bounded.given(function(*given, **named), rounding))
 
     def literal(value: Any) -> Any:
         made = FUNCTIONS["array"](value)

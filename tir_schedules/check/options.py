@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
-from tir_schedules.errors import BadInput, shown
+from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.numerals import parse_length, parse_shape
 from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
@@ -26,7 +26,8 @@ Options = argparse.Namespace
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line. `--nvcc` takes the word behind it, also where that is an option."""
+    """argparse with errors of one line. `--nvcc` takes the word behind it, also where that is an option. Words
+    that are no options are errors of the verb that they follow."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = [*(sys.argv[1:] if args is None else args)]
@@ -34,7 +35,11 @@ class Parser(argparse.ArgumentParser):
         while given:
             word = given.pop(0)
             joined.append(f"{word}={given.pop(0)}" if word == "--nvcc" and given else word)
-        return super().parse_known_args(joined, namespace)
+        found, others = super().parse_known_args(joined, namespace)
+        if others:
+            hint = nearest(others[0].partition("=")[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(others)}{hint}")
+        return found, others
 
     def error(self, message: str):
         raise BadInput(f"{message}; see `{self.prog} --help`")

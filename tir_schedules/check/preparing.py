@@ -23,7 +23,7 @@ from tir_schedules.check.building import (
 from tir_schedules.check.expecting import WORD, Expected
 from tir_schedules.check.expressions import Asked, number
 from tir_schedules.check.maps import FORM, make_map, map_in, takes_map
-from tir_schedules.check.structs import ACCESSOR, accessor_members
+from tir_schedules.check.structs import ACCESSOR, accessor_members, other_names
 from tir_schedules.check.target import Parameter, Target, alone, arithmetic_of
 from tir_schedules.check.trials import Question, Trial, Trials, finite_trials, special_trials
 from tir_schedules.check.types import FLOATS, Arithmetic, dtype_of, fits, format_of
@@ -117,7 +117,9 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
         raise BadInput(f"--tolerance is {request.tolerance}; it takes a number from 0 on, such as 1e-3")
     built = built or build(request.source, [asked.kernel for asked in request.launches], request.options)
     chosen = [built.target(asked.kernel) for asked in request.launches]
-    request = name_parameters(request, (one.name for target in chosen for one in target.parameters))
+    every = [one for target in chosen for one in target.parameters]
+    named = (each.name for one in every for each in (one, *(one.members or ())))
+    request = name_parameters(request, named, other_names(every))
     make = trials_of_ladder if request.usual else trials_of_arguments
     ready = make(request, built, chosen)
     steps = tuple(
@@ -253,7 +255,7 @@ def all_bound(request: Request, chosen: Sequence[Target]) -> tuple[list[list[Bou
             bounds.append(arguments_of_launch(target, asked.arguments, known, scalars(request)))
     formats: dict[str, str] = {}
     for one in (each for many in bounds for each in many):
-        if one.name and one.parameter.type.pointer is not False:
+        if one.name and (one.parameter.type.pointer is not False or one.parameter.count):
             formats.setdefault(one.name, one.parameter.type.format or one.parameter.type.elements)
     found = dict(request.arguments)
     folder = Path(request.source.folder or ".")
@@ -410,18 +412,35 @@ def bound(
             found.append(Bound(parameter, "", 0))
         else:
             form = f"{parameter.name}={'1' if parameter.type.pointer is False else 'f32[N]'}"
-            if parameter.by_value and not parameter.type.format:
+            if parameter.count:
+                form = (
+                    f"{parameter.name}={parameter.type.format or parameter.type.elements}[{parameter.count}]"
+                )
+            elif parameter.by_value and not parameter.type.format:
                 form = f"{parameter.name}=u8[{parameter.bytes}]"
+            if dimensions := ACCESSOR.fullmatch(parameter.type.text):
+                form = f"{parameter.name}=f32[{', '.join('NMKLIJ'[: int(dimensions[2])])}]"
             if takes_map(parameter.type.text, parameter.bytes):
                 form = f"{parameter.name}=A[64,64] swizzle 128' of an --arg 'A=f32[M,N]"
+            check_pointers(parameter, target)
+            why = f" ({parameter.unknown})" if parameter.unknown else ""
             raise BadInput(
-                f"nothing is given for `{parameter.text}` of {target.signature}: say --arg '{form}'"
+                f"nothing is given for `{parameter.text}` of {target.signature}{why}: say --arg '{form}'"
             )
     if placed:
         raise BadInput(
             f"{target.signature} takes {len(target.parameters)} arguments; {len(placed)} are too many"
         )
     return found
+
+
+def check_pointers(parameter: Parameter, target: Target) -> None:
+    """BadInput for a struct with pointers whose members cannot be given."""
+    if parameter.has_pointers:
+        raise BadInput(
+            f"`{parameter.text}` of {target.signature} has pointers, which cannot be given as bytes, and"
+            f" {parameter.unknown}: let the kernel take it as a parameter of its own"
+        )
 
 
 def given_apart(parameter: Parameter, named: set[str]) -> tuple[Parameter, ...]:
@@ -466,7 +485,8 @@ def value_for(parameter: Parameter, argument: Argument, target: Target) -> Any:
     signature, for a value of another type."""
 
     def refused(what: str) -> BadInput:
-        return BadInput(f"`{parameter.text}` of {target.signature} {what}")
+        short = replace(parameter, members=None)
+        return BadInput(f"`{short.text}` of {target.signature} {what}")
 
     array, type_ = argument.array, parameter.type
     if isinstance(argument.value, TensorMap):
@@ -493,7 +513,24 @@ def value_for(parameter: Parameter, argument: Argument, target: Target) -> Any:
         return array
     if parameter.members == () and argument.value == 0:
         return np.void(bytes(parameter.bytes))
+    if parameter.count:
+        format = type_.format or type_.elements
+        if (
+            array is None
+            or array.size != parameter.count
+            or not fits(replace(type_, format=format), format_of(array.dtype))
+        ):
+            raise refused(f"is an array: give {format}[{parameter.count}]")
+        return np.void(array.tobytes())
+    if array is not None and (dimensions := ACCESSOR.fullmatch(type_.text)):
+        raise refused(f"has {dimensions[2]} dimensions; an array of {array.ndim} is given")
     if parameter.by_value and type_.format not in FLOATS:
+        check_pointers(parameter, target)
+        pointers = [one.name for one in parameter.members or () if one.type.pointer]
+        if pointers:
+            raise refused(
+                f"has pointers, which cannot be given as bytes: give its members, {pointers[0]}=f32[N]"
+            )
         if array is None or array.nbytes != parameter.bytes:
             raise refused(
                 f"is a struct of {parameter.bytes} bytes: give an array of so many, such as"

@@ -27,15 +27,15 @@ STEPS = 8
 """Roundings of a kernel that interpolates between two values, per sum of their magnitudes."""
 
 FORMS = {
-    "leaky_relu": "where(x > 0, x, 0.01 * x)",
-    "elu": "where(x > 0, x, expm1(x))",
-    "softplus": "log1p(exp(x))",
-    "rms_norm": "x / sqrt(mean(x * x, -1, keepdims=True) + 1e-6) * weight",
+    "leaky_relu": "where(x > 0, x, {} * x)",
+    "elu": "where(x > 0, x, {} * expm1(x))",
+    "softplus": "logaddexp(x, 0)",
+    "rms_norm": "x / sqrt(mean(x * x, -1, keepdims=True) + eps) * weight, with the kernel's eps",
     "einsum": "A @ B for 'ij,jk->ik', or a sum of products such as sum(A[:, :, None] * B, 1)",
     "conv1d": "correlate(x, w, 'valid')",
     "conv2d": "the sum of w[i, j] * x[i:i+h, j:j+w] of all i, j",
     "cross_entropy": "logsumexp(x, -1) - x[arange(n), target]",
-    "median": "sort(x)[n // 2]",
+    "median": "sort(x, axis=-1)[..., n // 2] for an odd n along that axis",
     "numel": "x.size",
     "torch.max": "max(x, axis=...): torch's is a pair along a dimension",
     "torch.min": "min(x, axis=...): torch's is a pair along a dimension",
@@ -51,9 +51,16 @@ OF_TWO = ("torch.max", "torch.min", "torch.var", "torch.std")
 """Those of them that are taken where they mean one thing."""
 
 
+FACTORS = {"leaky_relu": ("negative_slope", 0.01), "elu": ("alpha", 1.0)}
+"""The parameter of a function that stands in its form, and its default."""
+
+
 def refusal(name: str) -> Function:
     def call(*given: Any, **named: Any) -> Any:
-        raise Refused(f"{name.removeprefix('torch.')} is not taken; write {FORMS[name]}")
+        parameter, default = FACTORS.get(name, ("", ""))
+        factor = plain(given[1] if len(given) > 1 else named.get(parameter, default))
+        form = FORMS[name].format(factor) if name in FACTORS else FORMS[name]
+        raise Refused(f"{name.removeprefix('torch.')} is not taken; write {form}")
 
     return call
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Iterator, Sequence
+from typing import Iterable, Iterator, Sequence
 
 from tir_schedules.check.target import Parameter
 from tir_schedules.check.types import CType, c_type, dtype_of
@@ -12,11 +12,16 @@ from tir_schedules.compiler.signature import blank_literals, split
 from tir_schedules.compiler.source_text import closing_brace
 
 MEMBER = re.compile(
-    r"\s*((?:(?:const|volatile|unsigned|signed)\s+)*[A-Za-z_][\w:]*(?:\s+(?:const|int|long|short|char|unsigned))*)"
+    r"\s*(?:struct\s+(?=\w))?((?:(?:const|volatile|unsigned|signed)\s+)*[A-Za-z_][\w:]*(?:\s+(?:const|int|long|short|char|unsigned))*)"
     r"(?:\s+|(?=\s*\*))(.+)",
     re.S,
 )
-DECLARATOR = re.compile(r"\s*((?:\*|\s|const\b|__restrict__\b|__restrict\b)*)(\w+)\s*(?:(?:=|\{).*)?", re.S)
+DECLARATOR = re.compile(
+    r"\s*((?:\*|\s|const\b|__restrict__\b|__restrict\b)*)(\w+)\s*((?:\[[^\]]*\]\s*)*)(?:(?:=|\{).*)?", re.S
+)
+DEFINITION = re.compile(r"\s*(?:struct|class|union|enum(?:\s+class)?)\s+[A-Za-z_]\w*[^{;()]*\{.*\}\s*", re.S)
+"""Of a type, without a member of it."""
+
 EMPTY = re.compile(r"(?:std|cuda|thrust|cub)::")
 """Namespaces whose classes of one byte have no members, such as cuda::std::plus."""
 
@@ -24,24 +29,76 @@ ACCESSOR = re.compile(r"(?:at|torch)::GenericPackedTensorAccessor<(.+), (\d+)ul,
 """PyTorch's PackedTensorAccessor32 and 64: a pointer, then extents and strides of that many dimensions."""
 
 
-def members_of(parameter: Parameter, source: str) -> tuple[Parameter, ...] | None:
-    """The members of a struct, each with its offset. None where its definition is not found, or has what is
-    not a number or pointer; source: what the user wrote, after the preprocessor."""
-    body = body_of(parameter.type.text, source)
-    if body is None:
-        return () if parameter.bytes == 1 and EMPTY.match(parameter.type.text) else None
+class NotSupported(Exception):
+    """A struct whose members cannot be given; the text says why."""
+
+
+def members_of(parameter: Parameter, source: str) -> tuple[Parameter, ...]:
+    """The members of a struct, each with its offset, and those of structs in it; none of one that is empty.
+    NotSupported where its definition is not found, or has what is not a number, an array of numbers or a
+    pointer. source: what the user wrote, after the preprocessor."""
+    type_ = parameter.type.text
+    if body_of(type_, source) is None and parameter.bytes == 1 and EMPTY.match(type_):
+        return ()
     found: list[Parameter] = []
-    end = widest = 0
-    for type_, name in declared_in(body):
-        size = 8 if type_.pointer else dtype_of(type_.format).itemsize if type_.format else 0
-        if not size:
-            return None
-        offset = -(-end // size) * size
-        found.append(Parameter(name, type_, size, of=parameter.name, offset=offset, whole=parameter.bytes))
-        end, widest = offset + size, max(widest, size)
-    if not found:
-        return () if parameter.bytes == 1 else None
-    return tuple(found) if -(-end // widest) * widest == parameter.bytes else None
+    size, _ = lay_out(type_, parameter.name, source, found)
+    if not found and parameter.bytes == 1:
+        return ()
+    if size != parameter.bytes:
+        raise NotSupported(f"its {parameter.bytes} bytes are not the {size} of its members")
+    return tuple(replace(one, of=parameter.name, whole=parameter.bytes) for one in found)
+
+
+def lay_out(type_: str, path: str, source: str, found: list[Parameter]) -> tuple[int, int]:
+    """Append the members of a struct, and those of structs in it; returns its size, and what it is aligned
+    to."""
+    body = body_of(type_, source)
+    if body is None:
+        raise NotSupported(f"the definition of {type_} is not found")
+    end, widest = 0, 1
+    for member, name, extents in declared_in(body):
+        own, inner = f"{path}.{name}", list[Parameter]()
+        if name and not extents and not member.pointer and body_of(member.text, source) is not None:
+            size, align = lay_out(member.text, own, source, inner)
+        else:
+            size, align, count = extent_of(member, extents, source)
+            if not name or not size:
+                shown = " ".join(f"{member.text} {name}{extents}".split())
+                raise NotSupported(f"its member `{shown}` is not supported")
+            inner.append(Parameter(name, member, size, bool(count), path=own, count=count))
+        offset = -(-end // align) * align
+        found += [replace(one, offset=offset + one.offset) for one in inner]
+        end, widest = offset + size, max(widest, align)
+    return -(-end // widest) * widest, widest
+
+
+def extent_of(member: CType, extents: str, source: str) -> tuple[int, int, int]:
+    """Size of a member, what it is aligned to, and how many numbers an array or a vector has, 0 of another;
+    size 0 for what is not supported."""
+    if member.pointer:
+        return 0 if extents else 8, 8, 0
+    format = member.format or member.elements
+    if not format:
+        return 0, 1, 0
+    size = dtype_of(format).itemsize
+    lanes = 1 if member.format else int(re.findall(r"\w([1-4])\b", member.text)[-1])
+    count = lanes * count_of(extents, source)
+    return size * count, size if lanes == 3 else min(16, size * lanes), count if extents or lanes > 1 else 0
+
+
+def count_of(extents: str, source: str) -> int:
+    """How many elements `[2][N]` has, 1 without brackets; 0 where a number is not known."""
+    count = 1
+    for text in map(str.strip, re.findall(r"\[([^\]]*)\]", extents)):
+        known = re.search(rf"\bconst(?:expr)?\b[\w\s]*\b{re.escape(text)}\s*=\s*(\d+)\s*;", source)
+        count *= int(text) if text.isdigit() else int(known[1]) if text and known else 0
+    return count
+
+
+def has_pointers(type_: str, source: str) -> bool:
+    """Whether a struct, or one in it, has pointers."""
+    body = body_of(type_, source) or ""
+    return any(one.pointer or has_pointers(one.text, source) for one, name, _ in declared_in(body) if name)
 
 
 def body_of(type_: str, source: str) -> str | None:
@@ -59,21 +116,23 @@ def body_of(type_: str, source: str) -> str | None:
     return None
 
 
-def declared_in(body: str) -> Iterator[tuple[CType, str]]:
-    """Type and name of each member; a type without format and pointer for what cannot be told."""
+def declared_in(body: str) -> Iterator[tuple[CType, str, str]]:
+    """Type, name and extents of each member, "[2]" of an array; no name for what cannot be told."""
     body = re.sub(r"\b(?:public|private|protected)\s*:(?!:)", "", body)
     for statement in statements_in(body):
+        if DEFINITION.fullmatch(statement):
+            continue
         if "(" in statement or re.match(r"\s*(?:using|typedef|static|friend|template|enum)\b", statement):
             if not re.match(r"\s*(?:using|typedef|static|friend|template)\b|[^=]*\(", statement):
-                yield CType(statement), ""
+                yield CType(statement), "", ""
             continue
         match = MEMBER.fullmatch(statement)
         for declarator in split(match[2]) if match else [""]:
             named = DECLARATOR.fullmatch(declarator)
             if not match or not named:
-                yield CType(statement), ""
+                yield CType(statement), "", ""
             else:
-                yield c_type(f"{match[1]} {'*' * named[1].count('*')}"), named[2]
+                yield c_type(f"{match[1]} {'*' * named[1].count('*')}"), named[2], named[3].strip()
 
 
 def statements_in(body: str) -> Iterator[str]:
@@ -95,18 +154,37 @@ def statements_in(body: str) -> Iterator[str]:
 def with_members(parameters: Sequence[Parameter], source: str) -> tuple[Parameter, ...]:
     """Parameters of a kernel, structs with their members. A member whose name another has is called
     `struct_member`."""
-    found = [
-        replace(one, members=members_of(one, source)) if one.by_value and not one.type.format else one
-        for one in parameters
-    ]
+    found = [with_own_members(one, source) for one in parameters]
     names = [one.name for one in found] + [each.name for one in found for each in one.members or ()]
     return tuple(
         replace(one, members=tuple(
-            replace(each, name=f"{one.name}_{each.name}") if names.count(each.name) > 1 else each
+            replace(each, name=each.path.replace(".", "_")) if names.count(each.name) > 1 else each
             for each in one.members
         )) if one.members else one
         for one in found
     )  # fmt: skip
+
+
+def with_own_members(one: Parameter, source: str) -> Parameter:
+    """A parameter with its members, or why they cannot be given, if it is a struct."""
+    if not one.by_value or one.type.format:
+        return one
+    try:
+        return replace(one, members=members_of(one, source))
+    except NotSupported as error:
+        return replace(one, unknown=str(error), has_pointers=has_pointers(one.type.text, source))
+
+
+def other_names(parameters: Iterable[Parameter]) -> dict[str, str]:
+    """Names that a user may give members as well, `p.x` and `p_x` -> `x`."""
+    members = [each for one in parameters for each in one.members or ()]
+    known = {each.name for each in members}
+    return {
+        other: each.name
+        for each in members
+        for other in (each.path, each.path.replace(".", "_"))
+        if other not in known
+    }
 
 
 def accessor_members(parameter: Parameter, shape: Sequence[int]) -> list[tuple[Parameter, int | None]] | None:

@@ -110,7 +110,9 @@ LISTED = 8
 class Parameter:
     """One parameter of a kernel. name: as its source has it, else as its PTX has. bytes: its size.
     by_value: whether it is a struct or the like, which PTX has as bytes. members: of a struct, where they are
-    known. of, offset, whole: of a member the struct's name, its place there, and the struct's size."""
+    known; else why they are not, in `unknown`, and in `has_pointers` whether some are pointers. of, offset,
+    whole: of a member the struct's name, its place there, and the struct's size. path: of a member its name
+    after those of the structs around it, "p.inner.x". count: of an array its numbers."""
 
     name: str
     type: CType
@@ -120,11 +122,16 @@ class Parameter:
     of: str = ""
     offset: int = 0
     whole: int = 0
+    path: str = ""
+    count: int = 0
+    unknown: str = ""
+    has_pointers: bool = False
 
     @property
     def text(self) -> str:
         inside = f" {{{', '.join(member.text for member in self.members)}}}" if self.members else ""
-        return f"{self.type.text} {self.name}".strip() + inside
+        extent = f"[{self.count}]" if self.count and not self.type.elements else ""
+        return f"{self.type.text} {self.name}{extent}".strip() + inside
 
 
 @dataclass(frozen=True)

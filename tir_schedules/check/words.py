@@ -6,7 +6,7 @@ import ast
 import keyword
 import re
 from dataclasses import replace
-from typing import Any, Iterable
+from typing import Any, Iterable, Mapping
 
 OF_BOTH = frozenset("and break class continue else for if not or return try while".split())
 """Words of Python that no parameter is called, for they are C++'s as well."""
@@ -30,14 +30,18 @@ def parse_names(text: str) -> ast.Expression:
     return tree
 
 
-def name_parameters(request: Any, parameters: Iterable[str]) -> Any:
-    """A Request (see preparing.py) in which a parameter `in` is called so wherever it is called `in_`."""
+def name_parameters(request: Any, parameters: Iterable[str], others: Mapping[str, str] = {}) -> Any:
+    """A Request (see preparing.py) in which a parameter `in` is called so wherever it is called `in_`. others:
+    more names of parameters -> their own."""
     known = set(parameters)
     words = {*WORDS, *VALUES, *keyword.softkwlist} - {"_"}
     own = {f"{name}_": name for name in known & words if f"{name}_" not in known}
+    own |= {other: name for other, name in others.items() if other not in known}
     if not own:
         return request
-    spelled = re.compile(rf"(?<![\w.])(?:{'|'.join(own)})(?!\w)")
+    spelled = re.compile(
+        rf"(?<![\w.])(?:{'|'.join(map(re.escape, sorted(own, key=len, reverse=True)))})(?!\w)"
+    )
 
     def named(text: Any) -> Any:
         return spelled.sub(lambda match: own[match[0]], text) if isinstance(text, str) else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput, nearest
@@ -75,6 +76,8 @@ def find(name: str) -> list[Rung]:
     standing = [f"{each}/{fastest.NAME}" for each in FAMILIES]
     hint = nearest(asked, [*FAMILIES, *by_id, *standing, *RUNGS, *FORMER])
     hint = renamed(hint, FORMER)
+    if Path(f"{base}.py").is_file():
+        hint = f", did you mean './{asked.replace(base, f'{base}.py', 1)}'?"
     raise BadInput(f"there is no rung {asked!r}{hint}; `tir-schedules list` shows all")
 
 

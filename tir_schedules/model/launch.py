@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Sequence
 
-from tir_schedules.errors import TooLarge
+from tir_schedules.errors import BadInput, TooLarge
 
 Dim3 = tuple[int, int, int]
 
@@ -117,7 +117,9 @@ def check_parts(label: str, parts: int, rows: int, columns: int) -> None:
 def check_grid(label: str, grid: Dim3) -> None:
     """TooLarge when CUDA has no such grid."""
     for axis, blocks, most in zip("xyz", grid, MOST_BLOCKS):
-        if not 1 <= blocks <= most:
+        if blocks < 1:
+            raise BadInput(f"{label}: the grid has {blocks} blocks along {axis}; it takes 1 or more")
+        if blocks > most:
             raise TooLarge(
                 f"{label}: the grid has {blocks} blocks along {axis}; CUDA allows 1 to {most}: take a smaller"
                 " shape"
