@@ -82,6 +82,7 @@ NO_NUMBERS = (*NO_INTEGERS, "2^", "^3", "2^-1", "2^99", "2^20^2", "２^２０", 
     [
         (["run", "sgem"], ["'sgem'", "did you mean 'sgemm'"]),
         (["run", "sgemm/warptiling"], ["did you mean 'sgemm/warp_tiling'"]),
+        (["run", "sgemm/nosuch"], ["no rung 'sgemm/nosuch'; `tir-"]),
         (["run", "naive"], ["did you mean 'sgemm/naive'"]),
         (["run", "sgemm/warp_tiling:1x1"], ["there is no rung", "sgemm/warp_tiling:128x128"]),
         (["emit", "sgemm"], ["one rung", "sgemm/naive"]),

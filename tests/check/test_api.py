@@ -77,6 +77,27 @@ def test_a_tolerance_is_taken():
     assert axpy(expect={"y": near}, tolerance=0.11).ok
 
 
+@pytest.mark.parametrize("subject, given, told", [
+    (AXPY, {"block": 1, "flags": "--use_fast_math", "arguments": ["1"]}, "nothing is given for `float const* x`"),
+    (AXPY, {"block": 1, "flags": "fast"}, "flags= takes flags such as --use_fast_math, not 'fast'"),
+    (AXPY, {"block": 1, "includes": "inc"}, 'includes=["inc"] is no folder'),
+    (AXPY, {"launches": "axpy[1, 2](1)"}, "launches= gives 1 arguments"),
+    (AXPY, {"block": 1, "defines": ["3=4"]}, "defines= takes NAME or NAME=VALUE"),
+    (AXPY, {"block": 1, "arguments": ["1", "f32[4]", "f32[4]", "4"], "expect": {"Q": "x"}},
+     'expect={"Q": ...}: there is no array \'Q\'; arrays: x, y'),
+    (AXPY, {"block": 1, "arguments": ["1", "f32[4]", "f32[4]:out", "4"], "expect": {"y": "x + y"}},
+     'expect={"y": \'x + y\'}: y is :out and holds nothing'),
+    ("int main() {}", {"grid": 1}, "it has no __global__ function"),
+    ("", {"grid": 1}, "the text is empty"),
+    ("/tmp", {"grid": 1}, "/tmp is a folder: name a file in it"),
+    ("sgem", {"grid": 1}, "there is no rung 'sgem'"),
+])  # fmt: skip
+def test_bad_input_is_told_in_python(subject, given, told):
+    with pytest.raises(BadInput) as error:
+        check(subject, **given)
+    assert told in str(error.value)
+
+
 def test_ptx_is_checked_by_its_own_lines(tmp_path):
     path = tmp_path / "twice.ptx"
     path.write_text(PTX)

@@ -8,6 +8,10 @@ import pytest
 KERNELS = """\
 template <int T> __global__ void made(float *x) { x[threadIdx.x] = T; }
 __global__ void one(const float *x, float *y, int n) { if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x]; }
+template <int A, int B> __global__ void pair(float *x) { x[0] = A + B; }
+__device__ int counter;
+__constant__ float W[9];
+__global__ void count(const float *x, int *y, int n) { y[threadIdx.x] = x[0]; }
 __global__ void deep(float **x) { x[0][0] = 1; }
 __global__ void texture(cudaTextureObject_t t, float *y) { y[0] = tex1Dfetch<float>(t, 0); }
 """
@@ -56,6 +60,12 @@ CASES = {
     "filled": (one(x="f32[4]:green"), "'green' fills no array"),
     "large": (one(x="f32[1<<40]"), "4 GiB"),
     "npy": (one(x="missing.npy"), "missing.npy"),
+    "no such in comments": (["--kernel", "nosuch"], "mine.cu has no kernel 'nosuch': it has made, one, pair"),
+    "too few of a template": (["--block", "1", "--kernel", "pair<1>"], "no instance of pair, which takes <int A, int B>"),
+    "other file": (one(x="x.npz"), "a whole .npy file is taken, as numpy.save writes it, not a .npz file"),
+    "part of a file": (one(x="x.npy[0]"), "not a part of one"),
+    "misspelled": ([*GIVEN, "--expct", "y=x"], "--expct y=x, did you mean '--expect'?; see `tir-schedules check --help`"),
+    "no blocks": ([*GIVEN, "--grid", "-4"], "the grid has -4 blocks along x; it takes 1 or more"),
     "grid": ([*GIVEN, "--grid", "1+"], "it is no expression"),
     "grid name": ([*GIVEN, "--grid", "M"], "there is no 'M'"),
     "grid of four": ([*GIVEN, "--grid", "1,1,1,1"], "4 extents"),
@@ -84,7 +94,13 @@ CASES = {
     "wide range": (one(x="f32[4]:-1e400..1e400"), "the range is wider than"),
     "input as output": (one(x="f32[4]:out"), f"`float const* x` of {SIGNATURE} is an input, and :out says"),
     "expect depth": ([*GIVEN, "--expect", "y=" + "-" * 3000 + "x"], "nested too deeply"),
-    "expect name": ([*GIVEN, "--expect", "z=x"], "there is no array 'z'"),
+    "expect name": ([*GIVEN, "--expect", "z=x"], "there is no array 'z'; arrays: x, y"),
+    "expect of nothing": ([*one(y="i32[4]:out"), "--kernel", "count", "--expect", "y=x+y"], "y is :out and holds nothing"),
+    "expect part of nothing": ([*one(y="f32[4]:out"), "--expect", "y=y.T"], "say :inout in place of :out"),
+    "expect no number": ([*GIVEN, "--expect", "y=None"], "its values are no numbers"),
+    "expect axis": ([*one(x="f32[4,3]"), "--expect", "y=max(x, 1)"], "by element: say max(x, axis=1)"),
+    "expect variable": ([*GIVEN, "--expect", "counter=n"], "say --arg 'counter=i32[1]:zeros'"),
+    "variable in expected": ([*GIVEN, "--expect", "y=W[0]*x"], "say --arg 'W=f32[9]'"),
     "expect form": ([*GIVEN, "--expect", "y"], "--expect takes NAME=EXPRESSION"),
     "as other": (["--kernel", "one", "--block", "1", "--as", "sgemm", "--mnk", "4,4,4"], "has 2 pointers"),
     "as what": (["--kernel", "one", "--block", "1", "--as", "reduce"], "--as reduce needs --n N"),

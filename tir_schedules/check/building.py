@@ -19,6 +19,7 @@ from tir_schedules.check.target import (
     INSTANCE,
     Target,
     alone,
+    base,
     chosen,
     demangle_name,
     instance_lines,
@@ -26,12 +27,12 @@ from tir_schedules.check.target import (
     targets,
     type_of_parameter,
 )
-from tir_schedules.check.types import c_type
+from tir_schedules.check.types import c_type, dtype_of
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.device_code import NoDeviceCode, compile_device_code
 from tir_schedules.compiler.inputs import identity
 from tir_schedules.compiler.nvcc import CUBIN, FLAGS, PTX, REPORT, Compiled, binary_of, nvcc, read_build
-from tir_schedules.compiler.signature import definitions, functions
+from tir_schedules.compiler.signature import blank_literals, definitions, functions
 from tir_schedules.compiler.source_text import is_ptx
 from tir_schedules.compiler.toolchain import architectures, find_toolchain, number_of
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool, shown
@@ -237,7 +238,21 @@ def explain_error(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> E
     name = asked[at] if 0 <= at < len(asked) else asked[0]
     there = ", ".join(functions(kernel.source)) or "no __global__ function in the file itself"
     reason = "" if not number or INSTANCE in number[2] else f" ({number[2]})"
+    takes = template_of(kernel.source, base(name))
+    if takes:
+        return BadInput(
+            f"{kernel.file}: {name!r} is no instance of {base(name)}, which takes <{takes}>{reason}"
+        )
     return BadInput(f"{kernel.file}: {name!r} is no instance of one of its kernels{reason}; it has {there}")
+
+
+def template_of(source: str, name: str) -> str:
+    """The parameters of a template of kernels, "int BM, int BN"; "" where there is none of the name."""
+    text = re.sub(r"\s+", " ", blank_literals(source))
+    found = re.findall(
+        rf"template ?<([^;{{}}]*?)>[^;{{}}<]*\b__global__\b[^;{{}}]*?\b{re.escape(name)} ?\(", text
+    )
+    return found[0].rpartition("template")[2].strip(" <") if found else ""
 
 
 UNKNOWN_NAME = re.compile(
@@ -304,6 +319,18 @@ SIZE_IN_PTX = re.compile(r"\.[bsuf](\d+)\s*$")
 def variable_in(ptx: str, name: str) -> re.Match[str] | None:
     """The declaration of a `__constant__` or `__device__` variable."""
     return re.search(VARIABLE.format(re.escape(name)), ptx, re.M)
+
+
+def variable_form(built: Built, name: str) -> str:
+    """How a variable is given as an argument, such as "i32[1]"."""
+    match = variable_in(built.made.ptx, name)
+    assert match is not None, name
+    element = SIZE_IN_PTX.search(match[1])
+    size = (int(element[1]) // 8 if element else 1) * int(match[4] or 1)
+    written = re.search(rf"__(?:device|constant)__([\w\s]*?)\b{re.escape(name)}\b", built.expanded)
+    words = re.sub(r"__\w+__|\bstatic\b|\bvolatile\b", " ", written[1] if written else "")
+    format = c_type(words).format or "u8"
+    return f"{format}[{size // dtype_of(format).itemsize}]"
 
 
 def set_variable(ptx: str, name: str, array: np.ndarray) -> str:

@@ -119,9 +119,7 @@ def joining(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(arrays: Any, *axis: Any, **named: Any) -> Any:
         if not isinstance(arrays, tuple) or not all(map(is_whole, axis)):
             name = function.__name__
-            raise Refused(
-                f"{name} takes arrays in brackets: {name}((x, y){', 0' if 'v' not in name else ''})"
-            )
+            raise Refused(f"{name} takes arrays in brackets: {name}((x, y))")
         one = next((each for each in arrays if isinstance(each, Bounded)), None)
         check_size(sum(np.size(plain(each)) for each in arrays))
         if one is None:

@@ -15,7 +15,8 @@ from tir_schedules.check.host.text import LAUNCH, Code, read_code, split_commas
 from tir_schedules.check.host.values import Function, Kind, Unresolved, dims
 from tir_schedules.check.target import base, plain
 from tir_schedules.check.types import FORMATS, NAMES
-from tir_schedules.errors import BadInput, one_line
+from tir_schedules.compiler.signature import functions
+from tir_schedules.errors import BadInput, nearest, one_line
 from tir_schedules.model.attributes import spelled
 from tir_schedules.source import Source
 
@@ -89,6 +90,10 @@ def read_launch(
         ]
         calls = full or calls
     there = list(dict.fromkeys(base(call.kernel) for call in calls))
+    kernels = functions(host.code.text)
+    if kernel and kernels and base(kernel) not in [*kernels, *there] and not is_named(kernel, host.code):
+        hint = nearest(base(kernel), kernels)
+        raise BadInput(f"{source.file} has no kernel {kernel!r}{hint}: it has {', '.join(kernels[:LISTED])}")
     if not there:
         raise BadInput(f"{HOW}; no line of {source.file} launches {kernel or 'a kernel'}")
     if len(there) > 1:
@@ -101,11 +106,11 @@ def read_launch(
     found: list[Asked] = []
     others: list[Asked] = []  # in branches whose conditions do not hold
     for call in calls:
+        reading = Reading(host, call, kernel, known)
         try:
-            reading = Reading(host, call, kernel, known)
             asked = reading.asked()
         except BadInput as error:
-            failures.append(error)
+            failures.append(reading.unsized or error)
             continue
         (found if reading.is_reached else others).append(asked)
     found = found or others
@@ -114,6 +119,11 @@ def read_launch(
     first, shapes = found[0], {(one.kernel, one.grid, one.block, one.shared) for one in found}
     also = f"; the first of {len(shapes)} that differ" if len(shapes) > 1 else ""
     return replace(first, read=first.read + also)
+
+
+def is_named(kernel: str, code: Code) -> bool:
+    """Whether a name is in the text, as one that a macro makes a kernel of."""
+    return re.search(rf"\b{re.escape(base(kernel))}\b", code.text) is not None
 
 
 # ---- launches in the text ---
@@ -224,6 +234,7 @@ class Reading:
     def __init__(self, host: Host, call: Call, kernel: str, known: Known):
         self.host, self.call, self.kernel, self.known = host, call, kernel, known
         self.place, self.is_reached = host.code.place(call.position), True
+        self.unsized: BadInput | None = None  # of an array whose extents the user does not give
         there = seen(host, call)
         fitting = [one for one in there if len(one.parameters) == len(call.arguments)]
         self.function = (fitting or there or [None])[0]
@@ -279,7 +290,11 @@ class Reading:
         for name, text in self.named_arguments():
             match = ARRAY.fullmatch(text)
             if match and (match[1] or "f32") in FORMATS:
-                shape = wholes(match[2], sizes, f"--arg {name}=") if match[2].strip() else ()
+                try:
+                    shape = wholes(match[2], sizes, f"--arg {name}=") if match[2].strip() else ()
+                except BadInput as error:
+                    self.unsized = self.unsized or error
+                    continue
                 arrays[name] = shape, int(re.sub(r"\D", "", match[1] or "f32")) // 8
             elif not match and not text.endswith(".npy"):
                 try:

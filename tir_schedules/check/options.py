@@ -26,8 +26,8 @@ Options = argparse.Namespace
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line. `--nvcc` takes the word behind it, also where that is an option. Words
-    that are no options are errors of the verb that they follow."""
+    """argparse with errors of one line. `--nvcc` takes the word behind it, also where that is an option.
+    Words that are no options are errors of the verb that they follow."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = [*(sys.argv[1:] if args is None else args)]

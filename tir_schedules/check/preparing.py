@@ -18,10 +18,12 @@ from tir_schedules.check.building import (
     declared,
     kernel_of,
     set_variable,
+    variable_form,
     variable_in,
 )
 from tir_schedules.check.expecting import WORD, Expected
 from tir_schedules.check.expressions import Asked, number
+from tir_schedules.check.functions import FUNCTIONS
 from tir_schedules.check.maps import FORM, make_map, map_in, takes_map
 from tir_schedules.check.structs import ACCESSOR, accessor_members, other_names
 from tir_schedules.check.target import Parameter, Target, alone, arithmetic_of
@@ -120,6 +122,7 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     every = [one for target in chosen for one in target.parameters]
     named = (each.name for one in every for each in (one, *(one.members or ())))
     request = name_parameters(request, named, other_names(every))
+    request = sizes_in_source(request, chosen)
     make = trials_of_ladder if request.usual else trials_of_arguments
     ready = make(request, built, chosen)
     steps = tuple(
@@ -196,6 +199,7 @@ def trials_of_ladder(request: Request, built: Built, chosen: Sequence[Target]) -
 def trials_of_arguments(request: Request, built: Built, chosen: Sequence[Target]) -> Ready:
     """What the user gives, and what outputs should be."""
     bounds, found = all_bound(request, chosen)
+    check_variables(request, built, found)
     variables = {
         name: found.pop(name)
         for name in [*found]
@@ -213,6 +217,32 @@ def trials_of_arguments(request: Request, built: Built, chosen: Sequence[Target]
     arithmetic = arithmetic_of(alone(built.made.ptx, target.symbol) for target in chosen)
     trials = all_trials(question_of(request, given, arrays, arithmetic, by_value), arrays)
     return Ready(bounds, found, variables, trials)
+
+
+def check_variables(request: Request, built: Built, found: Mapping[str, Argument]) -> None:
+    """BadInput for a variable of the file that is expected, or in what is expected, and is not given."""
+    texts = [one.value for one in request.expect if isinstance(one.value, str)]
+    outputs = [one.output for one in request.expect]
+    words = outputs + [word for text in texts for word in WORD.findall(text)]
+    for name in dict.fromkeys(words):
+        known = name in found or name in request.sizes or name in FUNCTIONS
+        if not known and variable_in(built.made.ptx, name) is not None:
+            form = variable_form(built, name)
+            start = ":zeros" if name in outputs else ""
+            raise BadInput(f"{name} is a variable of the file: say --arg '{name}={form}{start}'")
+
+
+def sizes_in_source(request: Request, chosen: Sequence[Target]) -> Request:
+    """A request in which numbers that the source passes its kernels are sizes by the parameters' names, where
+    the user gives none of that name."""
+    found: dict[str, set[int | float]] = {}
+    for target, asked in zip(chosen, request.launches):
+        for one, text in zip(target.parameters, asked.values):
+            if text and not text.isidentifier() and not one.type.pointer:
+                found.setdefault(one.name, set()).add(number(text, {}, "the launch"))
+    given = {one.name for one in request.given} | request.arguments.keys()
+    sizes = {name: values.pop() for name, values in found.items() if len(values) == 1 and name not in given}
+    return replace(request, sizes={**sizes, **request.sizes})
 
 
 def question_of(

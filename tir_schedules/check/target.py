@@ -207,7 +207,8 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
     if those:
         which = f"{asked!r} may be" if asked else "name one by --kernel:"
         raise BadInput(f"{file} has {len(those)} kernels; {which} {list_signatures(those)}")
-    templates = [name for name in functions(source) if not any(base(one.shown) == name for one in found)]
+    made = [INSTANCE, *(base(one.shown) for one in found)]
+    templates = [name for name in functions(source) if name not in made]
     there = [*(one.shown for one in found), *(f"the template {name}" for name in templates)]
     has = f"it has {', '.join(there[:LISTED])}" if there else "it has no __global__ function"
     more = f" and {len(there) - LISTED} more" if len(there) > LISTED else ""

@@ -31,8 +31,8 @@ def parse_names(text: str) -> ast.Expression:
 
 
 def name_parameters(request: Any, parameters: Iterable[str], others: Mapping[str, str] = {}) -> Any:
-    """A Request (see preparing.py) in which a parameter `in` is called so wherever it is called `in_`. others:
-    more names of parameters -> their own."""
+    """A Request (see preparing.py) in which a parameter `in` is called so wherever it is called `in_`.
+    others: more names of parameters -> their own."""
     known = set(parameters)
     words = {*WORDS, *VALUES, *keyword.softkwlist} - {"_"}
     own = {f"{name}_": name for name in known & words if f"{name}_" not in known}
