@@ -210,7 +210,9 @@ def place(where: tuple[str | int, ...]) -> str:
 
 def check_folder(path: Path) -> None:
     """BadInput for a file that could not be written, before anything slow is done for it."""
-    if path.is_dir() or not path.parent.is_dir():
+    if path.is_dir():
+        raise BadInput(f"cannot write {path}: it is a folder; name a file in it")
+    if not path.parent.is_dir():
         raise BadInput(f"cannot write {path}: name a file in a folder that exists")
 
 

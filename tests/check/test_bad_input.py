@@ -65,6 +65,7 @@ CASES = {
     "other file": (one(x="x.npz"), "a whole .npy file is taken, as numpy.save writes it, not a .npz file"),
     "part of a file": (one(x="x.npy[0]"), "not a part of one"),
     "misspelled": ([*GIVEN, "--expct", "y=x"], "did you mean '--expect'?; see `tir-schedules check --help`"),
+    "twice": ([*GIVEN, "--arg", "x=f32[4]"], "--arg x= is given 2 times"),
     "no blocks": ([*GIVEN, "--grid", "-4"], "the grid has -4 blocks along x; it takes 1 or more"),
     "grid": ([*GIVEN, "--grid", "1+"], "it is no expression"),
     "grid name": ([*GIVEN, "--grid", "M"], "there is no 'M'"),

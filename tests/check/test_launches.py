@@ -494,3 +494,14 @@ def test_bad_parts_are_one_line(case, two, tool):
     options, told = BAD[case]
     code, out, err = tool("check", two, *options)
     assert code == 2 and not out and told in err and err.count("\n") == 1
+
+
+def test_arrays_are_as_long_as_the_launch_says(tool, tmp_path):
+    path = tmp_path / "long.cu"
+    path.write_text(main("int count = 32; k<<<1, 32>>>(x, y, count, 3);"))
+    code, out, err = tool(
+        "check", str(path), "--arg", "x=[n]", "--arg", "y=[n]", "--expect", "y[0]=a*x[0]+0*n"
+    )
+    assert (code, err) == (0, "") and "1 of 1 verified" in out
+    code, _, err = tool("check", str(path), "--arg", "x=[m]", "--arg", "y=[n]")
+    assert code == 2 and "there is no 'm'" in err

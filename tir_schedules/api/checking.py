@@ -246,6 +246,10 @@ def requests_for(
     expected."""
     if beside_kernel and beside is None:
         raise BadInput("beside_kernel= is of the kernel beside the first: say beside=, too")
+    if asked.get("schedule") and not callable(asked["schedule"]):
+        raise BadInput(
+            f"schedule is {shown(str(asked['schedule']))}; it takes a function that schedules a PrimFunc"
+        )
     is_own = known_kind(subject) == OWN
     if is_own:
         requests = [request_of_own(subject, arch, asked, beside is not None, judged)]

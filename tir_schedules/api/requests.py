@@ -36,6 +36,7 @@ def requests_of_file(file: str | Path, arch: str, **asked: Any) -> list[Request]
         place, kernel = split_file(str(file))
         source = read_source(Path(place))
     asked = {**asked, "kernel": asked.get("kernel") or kernel}
+    check_sizes(asked.get("sizes") or {})
     commented = commented_checks(source.text, source.file)
     if not (asked.get("block") or asked.get("launches")) and (commented or not asked.get("grid")):
         return requests_of_comments(source, arch, asked)
@@ -56,6 +57,13 @@ def requests_of_file(file: str | Path, arch: str, **asked: Any) -> list[Request]
         asked.get("seed") or 0, bool(asked.get("finite")),
     )  # fmt: skip
     return [request]
+
+
+def check_sizes(sizes: Mapping[str, Any]) -> None:
+    """Raises BadInput for a size that is no number."""
+    for name, value in sizes.items():
+        if not isinstance(value, (int, float)) and not hasattr(value, "__index__"):
+            raise BadInput(f"{name} of sizes= is {shown(str(value))}; it takes a number")
 
 
 def requests_of_comments(source: Source, arch: str, asked: Mapping[str, Any]) -> list[Request]:
@@ -101,6 +109,8 @@ def expected(expect: Any) -> tuple[Expected, ...]:
 
 def expected_array(name: str, value: Any) -> np.ndarray:
     """The array that is expected. Raises BadInput if nothing can be compared with it."""
+    if callable(value):
+        raise BadInput(f"expect of {name} is a function; it takes an array, or an expression such as 'A @ B'")
     array = np.asarray(as_value(name, value))
     if array.dtype.kind in "OcMmSU":
         raise BadInput(

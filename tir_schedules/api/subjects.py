@@ -41,7 +41,8 @@ def kind_of(subject: object, verb: str, *taken: str) -> str:
         raise BadInput(f"{subject} is a folder: name a file in it, such as {subject}/mine.cu")
     if found in taken:
         return found
-    what = f"{found}, {shown(str(subject))}" if found else f"{type(subject).__name__} {shown(str(subject))}"
+    what = found if found == OWN else f"{found or type(subject).__name__}, {shown(str(subject))}"
+    what = f"a {type(subject).__name__}" if isinstance(subject, (list, tuple)) else what
     raise BadInput(f"{verb} takes {' or '.join(taken)}, not {what}")
 
 

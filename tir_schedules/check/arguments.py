@@ -137,8 +137,10 @@ def load_array(path: Path) -> np.ndarray:
     read_bytes(path, "name a .npy file", LARGEST_FILE)
     try:
         array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise BadInput(f"cannot read {path}: it is no .npy file ({error})") from None
+    except (ValueError, EOFError, OSError):
+        raise BadInput(
+            f"cannot read {path}: it is no .npy file of numbers, as numpy.save writes one"
+        ) from None
     if not isinstance(array, np.ndarray) or (not format_of(array.dtype) and not array.dtype.names):
         raise BadInput(f"cannot read {path}: it holds no array of {', '.join(FORMATS)}")
     return np.ascontiguousarray(array)

@@ -343,12 +343,10 @@ def axis_taken_for_value(text: str) -> str:
     """Of `max(x, 1)` what says the axis, "max(x, axis=1)"; "" where there is no maximum or minimum of an
     array and a whole number."""
     for node in ast.walk(parsed(text)):
-        named = (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min")
-        )
-        if named and len(node.args) == 2 and re.fullmatch(r"-?\d+", ast.unparse(node.args[1])):
+        if isinstance(node, ast.Call) and dotted(node.func) in ("max", "min") and len(node.args) == 2:
             array, axis = map(ast.unparse, node.args)
-            return f"{node.func.id}({array}, axis={axis})"
+            if re.fullmatch(r"-?\d+", axis):
+                return f"{dotted(node.func)}({array}, axis={axis})"
     return ""
 
 

@@ -119,6 +119,7 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
 
 def requests_of(options: Options, source: Source, arch: str) -> list[Request]:
     """What a command asks for, and the comments of its file."""
+    check_once(options.arg or ())
     found = [
         (place, parse_comment(words, place)) for place, words in commented_checks(source.text, source.file)
     ]
@@ -132,6 +133,16 @@ def requests_of(options: Options, source: Source, arch: str) -> list[Request]:
         except BadInput as error:
             raise BadInput(f"{place}: {error}" if place else str(error)) from None
     return requests
+
+
+def check_once(arguments: Sequence[str]) -> None:
+    """BadInput for a parameter that is given twice."""
+    from tir_schedules.check.arguments import parse_argument
+
+    names = [name for name in (parse_argument(text).name for text in arguments) if name]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadInput(f"--arg {name}= is given {names.count(name)} times: leave all but one out")
 
 
 def only(requests: Sequence[Request], verb: str, named_by: str = "--kernel") -> Request:
