@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tir_schedules.errors import BadInput, shown
 from tir_schedules.ladders.known import is_ladder
@@ -41,8 +41,9 @@ def kind_of(subject: object, verb: str, *taken: str) -> str:
         raise BadInput(f"{subject} is a folder: name a file in it, such as {subject}/mine.cu")
     if found in taken:
         return found
-    what = found if found == OWN else f"{found or type(subject).__name__}, {shown(str(subject))}"
-    what = f"a {type(subject).__name__}" if isinstance(subject, (list, tuple)) else what
+    what = f"{found}, {shown(str(subject))}" if found else f"{type(subject).__name__} {shown(str(subject))}"
+    if found == OWN or isinstance(subject, (list, tuple)):  # whose texts are long
+        what = found or f"a {type(cast(object, subject)).__name__}"
     raise BadInput(f"{verb} takes {' or '.join(taken)}, not {what}")
 
 
