@@ -35,7 +35,7 @@ RUNG, OWN, CODE = "a rung", "a function of TVM's", "a file or text with kernels"
 def kind_of(subject: object, verb: str, *taken: str) -> str:
     """Which of RUNG, OWN and CODE it is. Raises BadInput if the verb does not take it."""
     found = known_kind(subject)
-    if isinstance(subject, (str, Path)) and not str(subject):
+    if CODE in taken and isinstance(subject, str) and not subject:
         raise BadInput(f"{verb} takes {' or '.join(taken)}; the text is empty")
     if found == RUNG and CODE in taken and isinstance(subject, (str, Path)) and is_plain_folder(str(subject)):
         raise BadInput(f"{subject} is a folder: name a file in it, such as {subject}/mine.cu")
