@@ -304,7 +304,7 @@ HOPPER = ts.workload("hgemm/tma", mnk=(128, 128, 64))
         (lambda: ts.check(own.softmax, beside="sgemm/naive"), "that of a rung is emit(rung, twin=True).text"),
         (lambda: ts.check(own.softmax, grid=4), "grid= is for CUDA"),
         (lambda: ts.check(own.softmax, expect="X"), "expect is 'X'; it takes a dictionary"),
-        (lambda: ts.check(own.softmax, expect={"Y": print}), "give an array of numpy"),
+        (lambda: ts.check(own.softmax, expect={"Y": print}), "expect of Y is a function; it takes an array"),
         (lambda: ts.bench(own.softmax), "bench takes a rung, not a function of TVM's"),
         (lambda: ts.tune(own.softmax), "tune takes a rung, not a function of TVM's"),
         (lambda: ts.check(scheduled(ts.rung("hgemm/tma"), HOPPER), arch="sm_90a"), "takes tensor maps"),
