@@ -45,7 +45,7 @@ AFTER = {
     "out_of_bounds": {"uninitialized"},
     "misaligned": {"uninitialized"},
     "divergent_aligned": {"uninitialized"},
-    "divergent_barrier": {"race", "lockstep", "uninitialized", "order_dependent"},
+    "divergent_barrier": {"divergent_aligned", "race", "lockstep", "uninitialized", "order_dependent"},
     "deadlock": {"order_dependent"},
     "endless_loop": {"order_dependent"},
 }

@@ -374,6 +374,8 @@ def divergent_aligned(fault: Fault) -> str:
         f"the warps of a warpgroup execute different instructions: {fault.other_place} is there in its place",
         f"the block has {record.bytes} warps, and a warpgroup four: take a multiple of 128 threads",
         f"warp {record.warp} has left, and the others of its warpgroup have executed this",
+        f"lanes {record.detail:#010x} of a warp wait here, and others of it go on without them:"
+        f" {fault.other_place}",
     )[record.extent]
 
 

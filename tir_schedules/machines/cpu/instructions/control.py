@@ -19,12 +19,12 @@ VOTES = {one.name.lower(): one for one in BarrierVote}
 Barrier = micro_op(
     "Barrier",
     "barrier",
-    "Flag only_arrives; Words number; Words? threads; BarrierVote vote; Predicates? predicate;"
+    "Flag only_arrives; Flag aligned; Words number; Words? threads; BarrierVote vote; Predicates? predicate;"
     " Flag negated; Lanes? result",
     executed=False,
 )
-"""One of some threads, or one that votes; the engine reads it, and executes nothing. threads: how many;
-predicate, result: of a vote."""
+"""One of some threads, or one that votes; the engine reads it, and executes nothing. aligned: whether the
+lanes of a warp execute it together. threads: how many; predicate, result: of a vote."""
 
 Fence = micro_op("Fence", "fence", "Scope scope")
 
@@ -48,7 +48,8 @@ def block_barrier(low: Lowering, i: Instruction) -> Lowered:
     number, threads = operands[0], (*operands[1:], None)[0]
     if i.has("arrive") and threads is None:
         raise i.unsupported("without a number of threads")
-    how = dict(only_arrives=i.has("arrive"), vote=vote, negated=negated)
+    aligned = i.name == "bar" or i.has("aligned")
+    how = dict(only_arrives=i.has("arrive"), aligned=aligned, vote=vote, negated=negated)
     return [Barrier(low, i, **how, number=number, threads=threads, predicate=predicate, result=result)]
 
 

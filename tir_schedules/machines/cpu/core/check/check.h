@@ -86,10 +86,13 @@ bool check_unit_shared(Machine&, const Operation&, Cta&, u32 address, u32 bytes,
 u8* check_unit_global(Machine&, const Operation&, u64 address, u32 bytes, Act);
 
 // ---- barriers.cpp ---
+// What a DIVERGENT_ALIGNED is about.
+enum Divergence : u32 { DIFFERENT_WARPS = 1, INCOMPLETE_GROUP, LEFT_OUT, GONE_PAST };
 // Every lane must execute: a finding otherwise, and false.
 bool whole_warp(Machine&, const Warp&, s32 line);
 // The lanes that a .sync instruction names must all execute it.
 void check_members(Machine&, Warp&, s32 line, const u32* members);
+void check_left_behind(Machine&, const Warp&, u32 pc, u32 lanes);
 void check_block_barrier(Machine&);  // that opens: every thread of the block must wait at the same one
 
 // ---- warpgroups.cpp ---

@@ -6,7 +6,6 @@
 typedef ops::ProductOption Option;
 const u32 REGISTERS = 1 << 16;  // of a multiprocessor
 
-enum { DIFFERENT_WARPS = 1, INCOMPLETE_GROUP, LEFT_OUT };  // what DIVERGENT_ALIGNED is about
 static Warpgroup& warpgroup_of(Machine& M) {
   std::vector<Warpgroup>& groups = M.cta->warpgroups;
   if (groups.empty()) groups.resize((M.cta->warps.size() + 3) / 4);

@@ -211,6 +211,12 @@ static bool open_barrier_of_all(Machine& M) {
   return true;
 }
 
+// Whether those that wait are at a barrier that all lanes of a warp have to execute together.
+static bool waits_together(const Machine& M, const Warp& W, u8* R) {
+  const BasicBlock& block = M.program.blocks[W.pc[__builtin_ctz(W.waiting)]];
+  return block.end == NONE || ops::Barrier{{R, &M.program.micro_ops[block.end]}}.aligned();
+}
+
 // ---- turns ---
 // At random, where threads order accesses by more than barriers: whether others get a turn in between.
 static bool interrupted(Machine& M, u32 often) {
@@ -256,6 +262,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
       lanes = ready;
     }
     const u32 lane_count = __builtin_popcount(lanes);
+    if (W.waiting && waits_together(M, W, R)) check_left_behind(M, W, pc, lanes);
     set_mask(W, lanes);
     for (;;) {
       const BasicBlock& block = program.blocks[pc];

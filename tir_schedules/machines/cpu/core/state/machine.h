@@ -180,6 +180,7 @@ struct Machine {
   FollowedLoad followed;
   Verdicts verdicts;
   Swizzles swizzles;
+  std::unordered_map<u64, bool> behind;  // by barrier and block: whether lanes there have gone past the barrier
   // What listens to what execution does: see observe/observer.h. Empty: nothing does.
   std::vector<Observer*> observers;
   bool unit_events = false;  // whether one of them listens to what units do
