@@ -30,7 +30,7 @@ SOUND = {
     "late, at a count": (LATE + "barrier.sync 4, 128;", 127),
     "lanes that come in pieces": (PART + IN_PIECES.format("barrier.sync 7, 128"), 80),
     "lanes that skip one for each lane by itself": (SKIP.format("barrier.sync 1;"), 128),
-    "a warp that skips one": ("mov.u32 a, 0; setp.lt.u32 q, t, 32; @q bra ON; bar.sync 0; ON: add.u32 d, d, a;", 128),
+    "a warp that skips one": (SKIP.format("bar.sync 0;").replace("q, l, 9", "q, t, 32"), 128),
     "work before they leave": ("setp.lt.u32 q, l, 9; @q bra OTHERS; bar.sync 0; bra ON;"
                                "OTHERS: st.global.u32 [y], 0; ret; ON:", 92),
     "votes": (PART + "setp.ge.u32 r, t, 0; bar.red.popc.u32 d, 3, r; sub.u32 d, d, 73;", 80),
@@ -39,10 +39,10 @@ SOUND = {
 }  # fmt: skip
 
 FAULTY = {
-    "the rest of a warp goes on": (SKIP.format("bar.sync 0;"), "divergent_aligned", "lanes 0xfffffe00 of a warp"),
+    "the rest of a warp goes on": (SKIP.format("bar.sync 0;"), "divergent_aligned", "lanes 0xfffffe00 of"),
     "at a named barrier": (SKIP.format("bar.sync 1, 128;"), "divergent_aligned", "go on without them"),
-    "out of a loop": ("mov.u32 a, 0; AGAIN: setp.gt.u32 q, a, l; @q bra ON; bar.sync 0; add.u32 a, a, 1; bra AGAIN;"
-                      "ON: add.u32 d, d, a;", "divergent_aligned", "go on without them"),
+    "out of a loop": ("mov.u32 a, 0; AGAIN: setp.gt.u32 q, a, l; @q bra ON; bar.sync 0; add.u32 a, a, 1;"
+                      "bra AGAIN; ON: add.u32 d, d, a;", "divergent_aligned", "go on without them"),
     "a count of warps that have left": (FROM_96 + "bar.sync 1, 128;", "deadlock", "for 128 threads, 96 have"),
     "late, a count of more": (LATE + "barrier.sync 4, 160;", "deadlock", "for 160 threads, 128 have"),
     "two barriers": (FROM_96 + "setp.lt.u32 q, t, 32; @q bra FEW; bar.sync 1; bra MET; FEW: bar.sync 2; MET:",

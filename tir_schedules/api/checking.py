@@ -167,7 +167,7 @@ def check(
     arch: str = CPU_ARCH,
     machine: str = "cpu",
     orders: int = ORDERS,
-    defines: Sequence[str] = (),
+    defines: Sequence[str] | Mapping[str, Any] = (),
     flags: Sequence[str] = (),
     includes: Sequence[str | Path] = (),
     seed: int = 0,
@@ -190,10 +190,10 @@ def check(
     also in the parameters' order. What a function of TVM's is not given is drawn. outputs: names of arrays
     whose content counts as unwritten. sizes: names for those texts and for `launches`; a parameter of that
     name takes it, and so does a symbolic extent of a function. expect: what arrays should be, as arrays or
-    expressions of arguments. tolerance: of each element, absolute and as a share of its value; None for what
-    rounding explains. usual: ("sgemm", (M, N, K)), a ladder whose inputs and truth are taken. machine,
-    orders: what executes, and in which orders of blocks and warps. defines: "NAME=VALUE". flags: of nvcc.
-    finite: leave out the runs with NaN, infinity, -0 and denormal numbers. beside: a second kernel on the
+    expressions of arguments. tolerance: one number T, where each element may be off by T + T |value|; None
+    for what rounding explains. usual: ("sgemm", (M, N, K)), a ladder whose inputs and truth are taken.
+    machine, orders: what executes, and in which orders of blocks and warps. defines: "NAME=VALUE", or a
+    dictionary. flags: of nvcc. finite: leave out the runs with NaN, infinity, -0 and denormal numbers. beside: a second kernel on the
     same arguments, "mine.cu" or "mine.cu:name" or CUDA text; beside a function of TVM's, grid and block are
     for it, and are the function's where left out. beside_kernel: its name, where a file or text has several.
     schedule: a function that schedules a PrimFunc, called with a TVM Schedule of a copy; where nothing is

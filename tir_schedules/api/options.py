@@ -48,7 +48,7 @@ class Asking(TypedDict, total=False):
     expect: Mapping[str, str | np.ndarray] | None
     tolerance: float | None
     usual: tuple[str, Sequence[int]] | None
-    defines: Sequence[str]
+    defines: Sequence[str] | Mapping[str, Any]
     flags: Sequence[str]
     includes: Sequence[str | Path]
     seed: int

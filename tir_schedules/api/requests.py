@@ -5,6 +5,7 @@ function of TVM's."""
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import index
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -17,7 +18,8 @@ from tir_schedules.check.arguments import OUT, Argument, Given, make_argument, s
 from tir_schedules.check.building import Compiling
 from tir_schedules.check.expecting import Expected, expectation
 from tir_schedules.check.expressions import Asked, dim3, parse_launch
-from tir_schedules.check.options import commented_checks, parse_comment, requests_of
+from tir_schedules.check.launches import is_launched
+from tir_schedules.check.options import commented_checks, joined_sizes, parse_comment, requests_of
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.types import format_of
 from tir_schedules.check.usual import Usual
@@ -38,21 +40,23 @@ def requests_of_file(file: str | Path, arch: str, **asked: Any) -> list[Request]
     asked = {**asked, "kernel": asked.get("kernel") or kernel}
     check_sizes(asked.get("sizes") or {})
     commented = commented_checks(source.text, source.file)
-    if not (asked.get("block") or asked.get("launches")) and (commented or not asked.get("grid")):
+    grid, block, launches = (asked.get(name) for name in ("grid", "block", "launches"))
+    where = source, tuple(map(str, asked.get("includes") or ())), macros(asked.get("defines"))
+    partly = not commented and not (grid and block) and is_launched(*where, asked["kernel"])
+    if not launches and (partly or (not block and (commented or not grid))):
         return requests_of_comments(source, arch, asked)
-    usual = asked.get("usual")
-    workload = Usual(usual[0], tuple(usual[1])) if usual else None
-    sizes: dict[str, Any] = {**(workload.sizes if workload else {}), **(asked.get("sizes") or {})}
-    given, ready = sort_arguments(asked.get("arguments") or (), asked.get("outputs") or ())
-    launches = [parse_launch(text, sizes) for text in asked.get("launches") or ()] or [
-        Asked(asked["kernel"], extents(asked.get("grid"), "grid"), extents(asked.get("block"), "block"),
-              asked.get("shared") or 0)
-    ]  # fmt: skip
-    includes = tuple(map(str, asked.get("includes") or ()))
+    workload = Usual(*ladder_of(asked["usual"])) if asked.get("usual") else None
+    sizes = joined_sizes(workload, asked.get("sizes") or {})
+    outputs = names_of(asked.get("outputs"))
+    given, ready = sort_arguments(asked.get("arguments") or (), outputs)
+    given = as_outputs(given, ready, outputs)
+    launches = [parse_launch(text, sizes) for text in launches or ()] or [
+        Asked(asked["kernel"], extents(grid, "grid"), extents(block, "block"), asked.get("shared") or 0)
+    ]
     request = Request(
         source, tuple(launches), sizes, tuple(given), ready, expected(asked.get("expect")), workload,
         asked.get("tolerance"), Compiling(
-            arch, includes, tuple(asked.get("defines") or ()), tuple(asked.get("flags") or ())
+            arch, *where[1:], tuple(asked.get("flags") or ())
         ),
         asked.get("seed") or 0, bool(asked.get("finite")),
     )  # fmt: skip
@@ -68,29 +72,32 @@ def check_sizes(sizes: Mapping[str, Any]) -> None:
 
 def requests_of_comments(source: Source, arch: str, asked: Mapping[str, Any]) -> list[Request]:
     """What the comments of a file ask for. What a caller gives besides wins over them."""
-    given, ready = sort_arguments(asked.get("arguments") or (), asked.get("outputs") or ())
+    outputs = names_of(asked.get("outputs"))
+    given, ready = sort_arguments(asked.get("arguments") or (), outputs)
     expect = {(one.output, one.where): one for one in expected(asked.get("expect"))}
     options = parse_comment((), source.file)
     options.kernel = asked["kernel"] or None
     options.grid = ",".join(map(str, extents(asked["grid"], "grid"))) if asked.get("grid") else None
+    options.block = ",".join(map(str, extents(asked["block"], "block"))) if asked.get("block") else None
     options.shared = str(asked["shared"]) if asked.get("shared") else None
     sizes: Mapping[str, Any] = asked.get("sizes") or {}
     options.let = [f"{name}={value}" for name, value in sizes.items()]
     options.arg = [f"{one.name}={one.text}" if one.name else one.text for one in given]
-    options.defines, options.includes = asked.get("defines"), [*map(str, asked.get("includes") or ())]
+    options.defines, options.includes = macros(asked.get("defines")), [*map(str, asked.get("includes") or ())]
     options.flags = asked.get("flags")
     options.tolerance, options.seed = asked.get("tolerance"), asked.get("seed") or 0
     options.finite = bool(asked.get("finite"))
     if asked.get("usual"):
-        options.ladder, shape = asked["usual"]
+        options.ladder, shape = ladder_of(asked["usual"])
         options.mnk, options.n = shape, shape[0]
     found: list[Request] = []
     for one in requests_of(options, source, arch):
         every = {(each.output, each.where): each for each in one.expect} | expect
+        texts = as_outputs([each for each in one.given if each.name not in ready], ready, outputs)
         found.append(
             replace(
-                one, given=tuple(each for each in one.given if each.name not in ready), arguments=ready,
-                expect=tuple(every.values()), usual=None if expect else one.usual,
+                one, given=tuple(texts), arguments=ready, expect=tuple(every.values()),
+                usual=None if expect else one.usual,
             )
         )  # fmt: skip
     return found
@@ -119,6 +126,47 @@ def expected_array(name: str, value: Any) -> np.ndarray:
     if array.size and np.all(array != array):
         raise BadInput(f"expect of {name} is NaN throughout, which nothing can be compared with")
     return array
+
+
+def ladder_of(usual: Any) -> tuple[str, tuple[int, ...]]:
+    """The ladder and the shape that `usual` names. Raises BadInput for what is no such pair."""
+    extents_of = {"sgemm": 3, "hgemm": 3, "reduce": 1}
+    try:
+        name, shape = usual
+        shape = tuple(map(index, shape))
+        if not isinstance(usual, str) and extents_of[name] == len(shape) and min(shape) > 0:
+            return name, shape
+    except (TypeError, ValueError, KeyError):
+        pass
+    raise BadInput(f"usual= is {shown(str(usual))}; it takes a ladder and its shape, such as"
+                   " ('sgemm', (256, 256, 64)) or ('reduce', (1000,))")  # fmt: skip
+
+
+def macros(defines: Any) -> tuple[str, ...]:
+    """`defines`, a dictionary of macros or texts as -D takes them, as the latter."""
+    if hasattr(defines, "items"):
+        return tuple(name if value is None else f"{name}={value}" for name, value in defines.items())
+    return (defines,) if isinstance(defines, str) else tuple(defines or ())
+
+
+def names_of(outputs: Any) -> tuple[str, ...]:
+    return (outputs,) if isinstance(outputs, str) else tuple(outputs or ())
+
+
+def as_outputs(given: Sequence[Given], ready: Mapping[str, Argument], outputs: Sequence[str]) -> list[Given]:
+    """Texts of arguments, with :out behind those in outputs. Raises BadInput for an output that no argument
+    is named after."""
+    names = [*(one.name for one in given if one.name), *ready]
+    for name in outputs:
+        if name not in names:
+            known = f"arguments have the names {', '.join(names)}" if names else "arguments go by their place"
+            raise BadInput(
+                f"outputs= names {name!r}{nearest(name, names)}: {known}; 'f32[N]:out' says it of a text"
+            )
+    return [
+        replace(one, text=f"{one.text}:out") if one.name in outputs and ":out" not in one.text else one
+        for one in given
+    ]
 
 
 def extents(value: Extent | None, what: str) -> tuple[int, int, int]:
@@ -181,7 +229,7 @@ def arguments_of(
 ) -> tuple[list[Given], dict[str, Argument]]:
     """The arguments of every parameter."""
     names = [*own.arrays, *own.numbers]
-    outputs = [outputs] if isinstance(outputs, str) else outputs
+    outputs = names_of(outputs)
     if not isinstance(arguments, Mapping):
         if len(arguments) > len(names):
             raise BadInput(f"{own.name} takes {', '.join(names)}; {len(arguments)} arguments are given")
@@ -199,6 +247,7 @@ def arguments_of(
         if name in own.arrays
     }
     given, ready = sort_arguments({**arguments, **made}, outputs)
+    given = as_outputs(given, ready, [name for name in outputs if name in arguments])
     for name, argument in ready.items():
         if name in own.arrays:
             ready[name] = replace(argument, value=fitting(own, name, argument.value))

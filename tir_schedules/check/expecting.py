@@ -179,7 +179,7 @@ def truth_of(
         operands = {name: operand(value, rounding, arithmetic.tf32) for name, value in names.items()}
         with np.errstate(all="ignore"):
             found = evaluate(one.value, operands, functions_of(rounding), one.what)
-        value = numbers_of(one, plain(found))
+        value = numbers_of(found, one)
         error = spread(found) if isinstance(found, Bounded) else np.zeros(value.shape)
         integers = value.dtype.kind in "iub"
         if not integers or format in UNITS:
@@ -208,12 +208,16 @@ def truth_of(
     return Truth(value, error, flat, telling, rounding.work, hint, vague)
 
 
-def numbers_of(one: Expected, value: Any) -> np.ndarray:
-    """BadInput for values that are no numbers."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiub" and not format_of(array.dtype):
-        raise BadInput(f"{one.what} {shown(one.value)}: its values are no numbers")
-    return array
+def numbers_of(found: Any, one: Expected) -> np.ndarray:
+    """The values of an expression. BadInput for text, `...`, None and types."""
+    value = np.asarray(plain(found))
+    if value.dtype.kind not in "fiub" and not format_of(value.dtype):
+        what = {type(...): "`...`", type(None): "None", str: "text"}.get(type(found), "no number")
+        raise BadInput(
+            f"{one.what} {shown(one.value)}: its values are no numbers: it is {what}; an expression of numbers"
+            " and arrays is taken, without quotes in it"
+        )
+    return value
 
 
 def plain_value(one: Expected, output: np.ndarray, names: Mapping[str, Any], reals: Any) -> np.ndarray:
@@ -221,7 +225,7 @@ def plain_value(one: Expected, output: np.ndarray, names: Mapping[str, Any], rea
     operands = {name: in_format(value, reals) for name, value in names.items()}
     over = "call" if np.geterr()["over"] == "call" else "ignore"  # see Question.values_and_overflow
     with np.errstate(all="ignore"), np.errstate(over=over):
-        value = np.asarray(plain(evaluate(one.value, operands, FUNCTIONS, one.what)))
+        value = numbers_of(evaluate(one.value, operands, FUNCTIONS, one.what), one)
     shape = select_positions(one, output, names).shape if one.where else output.shape
     return fit_shape(value, shape)
 

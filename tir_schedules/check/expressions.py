@@ -372,12 +372,28 @@ def numbers_in(text: str) -> set[float]:
     }
 
 
+HIDDEN = {"layer_norm": ("eps", 1e-5, 5)}
+"""Function -> a constant that it has where none is given: its name, its value, and its place."""
+
+
+def with_hidden_constants(text: str) -> ast.Expression:
+    """The tree of an expression, with the constants that functions have where none is given."""
+    tree = deepcopy(parsed(text))
+    for node in ast.walk(tree):
+        called = isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if isinstance(node, ast.Call) and called in HIDDEN:
+            name, value, place = HIDDEN[called]
+            if len(node.args) < place and name not in [one.arg for one in node.keywords]:
+                node.keywords.append(ast.keyword(name, ast.Constant(value)))
+    return tree
+
+
 def other_constants(text: str, factor: float) -> dict[str, str]:
     """Each real of an expression, and the expression with that real times a factor."""
-    count = sum(map(is_real, ast.walk(parsed(text))))
+    count = sum(map(is_real, ast.walk(with_hidden_constants(text))))
     found = {}
     for number in range(count):
-        tree = deepcopy(parsed(text))
+        tree = with_hidden_constants(text)
         node = [node for node in ast.walk(tree) if is_real(node)][number]
         assert isinstance(node, ast.Constant) and isinstance(node.value, float)
         shown, node.value = f"{node.value:g}", node.value * factor

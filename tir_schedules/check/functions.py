@@ -10,13 +10,23 @@ from typing import Any, Callable
 import numpy as np
 
 from tir_schedules.check.expressions import COMPARISONS, Refused, functions_in, nodes_in
-from tir_schedules.check.spellings import as_reals, is_whole, spelled, told_by_text
-from tir_schedules.check.types import ULPS, Bounded, Rounding, check_size, elementwise, plain, spread
+from tir_schedules.check.spellings import STEPS, as_reals, is_whole, spelled, told_by_text
+from tir_schedules.check.types import (
+    ULPS,
+    UNITS,
+    Bounded,
+    Rounding,
+    check_size,
+    elementwise,
+    plain,
+    spread,
+    step_of,
+)
 
 EXACT = (
     "abs absolute sign floor ceil rint trunc maximum minimum fmax fmin where clip negative isnan isfinite"
     " isinf logical_and logical_or logical_not equal bitwise_and bitwise_or bitwise_xor left_shift"
-    " right_shift nan_to_num"
+    " right_shift"
 ).split()
 """Functions of elements that round nothing themselves."""
 
@@ -29,8 +39,8 @@ ROUNDING = (
 ).split()
 
 COMPARING = frozenset(
-    "max amax min amin maximum minimum fmax fmin where clip sort argmax argmin argsort sign heaviside isnan"
-    " isfinite isinf nan_to_num count_nonzero nonzero searchsorted bincount unique logical_and logical_or"
+    "max amax min amin maximum minimum fmax fmin where clip sort argmax argmin argsort sign heaviside"
+    " interp count_nonzero nonzero searchsorted bincount unique logical_and logical_or"
     " logical_not equal int64 relu softmax log_softmax logsumexp".split()
 )
 """Functions that compare, or go by an order of numbers."""
@@ -302,6 +312,15 @@ def called(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def made_finite(array: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """nan_to_num, of float32 unless the kernel leaves float64: infinity becomes the largest number of that."""
+    of_double = isinstance(array, Bounded) and array.rounding.unit == UNITS["f64"]
+    most = float(np.finfo(np.float64 if of_double else np.float32).max)
+    high, low = (most if posinf is None else plain(posinf)), (-most if neginf is None else plain(neginf))
+    ends = {"nan": plain(nan), "posinf": high, "neginf": low}
+    return elementwise(lambda one: np.nan_to_num(one, **ends), 0)(array)
+
+
 def as_integers(array: Any) -> Any:
     """int64, cut off towards 0."""
     value = plain(array)
@@ -326,6 +345,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "max": extreme(np.max), "min": extreme(np.min),
     "sum": total, "mean": mean, "average": mean, "var": variance, "prod": product, "cumsum": running,
     "std": lambda *given, **named: elementwise(np.sqrt, ULPS)(variance(*given, **named)),
+    "nan_to_num": made_finite,
     "dot": dot, "matmul": dot, "inner": dot, "vdot": dot, "outer": outer, "sort": ordered,
     "int64": as_integers, "float64": as_reals,
     "float32": elementwise(lambda array: np.asarray(array, np.float32).astype(np.float64)),
@@ -345,8 +365,16 @@ def compares(expression: str) -> bool:
 def functions_of(rounding: Rounding) -> dict[str, Callable[..., Any]]:
     """The functions, where arrays that are made carry bounds as well: a kernel computes with them, too."""
 
-    def bounded(function: Callable[..., Any]) -> Callable[..., Any]:
-        return wraps(function)(lambda *given, **named: Bounded.given(function(*given, **named), rounding))
+    def bounded(name: str) -> Callable[..., Any]:
+        """Of numbers between two, such as those of linspace, a kernel rounds the step and each product."""
+
+        def call(*given: Any, **named: Any) -> Any:
+            made = np.asarray(FUNCTIONS[name](*given, **named))
+            if made.dtype.kind != "f" or (name != "linspace" and step_of(made)):
+                return Bounded.given(made, rounding)
+            return Bounded.given(made, rounding, STEPS * rounding.unit * np.max(np.abs(made), initial=0))
+
+        return wraps(FUNCTIONS[name])(call)
 
     def literal(value: Any) -> Any:
         made = FUNCTIONS["array"](value)
@@ -354,4 +382,4 @@ def functions_of(rounding: Rounding) -> dict[str, Callable[..., Any]]:
             return made
         return Bounded.given(made, rounding, rounding.of_constant(made))
 
-    return {**FUNCTIONS, **{name: bounded(FUNCTIONS[name]) for name in MAKING}, "array": literal}
+    return {**FUNCTIONS, **{name: bounded(name) for name in MAKING}, "array": literal}

@@ -79,16 +79,7 @@ def read_launch(
 
     BadInput where the source launches it nowhere, and where a name in the launch has no value.
     """
-    host = host_of(source, tuple(folders), tuple(defines))
-    host.give({}, {})
-    calls = [named(host, call) for call in calls_in(host.code)]
-    if kernel:
-        name = kernel.partition("(")[0].partition("<")[0]
-        calls = [call for call in calls if base(call.kernel) == base(name)]
-        full = [
-            call for call in calls if any(qualified(one).endswith(f"::{name}") for one in seen(host, call))
-        ]
-        calls = full or calls
+    host, calls = launches_of(source, folders, defines, kernel)
     there = list(dict.fromkeys(base(call.kernel) for call in calls))
     kernels = functions(host.code.text)
     if kernel and kernels and base(kernel) not in [*kernels, *there] and not is_named(kernel, host.code):
@@ -124,6 +115,28 @@ def read_launch(
 def is_named(kernel: str, code: Code) -> bool:
     """Whether a name is in the text, as one that a macro makes a kernel of."""
     return re.search(rf"\b{re.escape(base(kernel))}\b", code.text) is not None
+
+
+def launches_of(
+    source: Source, folders: Sequence[str], defines: Sequence[str], kernel: str
+) -> tuple[Host, list[Call]]:
+    """The launches of a kernel, or of all, in a source."""
+    host = host_of(source, tuple(folders), tuple(defines))
+    host.give({}, {})
+    calls = [named(host, call) for call in calls_in(host.code)]
+    if not kernel:
+        return host, calls
+    name = kernel.partition("(")[0].partition("<")[0]
+    calls = [call for call in calls if base(call.kernel) == base(name)]
+    full = [call for call in calls if any(qualified(one).endswith(f"::{name}") for one in seen(host, call))]
+    return host, full or calls
+
+
+def is_launched(source: Source, folders: Sequence[str], defines: Sequence[str], kernel: str) -> bool:
+    """Whether a source launches a kernel, or one where none is named."""
+    if source.is_python or not re.search(r"<<<|LaunchKernel", source.text):
+        return False
+    return bool(launches_of(source, folders, defines, kernel)[1])
 
 
 # ---- launches in the text ---

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tir_schedules.check.arguments import Given
     from tir_schedules.check.expressions import Asked
     from tir_schedules.check.preparing import Request
+    from tir_schedules.check.usual import Usual
     from tir_schedules.source import Source
 
 Options = argparse.Namespace
@@ -72,7 +73,7 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
     own.add_argument(
         "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one"
     )
-    grid = "blocks (default: as a line of the file launches it; 1 with --block)"
+    grid = "blocks (default: as a line of the file launches it; where there is no such line, 1)"
     own.add_argument("--grid", metavar="X[,Y[,Z]]", help=grid)
     if block:
         own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
@@ -223,7 +224,7 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
         raise BadInput("--mnk, --n, --layout and --accumulate are for --as")
     if usual and options.expect:
         raise BadInput("--as says what is right: leave out --expect")
-    sizes = {**(usual.sizes if usual else {}), **sizes_of(options.let or [])}
+    sizes = joined_sizes(usual, sizes_of(options.let or []))
     triton = triton_of(options, source)
     sizes |= {name: value for name, value in triton.items() if isinstance(value, (int, float))}
     given = tuple(map(parse_argument, options.arg or ()))
@@ -241,12 +242,22 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     )  # fmt: skip
 
 
+def joined_sizes(usual: Usual | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes of a ladder's shape, and those that are given. BadInput for one with two values."""
+    own = usual.sizes if usual else {}
+    for name in own.keys() & given.keys():
+        if own[name] != given[name]:
+            shape = "--n" if len(own) == 1 else "--mnk"
+            raise BadInput(f"{name} is {own[name]} in {shape}, and {given[name]} in --let: say it once")
+    return {**own, **given}
+
+
 def launches_of(
     options: Options, source: Source, sizes: Mapping[str, Any], given: Sequence[Given]
 ) -> list[Asked]:
     """Every launch, in order. BadInput where one cannot be told."""
     from tir_schedules.check.expressions import launch_of_options, parse_launch
-    from tir_schedules.check.launches import Known, read_launch
+    from tir_schedules.check.launches import Known, is_launched, read_launch
 
     parts: list[Mapping[str, Any]] = [*(options.then or ()), {name: getattr(options, name) for name in PART}]
     if options.launch:
@@ -264,14 +275,13 @@ def launches_of(
             raise BadInput("with --then arguments go by the names of parameters: --arg NAME=WHAT")
     found = []
     for kernel, *extents in (tuple(part.values()) for part in parts):
-        if extents[1] or source.is_python:
+        where = source, options.includes or (), options.defines or (), kernel or ""
+        if source.is_python or (extents[1] and (extents[0] or not is_launched(*where))):
             grid, block, shared = (text or default for text, default in zip(extents, "110"))
             found.append(launch_of_options(kernel or "", grid, block, shared, sizes))
         else:
             known = Known(given, sizes, tuple(extents))
-            found.append(
-                read_launch(source, options.includes or (), options.defines or (), kernel or "", known)
-            )
+            found.append(read_launch(*where, known))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from numbers import Real
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
@@ -115,8 +116,10 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     BadInput for what is asked for and cannot be; CheckFailed where the file does not compile or CUDA would
     refuse a launch.
     """
-    if request.tolerance is not None and not 0 <= request.tolerance < float("inf"):
-        raise BadInput(f"--tolerance is {request.tolerance}; it takes a number from 0 on, such as 1e-3")
+    tolerance = request.tolerance
+    is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if tolerance is not None and not (is_number and 0 <= tolerance < float("inf")):
+        raise BadInput(f"--tolerance is {shown(str(tolerance))}; it takes one number from 0 on, such as 1e-3")
     built = built or build(request.source, [asked.kernel for asked in request.launches], request.options)
     chosen = [built.target(asked.kernel) for asked in request.launches]
     every = [one for target in chosen for one in target.parameters]

@@ -8,8 +8,9 @@ from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.check.arguments import INOUT, OUT
+from tir_schedules.check.arguments import OUT
 from tir_schedules.check.building import Built, Compiling, build
+from tir_schedules.check.expecting import Truth
 from tir_schedules.check.preparing import Prepared, Request, Step, prepare
 from tir_schedules.check.trials import Trial
 from tir_schedules.check.triton.checking import prepare_triton
@@ -84,7 +85,7 @@ def run_trials(prepared: Prepared, machine: Machine) -> Checked:
         wrong = tuple(wrongs(prepared.steps, done, trial, arrays))
         if wrong:
             break
-    judged = any(trial.truths for trial in prepared.trials.runs)
+    judged = any(truth.value.size for trial in prepared.trials.runs for truth in trial.truths.values())
     unexecuted = () if wrong else tuple(sorted(unreached.values(), key=lambda one: (one.file, one.line)))
     unshown = () if wrong else (*prepared.trials.unshown, *unjudged_outputs(prepared, outputs, judged))
     outcome = Outcome(
@@ -95,12 +96,23 @@ def run_trials(prepared: Prepared, machine: Machine) -> Checked:
 
 
 def unjudged_outputs(prepared: Prepared, outputs: Mapping[str, np.ndarray], judged: bool) -> Iterator[str]:
-    """Outputs for which nothing says what they should be, where something says so of others."""
+    """Outputs, and elements of them, for which nothing says what they should be, where something says so of
+    others; and those that have no elements."""
     first = prepared.trials.runs[0]
-    said, arguments = {key.partition("[")[0] for key in first.truths}, first.arguments
-    left = [name for name in outputs if name not in said and arguments[name].role in (OUT, INOUT)]
+    said: dict[str, list[Truth]] = {}
+    for key, truth in first.truths.items():
+        said.setdefault(key.partition("[")[0], []).append(truth)
+    left = [name for name in outputs if name not in said]
     if judged and left:
         yield f"nothing says what {' and '.join(left)} should be: say --expect {left[0]}=..."
+    for name, truths in said.items():
+        size = first.arguments[name].value.size
+        places = [truth.flat for truth in truths if truth.flat is not None]
+        if not size:
+            yield f"{name} has no elements: nothing was compared"
+        elif len(places) == len(truths):
+            count = size - np.unique(np.concatenate([each.ravel() for each in places])).size
+            yield from [f"{count} of {size} elements of {name} are not judged"] if count else []
 
 
 Places = dict[tuple[str, int], Location]

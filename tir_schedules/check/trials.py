@@ -24,6 +24,7 @@ from tir_schedules.check.arguments import (
     Argument,
     borders,
     impulses,
+    is_real,
     sampled_places,
     seed_of,
     special_values,
@@ -443,8 +444,11 @@ def special_truths(
             if real and in_float64 is not None:  # integers of the expression may overflow
                 wrapped = ~np.isclose(in_float64, truth.value, ALIKE, 0) & finite
             known = np.isclose(in_float32[key], truth.value, ALIKE, 0) & np.isfinite(truth.allowed)
-            known &= np.abs(truth.value) < LARGEST.get(format_of(arrays[one.output].value.dtype), np.inf)
+            known &= is_of_format(truth.value, arrays[one.output].value.dtype)
         free = finite & ~known | ~finite & ~depends | wrapped
+        if arrays[one.output].value.dtype.kind in "iu" and any(map(is_real, changed.values())):
+            converts = bool(functions_in(one.value) & TO_INTEGERS)
+            free |= ~finite | converts & (depends | on_largest)  # a cast of these has no value in C++
         if compares(one.value):
             free |= depends if nan else np.isnan(truth.value)
         if overflows:
@@ -457,6 +461,16 @@ def special_truths(
             allowed = allowed + np.finfo(np.float32).tiny
         found[key] = SpecialTruth(truth.value, allowed, truth.flat, free=free, infinite=infinite)
     return found
+
+
+def is_of_format(values: np.ndarray, dtype: Any) -> Any:
+    """Which values an output can have. Above the largest power of two only what is made the largest number,
+    by nan_to_num."""
+    size = np.abs(values)
+    if dtype.kind in "iu":
+        return (values.dtype.kind != "f") | (size < np.iinfo(dtype).max)
+    format = format_of(dtype)
+    return (size < LARGEST.get(format, np.inf)) | (size == np.finfo(np.float32).max)
 
 
 def in_reals(question: Question, one: Expected, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:

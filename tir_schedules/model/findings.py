@@ -97,7 +97,7 @@ KINDS = {
         "a read of shared, local or output memory that nothing wrote, or the use of a variable without a"
         " value"
     ),
-    "divergent_aligned": "a warp-wide instruction, such as __syncthreads, that not every lane it concerns executes",
+    "divergent_aligned": "a warp-wide instruction, or __syncthreads, that some of its lanes do not execute",
     "cluster_exit": "an access to shared memory of a block of the cluster that may have left",
     "left_in_flight": "a thread or block leaves while its bulk copies or products are under way",
     "too_many_registers": "setmaxnreg for more registers than others give up, so that it waits forever",
