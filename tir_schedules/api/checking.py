@@ -183,8 +183,9 @@ def check(
     on blocks and threads; or a rung, which is run as `run` does. Of a file or text without grid, block and
     launches, lines of `// check:`, or launches in its host code, say them, as for the command, and what is
     given here wins. kernel: its name, `"sgemm<128, 8>"` of a template; left out where there is one. grid,
-    block: (x, y, z), those left out are 1; a function of TVM's has its own. shared: bytes of dynamic shared
-    memory. launches: in place of these four, several in order, such as `"scan[cdiv(N, 256), 256](X, sums,
+    block: (x, y, z), where extents left out are 1. Of the two, host code that launches the kernel says the
+    one that is left out; a function of TVM's has its own. shared: bytes of dynamic shared memory. launches:
+    in place of these four, several in order, such as `"scan[cdiv(N, 256), 256](X, sums,
     N)"`. arguments: by the parameters' names: arrays of numpy of any shape (they are copied and not
     changed), numbers, None for a null pointer, or texts as `--arg` takes them, such as "f32[M,K]"; texts
     also in the parameters' order. What a function of TVM's is not given is drawn. outputs: names of arrays
@@ -193,11 +194,11 @@ def check(
     expressions of arguments. tolerance: one number T, where each element may be off by T + T |value|; None
     for what rounding explains. usual: ("sgemm", (M, N, K)), a ladder whose inputs and truth are taken.
     machine, orders: what executes, and in which orders of blocks and warps. defines: "NAME=VALUE", or a
-    dictionary. flags: of nvcc. finite: leave out the runs with NaN, infinity, -0 and denormal numbers. beside: a second kernel on the
-    same arguments, "mine.cu" or "mine.cu:name" or CUDA text; beside a function of TVM's, grid and block are
-    for it, and are the function's where left out. beside_kernel: its name, where a file or text has several.
-    schedule: a function that schedules a PrimFunc, called with a TVM Schedule of a copy; where nothing is
-    expected, the PrimFunc as it was says what is right.
+    dictionary. flags: of nvcc. finite: leave out the runs with NaN, infinity, -0 and denormal numbers.
+    beside: a second kernel on the same arguments, "mine.cu" or "mine.cu:name" or CUDA text; beside a function
+    of TVM's, grid and block are for it, and are the function's where left out. beside_kernel: its name, where
+    a file or text has several. schedule: a function that schedules a PrimFunc, called with a TVM Schedule of
+    a copy; where nothing is expected, the PrimFunc as it was says what is right.
 
     Raises BadInput if what is asked cannot be, such as an array of another format than its pointer's, and
     MissingTool if there is no compiler. What is wrong with the kernel itself is in the result.

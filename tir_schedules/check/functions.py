@@ -313,7 +313,7 @@ def called(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def made_finite(array: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """nan_to_num, of float32 unless the kernel leaves float64: infinity becomes the largest number of that."""
+    """nan_to_num: infinity becomes the largest float32, or float64 where the kernel leaves that."""
     of_double = isinstance(array, Bounded) and array.rounding.unit == UNITS["f64"]
     most = float(np.finfo(np.float64 if of_double else np.float32).max)
     high, low = (most if posinf is None else plain(posinf)), (-most if neginf is None else plain(neginf))
