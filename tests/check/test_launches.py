@@ -460,6 +460,8 @@ def test_kernels_behind_one_another(two, tool):
         "--then",
         "--kernel",
         "total",
+        "--grid",
+        "1",
         "--block",
         "1",
         "--let",
