@@ -60,8 +60,8 @@ def test_an_output_that_is_a_text_holds_nothing(outputs):
 
 WRONG = {
     "outputs": (dict(outputs=["q"]), "outputs= names 'q': arguments have the names x, y, z"),
-    "two tolerances": (dict(tolerance=(1e-3, 1e-3)), "it takes one number from 0 on"),
-    "a tolerance of text": (dict(tolerance="x"), "it takes one number from 0 on"),
+    "two tolerances": (dict(tolerance=(1e-3, 1e-3)), "it takes a number from 0 on"),
+    "a tolerance of text": (dict(tolerance="x"), "it takes a number from 0 on"),
     "usual": (dict(usual="sgemm", expect=None), "it takes a ladder and its shape"),
     "one extent": (dict(usual=("sgemm", 3), expect=None), "it takes a ladder and its shape"),
     "text": (dict(expect={"y": "'3'"}), "it is text"),

@@ -120,7 +120,7 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
     if tolerance is not None and not (is_number and 0 <= tolerance < float("inf")):
         told = tolerance if is_number else shown(str(tolerance))
-        raise BadInput(f"--tolerance is {told}; it takes one number from 0 on, such as 1e-3")
+        raise BadInput(f"--tolerance is {told}; it takes a number from 0 on, such as 1e-3")
     built = built or build(request.source, [asked.kernel for asked in request.launches], request.options)
     chosen = [built.target(asked.kernel) for asked in request.launches]
     every = [one for target in chosen for one in target.parameters]
