@@ -214,8 +214,8 @@ def numbers_of(found: Any, one: Expected) -> np.ndarray:
     if value.dtype.kind not in "fiub" and not format_of(value.dtype):
         what = {type(...): "`...`", type(None): "None", str: "text"}.get(type(found), "no number")
         raise BadInput(
-            f"{one.what} {shown(one.value)}: its values are no numbers: it is {what}; an expression of numbers"
-            " and arrays is taken, without quotes in it"
+            f"{one.what} {shown(one.value)}: its values are no numbers: it is {what}; an expression of"
+            " numbers and arrays is taken, without quotes in it"
         )
     return value
 
