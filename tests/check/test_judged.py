@@ -54,7 +54,7 @@ def test_nothing_is_verified_where_there_are_no_elements():
 
 @pytest.mark.parametrize("outputs", ["y", ["y"]])
 def test_an_output_that_is_a_text_holds_nothing(outputs):
-    with pytest.raises(BadInput, match="NaN"):
+    with pytest.raises(BadInput, match="holds nothing"):
         of_copies(outputs=outputs, expect={"y": "y"})
 
 

@@ -189,7 +189,7 @@ def truth_of(
             error = error + rounding_to(format, value, error, step, arithmetic)
         vague = why_vague(one, value, error, operands.values()) if tolerance is None else ""
     else:
-        value = wide(numbers_of(one, one.value))
+        value = wide(numbers_of(one.value, one))
         near = max(NEAR.get(format, 0.0), 2.0**-8 if arithmetic.tf32 else 0.0)
         error = near * np.abs(value) + smallest(format) if value.dtype.kind == "f" else np.zeros(value.shape)
     if tolerance is not None:
