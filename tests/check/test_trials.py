@@ -12,6 +12,7 @@ from tir_schedules.check.trials import Question
 from tir_schedules.check.types import Arithmetic, dtype_of
 from tir_schedules.errors import BadInput
 
+f32 = np.float32
 IN_HALVES = Arithmetic(frozenset({"f16"}), frozenset({"f16"}))
 
 
@@ -294,6 +295,48 @@ def test_not_a_number_is_right_where_it_should_be():
     assert truth.mismatch("y", np.float32([2, 0])).index == (1,)
     with pytest.raises(BadInput, match="it is NaN for these inputs"):
         trials("sqrt(x)", dict(x=np.float32([-1]), y="f32[1]:out"))
+
+
+TINY = {
+    "products": (lambda x: x * f32(1e-20) * f32(1e-20) * f32(1e20), "x * 1e-20 * 1e-20 * 1e20"),
+    "quotients": (lambda x: x / f32(3e38) * f32(32), "x / 3e38 * 32"),
+    "powers of two": (lambda x: x * f32(2.0**-130) * f32(2.0**120), "x * 2**-130 * 2**120"),
+    "powers": (lambda x: np.exp(f32(-100) + x) * f32(1e30), "exp(-100 + x) * 1e30"),
+}
+
+
+@pytest.mark.parametrize("kernel, expect", TINY.values(), ids=TINY)
+def test_denormal_numbers_on_the_way_lose_digits(kernel, expect):
+    given = dict(x="f32[64]", y="f32[64]:out")
+    assert verdict(kernel, expect, given) == "pass"
+    assert verdict(lambda x: kernel(x) * f32(1.001), expect, given) != "pass"
+
+
+def test_flushed_numbers_lose_all_their_digits():
+    def kernel(x):
+        small = x * f32(2e-38)
+        return np.where(np.abs(small) < 2.0**-126, 0, small) * f32(5e37)
+
+    given = dict(x="f32[64]", y="f32[64]:out")
+    for arithmetic, found in ((Arithmetic(flushes=True), "pass"), (Arithmetic(), "random")):
+        assert verdict(kernel, "x * 2e-38 * 5e37", given, arithmetic=arithmetic) == found
+
+
+FAST = "mul.f32 %f2, %f1, 0f3FB8AA3B;\nex2.approx.f32 %f3, %f2;\n"
+REDUCED = "mul.f32 %f9, %f8, %f7;\nfma.rn.f32 %f2, %f1, 0f32A57060, %f4;\nex2.approx.ftz.f32 %f3, %f2;\n"
+
+
+@pytest.mark.parametrize("expect", ["exp(x)", "sigmoid(x)", "silu(x)"])
+def test_fast_powers_of_large_numbers_are_further_off(expect):
+    given = dict(x="f32[64]:-80..-70", y="f32[64]:out")
+
+    def kernel(x):
+        power = np.exp(x.astype(float)) * (1 + 1.1 * np.abs(x) * 2.0**-23)
+        return power * x if expect == "silu(x)" else power
+
+    fast, reduced = (arithmetic_of([text]) for text in (FAST, REDUCED))
+    assert verdict(kernel, expect, given, arithmetic=fast) == "pass"
+    assert verdict(kernel, expect, given, arithmetic=reduced) == "random"
 
 
 PTX = """\

@@ -201,7 +201,14 @@ def of_networks(functions: Mapping[str, Function]) -> dict[str, Function]:
     """relu, softmax and the like, of numpy's."""
     exp, log = functions["exp"], functions["log"]
     root, most, total, mean = (functions[name] for name in ("sqrt", "max", "sum", "mean"))
-    logistic = elementwise(sigmoid, ULPS + 5)  # with the sum and the quotient
+    of_powers = elementwise(sigmoid, ULPS + 5)  # with the sum and the quotient
+
+    def logistic(array: Any) -> Any:
+        found = of_powers(array)
+        if isinstance(found, Bounded) and found.rounding.power:
+            share = np.abs(np.minimum(array.value, 0)) + 1  # |x| exp(-|x|) is below 1
+            found.error = found.error + found.rounding.power * share * found.value
+        return found
 
     def along(array: Any, axis: Any, name: str) -> Any:
         if axis is None and np.ndim(plain(array)) != 1:

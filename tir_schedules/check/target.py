@@ -263,6 +263,10 @@ CHAIN = 5
 ASSIGNED = re.compile(r"(?:^|[;{}])[ \t]*(?:@!?%?\w+\s+)?([a-z][\w.:]*)\s+([^;]*)(?=;)", re.M)
 REGISTER = re.compile(r"%\w+")
 MULTIPLIES = ("mul", "ex2", "tanh")
+PRODUCTS = re.compile(r"\bmul(?:\.\w+)*\.f32\s+(%\w+)")
+POWERS = re.compile(r"\bex2\.approx(?:\.ftz)?\.f32\s+%\w+,\s*(%\w+)")
+"""Registers that a product is put in, and those that a power is taken of."""
+
 TENSOR = ("mma", "wmma", "wgmma")
 HALVES = {"f16": "f16", "f16x2": "f16", "bf16": "bf16", "bf16x2": "bf16"}
 
@@ -294,8 +298,14 @@ def arithmetic_of(texts: Iterable[str]) -> Arithmetic:
         added |= {one for text in texts for one in summed_halves(text)}
     narrowed = len(texts) > 1 or any(map(is_narrowed, texts))
     return Arithmetic(
-        frozenset(multiplied), frozenset(added), frozenset(cut), tensor, narrowed, tf32, flushes, angles
-    )
+        frozenset(multiplied), frozenset(added), frozenset(cut), tensor, narrowed, tf32, flushes, angles,
+        powers=any(map(has_fast_powers, texts)),
+    )  # fmt: skip
+
+
+def has_fast_powers(text: str) -> bool:
+    """Whether ex2.approx takes a product, as in `__expf`; expf reduces its range first, by fma."""
+    return not set(PRODUCTS.findall(text)).isdisjoint(POWERS.findall(text))
 
 
 def is_narrowed(text: str) -> bool:

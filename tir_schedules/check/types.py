@@ -45,6 +45,12 @@ LARGEST = {"f16": 2.0**15, "bf16": 2.0**127, "f32": 2.0**127, "f64": 2.0**1023}
 DENORMAL = {"f16": 2.0**-20, "bf16": 2.0**-130, "f32": 2.0**-140, "f64": 2.0**-1060}
 """A denormal number of a format."""
 
+SMALLEST = {
+    "f16": (2.0**-14, 2.0**-24), "bf16": (2.0**-126, 2.0**-133),
+    "f32": (2.0**-126, 2.0**-149), "f64": (2.0**-1022, 2.0**-1074),
+}  # fmt: skip
+"""The smallest normal number of a format, and the smallest denormal one."""
+
 NAMES = {
     "float": "f32", "double": "f64", "__half": "f16", "half": "f16", "_Float16": "f16", "half_t": "f16",
     "__nv_bfloat16": "bf16", "nv_bfloat16": "bf16", "__bf16": "bf16",
@@ -137,6 +143,9 @@ def fits(type_: CType, format: str) -> bool:
 ULPS = 16
 """Units that CUDA's own functions may be off by, `__expf` and the like of moderate arguments among them."""
 
+POWER = 1.173 * 2.0**-23
+"""What `__expf(x)` may be off by, as CUDA documents it: 2 + 1.173 |x| units in the last place."""
+
 FINEST = 12
 """Numbers with up to so many bits behind the point are recognised as multiples of a power of two."""
 
@@ -164,7 +173,7 @@ class Arithmetic:
     ("f16", "bf16") in which it does. cut: formats in which tensor cores add up, and cut sums off. tensor:
     whether they add up in float32. narrowed: whether a value may be rounded to 16 bits before the end. tf32:
     whether tensor cores read float32 as TF32. flushes: whether an instruction takes denormal numbers for
-    zeros. angles: whether sines are approximate.
+    zeros. angles: whether sines are approximate. powers: whether powers are, as of `__expf`.
     """
 
     multiplied: frozenset[str] = frozenset()
@@ -175,6 +184,7 @@ class Arithmetic:
     tf32: bool = False
     flushes: bool = False
     angles: bool = False
+    powers: bool = False
 
     @property
     def narrow(self) -> frozenset[str]:
@@ -187,7 +197,9 @@ class Rounding:
     """How a kernel rounds. unit: unit roundoff of one operation. sums: the same of additions, larger where
     tensor cores cut off. whole: whole numbers up to this are sums without any error. work: elements that
     operations have handled so far. summed: whether a sum came up; inexact: one that some order rounds. angle:
-    what sin.approx and cos.approx may be off by, per 1 + |x|."""
+    what sin.approx and cos.approx may be off by, per 1 + |x|; power: the share of exp(x) that ex2.approx of a
+    product may be off by, per |x|. normal: magnitudes below it are denormal numbers, where least is
+    what a result loses."""
 
     unit: float
     sums: float
@@ -196,6 +208,9 @@ class Rounding:
     summed: bool = False
     inexact: bool = False
     angle: float = 0.0
+    power: float = 0.0
+    normal: float = 0.0
+    least: float = 0.0
 
     def bound_sum(self, terms: int, magnitude: Any, step: float) -> Any:
         """What sums may be off by. magnitude: the sum of their magnitudes. step: all terms are multiples of
@@ -204,7 +219,12 @@ class Rounding:
         if step and np.max(magnitude, initial=0) <= step * self.whole:
             return 0.0
         self.inexact = True
-        return self.growth(terms) * magnitude
+        return self.growth(terms) * magnitude + terms * self.least
+
+    def underflow(self, value: Any, error: Any) -> Any:
+        """What a result loses where it may be a denormal number, but for zeros that are exact."""
+        small = np.abs(value) - error < self.normal
+        return np.where(small & ((value != 0) | (error != 0)), self.least, 0.0) if np.any(small) else 0.0
 
     def growth(self, terms: int) -> float:
         """What a sum may be off by, per sum of magnitudes: the worst case, or 10*sqrt(terms) units where that
@@ -219,19 +239,25 @@ class Rounding:
             return 0.0
         mantissa, _ = np.frexp(value)
         digits = mantissa / self.unit
-        return np.where(np.trunc(digits) == digits, 0.0, self.unit * np.abs(value))
+        return np.where(np.trunc(digits) == digits, 0.0, self.unit * np.abs(value)) + self.underflow(
+            value, 0.0
+        )
 
 
 def rounding_of(output: str, arithmetic: Arithmetic = Arithmetic()) -> Rounding:
     """Of a kernel that leaves a format."""
     if output == "f64":
-        return Rounding(UNITS["f64"], UNITS["f64"], 1 / UNITS["f64"])
+        normal, denormal = SMALLEST["f64"]
+        return Rounding(UNITS["f64"], UNITS["f64"], 1 / UNITS["f64"], normal=normal, least=denormal)
     angle = 2.0**-20 if arithmetic.angles else 0.0
-    unit = UNITS[output if output in arithmetic.narrow else "f32"]
+    power = POWER if arithmetic.powers else 0.0
+    format = output if output in arithmetic.narrow else "f32"
+    unit, (normal, denormal) = UNITS[format], SMALLEST[format]
+    least = max(denormal / 2, SMALLEST["f32"][0] if arithmetic.flushes else 0.0)
     summed = output if output in arithmetic.added | arithmetic.cut else "f32"
     cut_off = output in arithmetic.cut or (summed == "f32" and arithmetic.tensor)
     sums = TRUNCATION[NUMPY_NAMES[summed]] if cut_off else UNITS[summed]
-    return Rounding(unit, sums, 1 / UNITS[summed], angle=angle)
+    return Rounding(unit, sums, 1 / UNITS[summed], angle=angle, power=power, normal=normal, least=least)
 
 
 def step_of(value: np.ndarray) -> float:
@@ -266,7 +292,7 @@ def elementwise(function: Callable[..., Any], ulps: float = 1) -> Callable[..., 
                 if np.any(each.error):
                     error = error + moved(function, [other.value for other in every], at, each.error, value)
         exact = not ulps and all(each.step and not np.any(each.error) for each in every)
-        return one.rounded(value, error, ulps, step_of(value) if exact else 0.0)
+        return one.rounded(value, error, ulps, step_of(value) if exact else 0.0, chosen=not ulps)
 
     return call
 
@@ -315,17 +341,21 @@ class Bounded:
         error = self.rounding.of_constant(value) if value.ndim == 0 else 0.0
         return Bounded.given(value, self.rounding, error)
 
-    def rounded(self, value: Any, error: Any, ulps: float = 1, step: float = 0.0) -> Bounded:
+    def rounded(
+        self, value: Any, error: Any, ulps: float = 1, step: float = 0.0, chosen: bool = False
+    ) -> Bounded:
         """A result, which is rounded unless it is an integer, or a multiple of `step` that needs no
-        rounding."""
+        rounding. chosen: whether it is one of the operands, or their sign, and also no denormal number is
+        rounded."""
         value, rounding = np.asarray(value), self.rounding
         rounding.work += value.size
         if value.dtype.kind != "f":
             return Bounded(value, error, rounding, step)
-        exact = step and not np.any(error)
+        exact = step >= min(rounding.normal, 2 * rounding.least) and step and not np.any(error)
         if exact and np.max(np.abs(value), initial=0) <= step / rounding.unit:
             return Bounded(value, 0.0, rounding, step)
-        return Bounded(value, error + ulps * rounding.unit * np.abs(value), rounding)
+        lost = 0.0 if chosen else max(ulps, 1) * rounding.underflow(value, error)
+        return Bounded(value, error + ulps * rounding.unit * np.abs(value) + lost, rounding)
 
     def __add__(self, other: Any) -> Bounded:
         other = self.of(other)
