@@ -278,6 +278,51 @@ def test_kernels_of_one_name():
     both = one.format("a", 32) + one.format("b", 64)
     assert [read(both, name).block[0] for name in ("a::k", "b::k")] == [32, 64]
     assert read(both, "b::k").kernel == "b::k"
+    with pytest.raises(BadInput, match="k.cu launches a::k, b::k: name one by --kernel"):
+        read(both, "k")
+
+
+def test_functions_as_arguments_of_templates():
+    text = (
+        "__device__ float add(float a) { return a; }\n__device__ float mul(float a) { return a; }\n"
+        "template <float (*F)(float)> __global__ void u(float *p) { p[0] = F(p[0]); }\n"
+        "void f() { u<add><<<1, 32>>>(0); u<mul><<<1, 64>>>(0); }"
+    )
+    found = read(text, "u<mul>")
+    assert (found.kernel, found.block[0]) == ("u<mul>", 64) and read(text).kernel == "u<add>"
+
+
+def test_accessors_tell_the_type_of_a_template():
+    text = (
+        "template <typename T> __global__ void u(const torch::PackedTensorAccessor32<T, 2, R> x, T *y) {}\n"
+        "void f(torch::Tensor x) { DISPATCH(u<T><<<1, 32>>>(x.packed_accessor32<T, 2, R>(), y)); }"
+    )
+    for args in (["x=f64[4,4]", "y=f64[4]:out"], ["f64[4,4]", "f64[4]:out"]):
+        assert read(text, "u", args).kernel == "u<double>"
+
+
+def test_launches_in_raw_strings_are_none():
+    assert (
+        read(
+            'const char *s = R"x(\n a("; k<<<9, 9>>>(0); \n)x";\n' + main("k<<<1, 32>>>(x, y, 7, 1);")
+        ).block[0]
+        == 32
+    )
+
+
+LOOPS = {
+    "for (int s = 64; s; s >>= 1) { k<<<1, s>>>(x, y, s, 1); }": True,
+    "int s = 64; while (s) { k<<<1, s>>>(x, y, s, 1); s /= 2; }": True,
+    "do k<<<1, 64>>>(x, y, 1, 1); while (f());": True,
+    "do { k<<<1, 64>>>(x, y, 1, 1); } while (0);": False,
+    "for (int s = 0; s < 4; s++) n += s; k<<<1, 64>>>(x, y, 1, 1);": False,
+}
+
+
+@pytest.mark.parametrize("body", LOOPS)
+def test_a_launch_in_a_loop_is_told(body):
+    found = read(main(body))
+    assert found.block[0] == 64 and ("first turn alone is run" in found.read) == LOOPS[body]
 
 
 def test_instances_of_templates():

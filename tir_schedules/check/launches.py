@@ -31,12 +31,16 @@ POINTED = re.compile(
 )
 """An array of host code, from its beginning."""
 
+ACCESSOR = re.compile(r"(?:(?:at|torch)::)?PackedTensorAccessor(?:32|64)?\s*<\s*(\w+)\s*,")
+"""PyTorch's, of an array whose elements are of that type."""
+
 PLAIN = re.compile(r"(?:\(\s*[\w ]+\)|static_cast\s*<[^<>]*>\s*\()?\s*([A-Za-z_]\w*)\s*\)?")
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 TYPES = {name: kind for kind, name in reversed(NAMES.items()) if " " not in kind}
 """Formats -> C++ types."""
 
 HOW = "say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch"
+LOOPED = "; it stands in a loop, and its first turn alone is run: give every turn as a --launch"
 LISTED = 8
 
 
@@ -80,7 +84,10 @@ def read_launch(
     BadInput where the source launches it nowhere, and where a name in the launch has no value.
     """
     host, calls = launches_of(source, folders, defines, kernel)
+    meant = dict.fromkeys(qualified(*one)[2:] for call in calls if len(one := seen(host, call)) == 1)
     there = list(dict.fromkeys(base(call.kernel) for call in calls))
+    if len(meant) > 1 and len(there) == 1:
+        raise BadInput(f"{source.file} launches {', '.join(meant)}: name one by --kernel")
     kernels = functions(host.code.text)
     if kernel and kernels and base(kernel) not in [*kernels, *there] and not is_named(kernel, host.code):
         hint = nearest(base(kernel), kernels)
@@ -285,6 +292,7 @@ class Reading:
         values = tuple(self.numbers(scope))
         shown = f"grid ({spelled(grid)}), block ({spelled(block)}), {given} bytes"
         read = ", ".join([f"launch read from {self.place}: {shown}", *self.taken(values)])
+        read += LOOPED if position in self.host.looped else ""
         return Asked(kernel, grid, block, given, read=read, values=values)
 
     def taken(self, values: Sequence[str]) -> Iterator[str]:
@@ -325,7 +333,7 @@ class Reading:
                 fixed.setdefault(alone[1], fixed[name])
         arrays, fixed = arrays | passed, numbers | fixed
         for text, part in zip(self.call.template or (), asked):
-            if IDENTIFIER.fullmatch(text) and text not in NAMES:
+            if IDENTIFIER.fullmatch(text) and text not in NAMES and not self.is_declared(text):
                 fixed.setdefault(text, int(part) if re.fullmatch(r"-?\d+", part) else Kind(part))
         deduced = self.deduced()
         for text, (parameter, *_) in zip(
@@ -346,14 +354,14 @@ class Reading:
         left = [
             (name, kind)
             for name, kind, _ in (self.function.parameters if self.function else ())
-            if name not in named and (kind.endswith("*") or name not in self.known.sizes)
+            if name not in named and (takes_array(kind) or name not in self.known.sizes)
         ]
         for one in self.known.given:
             if one.name:
                 yield one.name, one.text
                 continue
             array = ARRAY.fullmatch(one.text)
-            while left and bool(array) != left[0][1].endswith("*"):
+            while left and bool(array) != takes_array(left[0][1]):
                 left.pop(0)
             if left:
                 yield left.pop(0)[0], one.text
@@ -427,10 +435,20 @@ class Reading:
 
     def is_known(self, name: str, kind: str) -> bool:
         """Whether a name in a type is one of C++, of a header, or of the file."""
-        text = self.host.code.text
-        return name in " ".join(NAMES).split() or "::" in kind or kind.endswith(("2", "3", "4")) or bool(
-            re.search(rf"\b(?:struct|class|enum|union|using|typedef\b[^;]*)\s+{re.escape(name)}\b", text)
-        ) or name in ("const", "true", "false", "half", "nv_bfloat16")  # fmt: skip
+        return (
+            name in " ".join(NAMES).split()
+            or "::" in kind
+            or kind.endswith(("2", "3", "4"))
+            or self.is_declared(name)
+            or name in ("const", "true", "false", "half", "nv_bfloat16")
+        )
+
+    def is_declared(self, name: str) -> bool:
+        """Whether it is a type or a function of the file."""
+        types = (
+            rf"\b(?:(?:struct|class|enum|union)\s+{name}\b(?!\s*[,>=])|(?:using|typedef\b[^;]*)\s+{name}\b)"
+        )
+        return bool(self.host.named(name) or re.search(types, self.host.code.text))
 
     def deduced(self) -> dict[str, str]:
         """Types of the kernel's template by the formats of the arrays that it is given."""
@@ -442,7 +460,8 @@ class Reading:
         types = {name for name, kind, _ in self.function.template if kind == "type"}
         found: dict[str, str] = {}
         for name, kind, _ in self.function.parameters:
-            parameter = kind.removesuffix("*").strip()
+            accessor = ACCESSOR.match(kind)
+            parameter = accessor[1] if accessor else kind.removesuffix("*").strip()
             if parameter in types and formats.get(name) in TYPES:
                 found.setdefault(parameter, TYPES[formats[name]])
         return found
@@ -503,6 +522,10 @@ class Reading:
                 yield repr(value) if isinstance(value, (int, float)) else ""
             except Unresolved:
                 yield ""
+
+
+def takes_array(kind: str) -> bool:
+    return kind.endswith("*") or bool(ACCESSOR.match(kind))
 
 
 def template_of(kernel: str) -> list[str]:

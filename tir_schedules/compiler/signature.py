@@ -12,7 +12,9 @@ from tir_schedules.model.launch import TensorMap
 
 # comments, and literals that may hold what looks like one; a quote after a letter or digit separates digits
 COMMENT_OR_LITERAL = re.compile(
-    r'//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z])\'(?:\\.|[^\'\\\n])*\'', re.S
+    r'//(?:\\\n|[^\n])*|/\*.*?\*/|\b(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?\)(?P=end)"'
+    r'|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z])\'(?:\\.|[^\'\\\n])*\'',
+    re.S,
 )
 ATTRIBUTE = re.compile(r"\[\[.*?\]\]|__attribute__\s*\(\(.*?\)\)|\balignas\s*\([^)]*\)", re.S)
 QUALIFIERS = {"const", "volatile", "__restrict__", "__restrict", "restrict", "register", "struct", "class",

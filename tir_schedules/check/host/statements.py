@@ -33,6 +33,7 @@ LABEL = re.compile(
 OPENING = re.compile(r"[;{}(\[]")
 ELSE = re.compile(r"\s*else\b")
 WHILE = re.compile(r"\s*while\s*")
+ONCE = re.compile(r"\s*while\s*\(\s*(?:0|false)\s*\)")
 NAMESPACE = re.compile(r"(?:inline\s+)?namespace\b\s*([\w:]*)\s*(?=\{)|extern\s*(?=\{)")
 RECORD = re.compile(r"(?:struct|class|union)\s+(?:alignas\s*\([^)]*\)\s*)?(\w+)[^;(){}=]*(?=\{)")
 ENUM = re.compile(r"enum\s+(?:class\s+|struct\s+)?(\w*)[^;(){}]*(?=\{)")
@@ -126,6 +127,7 @@ class Host:
         self.active: set[Any] = set()
         self.unreached: set[int] = set()  # positions in branches whose conditions do not hold
         self.assumed: dict[int, dict[str, Any]] = {}  # what branches around a position ask of variables
+        self.looped: set[int] = set()  # positions in loops
         self.records: dict[str, tuple[Sequence[tuple[str, str, str]], Scope]] = {}
         self.collect(0, len(code.text), ())
 
@@ -133,7 +135,7 @@ class Host:
         """Other values of the user's; what was found by the ones before is forgotten."""
         self.fixed, self.arrays = dict(fixed), dict(arrays)
         self.known, self.globals, self.functions, self.unreached = {}, Scope(), [], set()
-        self.records, self.assumed = {}, {}
+        self.records, self.assumed, self.looped = {}, {}, set()
         self.collect(0, len(self.code.text), ())
 
     # ---- the file ---
@@ -239,6 +241,8 @@ class Host:
             self.active.discard(position)
         if walk.missed:
             self.unreached.add(position)
+        if walk.looped:
+            self.looped.add(position)
         self.assumed[position] = walk.assumed
         return scope
 
@@ -421,6 +425,7 @@ class Walk:
 
     def __init__(self, host: Host, goal: int = -1, strict: bool = False):
         self.host, self.goal, self.strict, self.missed = host, goal, strict, False
+        self.looped = False
         self.assumed: dict[str, Any] = {}
         self.text, self.pairs = host.code.text, host.code.pairs
 
@@ -550,6 +555,7 @@ class Walk:
         inner, body = Scope(scope), self.start(close + 1)
         parts = self.text[opening + 1 : close].split(";")
         if self.within(at, stop):
+            self.looped = True
             if len(parts) == 3:
                 self.simple(parts[0], inner)
             else:
@@ -569,6 +575,7 @@ class Walk:
         opening, close = self.brackets(at)
         body = self.start(close + 1)
         if self.within(at, stop):
+            self.looped = True
             self.step(body, stop, Scope(scope))
             raise Reached(scope)
         self.follow(at, stop, scope, ["", self.text[opening + 1 : close], ""], body)
@@ -577,6 +584,7 @@ class Walk:
         body = self.start(at + 2)
         behind = self.extent(body, stop)
         if self.within(at, stop):
+            self.looped |= not ONCE.match(self.text, behind)
             self.step(body, behind, Scope(scope))
             raise Reached(scope)
         self.forget(at, stop, scope)
@@ -748,13 +756,24 @@ class Walk:
 def parameters_of(text: str) -> tuple[tuple[str, str, str], ...]:
     """Name, type and default value of each."""
     found = []
-    for part in split_commas(text):
+    for part in split_parameters(text):
         told, _, default = part.partition("=")
         one = declaration(told)
         kind = f"{one.base} *" if one.pointer else one.base
         kind += " &" if one.reference and not re.match(r"\s*const\b", told) else ""
         found.append((one.name, kind, default.strip()))
     return () if text.strip() == "void" else tuple(found)
+
+
+def split_parameters(text: str) -> list[str]:
+    """Declarations of parameters; what stands between angles has commas of its own."""
+    parts: list[str] = []
+    for part in split_commas(text):
+        if parts and parts[-1].count("<") > parts[-1].count(">"):
+            parts[-1] += f", {part}"
+        else:
+            parts.append(part)
+    return parts
 
 
 def template_parameters(text: str) -> Iterator[tuple[str, str, str]]:
