@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = "tir_schedules"
 
 ROWS = (
-    "errors version interrupts keeper numerals processes files console provenance pages",
+    "errors version interrupts keeper numerals processes files console provenance pages embedded",
     "model",
     "workloads",
     "tir",

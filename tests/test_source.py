@@ -1,6 +1,10 @@
 """CUDA in strings of a Python file is found, with every line at its number."""
 
-from tir_schedules.source import OF_TORCH, cuda_in_python, read_source
+import pytest
+
+from tir_schedules.embedded import OF_TORCH, cuda_in_python
+from tir_schedules.errors import BadInput
+from tir_schedules.source import read_source
 
 EXTENSION = '''\
 import torch
@@ -47,3 +51,62 @@ def test_an_extension_in_a_python_file_is_checked_and_found_wrong_at_its_line(tm
     assert code == 0 and "1 of 1 verified" in out, out
     code, out, _ = tool("inspect", str(path), "--lines")
     assert code == 0 and "2 * x[threadIdx.x]" in out, out
+
+
+BODY = "__global__ void k(float *x) {{ x[0] = {}; }}"
+KERNEL = BODY.format("4")
+DOUBLED = BODY.replace("{}", "{S}")
+PUT_TOGETHER = {
+    "f-string": f'S = 4\nload_inline(cuda_sources=f"{DOUBLED}")',
+    "f-string with a format": f'S = 2.0\nT = f"{DOUBLED.replace("{S}", "{S * 2:g}")}"',
+    "format": f'TEXT = "{DOUBLED}"\nRawKernel(TEXT.format(S=4), "k")',
+    "percent": f'SourceModule("{BODY.format("%(S)d")}" % {{"S": 4}})',
+    "replace": f'text = "{BODY.format("S")}"\ntext = text.replace("S", str(4))'.replace("str(4)", "'4'"),
+    "in a function": f'def f():\n  return RawKernel(f"{DOUBLED}")\nS = 4',
+    "a choice": f'text = open("k.cu").read() if False else "{KERNEL}"',
+    "a list of names": f'a = "{BODY.format("5")}"\nb = "{KERNEL}"\nload_inline("m", "", [b])',
+    "documentation": f'"""{BODY.format("5")}"""\nb = "{KERNEL}"',
+    "longer by and by": 'text = "__global__ void k(float *x) "\ntext += "{ x[0] = 4; }"\nRawKernel(text)',
+    "joined": 'RawKernel("".join(["__global__ void k(float *x) ", "{ x[0] = 4; }"]))',
+}
+
+
+@pytest.mark.parametrize("case", PUT_TOGETHER)
+def test_strings_are_put_together_of_what_is_known(case):
+    lines = [line for line in cuda_in_python(PUT_TOGETHER[case]).split("\n") if line]
+    assert " ".join("".join(line for line in lines if line != OF_TORCH).split()) == KERNEL
+
+
+def test_parts_stand_at_their_own_lines():
+    text = (
+        'A = """\n#define S 4\n"""\n\nB = """\n__global__ void k() {}\n"""\nm = load_inline("m", "", A + B)\n'
+    )
+    lines = cuda_in_python(text).split("\n")
+    assert (lines[0], lines[1], lines[5]) == (OF_TORCH, "#define S 4", "__global__ void k() {}")
+
+
+NOT_KNOWN = {
+    "a parameter": (f'S = 1\ndef f(S):\n  return f"{DOUBLED}"', 3, "S"),
+    "a loop": (f'S = 1\nfor S in range(4): RawKernel(f"{DOUBLED}")', 2, "S"),
+    "a branch": (f'if f(): S = 1\nelse: S = 2\nt = f"{DOUBLED}"', 3, "S"),
+    "a comprehension": (f'S = 1\nt = [f"{DOUBLED}" for S in (1, 2)]', 2, "S"),
+    "a call": (f'S = f()\nt = "{BODY.format("%d")}" % S', 2, "S"),
+    "a file": (f'h = open("h").read()\nRawKernel(h + "{KERNEL}")', 2, "h"),
+    "too few": (f't = "{BODY.format("%d")}" % ()', 1, "% ()"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_KNOWN)
+def test_what_is_not_known_of_a_string_is_named(case):
+    text, line, name = NOT_KNOWN[case]
+    with pytest.raises(BadInput) as error:
+        cuda_in_python(text)
+    start, _, rest = str(error.value).partition("; ")
+    assert start == f"the CUDA string at line {line} is formatted" and f"{name} is not known" in rest
+
+
+def test_kernels_that_cupy_makes_are_not_taken(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("cupy.ElementwiseKernel('float32 x', 'float32 z', 'z = x', 'copy')")
+    with pytest.raises(BadInput, match="mine.py: CuPy's ElementwiseKernel is not taken"):
+        read_source(path)

@@ -294,7 +294,7 @@ def test_functions_as_arguments_of_templates():
 
 def test_accessors_tell_the_type_of_a_template():
     text = (
-        "template <typename T> __global__ void u(const torch::PackedTensorAccessor32<T, 2, R> x, T *y) {}\n"
+        "template <class T> __global__ void u(const torch::PackedTensorAccessor32<T, 2, R> x, double *y) {}\n"
         "void f(torch::Tensor x) { DISPATCH(u<T><<<1, 32>>>(x.packed_accessor32<T, 2, R>(), y)); }"
     )
     for args in (["x=f64[4,4]", "y=f64[4]:out"], ["f64[4,4]", "f64[4]:out"]):
