@@ -297,6 +297,16 @@ def test_not_a_number_is_right_where_it_should_be():
         trials("sqrt(x)", dict(x=np.float32([-1]), y="f32[1]:out"))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("format", ["f16", "bf16", "f32"])
+def test_borders_are_finite_also_beside_the_largest_numbers(format):
+    given = dict(x=f"{format}[64]", y="f32[64]:out")
+    for number in (65504.0, 3.4028234663852886e38, 1e300):
+        runs = trials(f"maximum(x, 0) / {number}", given).runs
+        (border,) = (trial for trial in runs if trial.kind == "border")
+        assert np.isfinite(border.arguments["x"].value.astype(float)).all()
+
+
 TINY = {
     "products": (lambda x: x * f32(1e-20) * f32(1e-20) * f32(1e20), "x * 1e-20 * 1e-20 * 1e20"),
     "quotients": (lambda x: x / f32(3e38) * f32(32), "x / 3e38 * 32"),

@@ -297,11 +297,12 @@ def borders(argument: Argument, numbers: Sequence[float], seed: int) -> np.ndarr
     are in its range."""
     array = argument.value
     assert argument.drawn is not None
-    near = np.array(numbers, array.dtype)
-    wide = near.astype(np.float64)
-    found = np.concatenate([wide, -wide, 2 * wide, *(neighbours(near, sign) for sign in (1, -1))])
     low, high = argument.drawn
-    found = found[(found >= low) & (found <= high) & np.isfinite(found)]
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the largest numbers, which are left out
+        near = np.array(numbers, np.float64).astype(array.dtype)
+        wide = near.astype(np.float64)
+        found = np.concatenate([wide, -wide, 2 * wide, *(neighbours(near, sign) for sign in (1, -1))])
+        found = found[(found >= low) & (found <= high) & np.isfinite(found.astype(array.dtype))]
     return np.random.default_rng(seed).choice(found, array.shape).astype(array.dtype) if found.size else array
 
 
