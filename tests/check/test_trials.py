@@ -310,7 +310,7 @@ def test_borders_are_finite_also_beside_the_largest_numbers(format):
 TINY = {
     "products": (lambda x: x * f32(1e-20) * f32(1e-20) * f32(1e20), "x * 1e-20 * 1e-20 * 1e20"),
     "quotients": (lambda x: x / f32(3e38) * f32(32), "x / 3e38 * 32"),
-    "powers of two": (lambda x: x * f32(2.0**-130) * f32(2.0**120), "x * 2**-130 * 2**120"),
+    "powers of two": (lambda x: x * f32(2.0**-130) * f32(2.0**120), "x * 2.0**-130 * 2.0**120"),
     "powers": (lambda x: np.exp(f32(-100) + x) * f32(1e30), "exp(-100 + x) * 1e30"),
 }
 
