@@ -116,3 +116,9 @@ def test_a_cast_of_infinity_is_not_judged():
     given = dict(grid=1, block=64, arguments=arguments)
     assert check(ELEMENTS, "truncates", **given, expect={"y": "x.astype(int32)"}).ok
     assert not check(ELEMENTS, "truncates", **given, expect={"y": "x.astype(int32) + 1"}).ok
+
+
+def test_an_output_may_be_named_like_the_function_that_says_what_it_is():
+    source = "__global__ void k(const float *x, float *mean) { mean[0] = (x[0] + x[1]) / 2; }\n"
+    given = {"x": "f32[2]", "mean": "f32[1]:out"}
+    assert check(source, block=1, arguments=given, expect={"mean": "mean(x)"}).ok

@@ -323,17 +323,16 @@ OF_SHAPES = frozenset(("shape", "size", "ndim", "numel", "len", "zeros_like", "o
 
 @lru_cache(maxsize=256)
 def names_read(text: str) -> frozenset[str]:
-    """Names in an expression, but for arrays whose shape alone is asked for."""
-    shapes: list[ast.AST] = []
+    """Names in an expression, but for functions that are called, and arrays whose shape alone is asked
+    for."""
+    others: list[ast.AST] = []
     for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Attribute) and node.attr in OF_SHAPES:
-            shapes.append(node.value)
-        elif (
-            isinstance(node, ast.Call)
-            and getattr(node.func, "attr", getattr(node.func, "id", "")) in OF_SHAPES
-        ):
-            shapes += node.args
-    left = {id(node) for node in shapes}
+            others.append(node.value)
+        elif isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            others += [node.func, *(node.args if called in OF_SHAPES else [])]
+    left = {id(node) for node in others}
     nodes = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.Name) and id(node) not in left)
     return frozenset(node.id for node in nodes)
 
