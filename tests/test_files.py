@@ -84,7 +84,7 @@ def test_no_terminal_obeys_the_name_of_a_file(arguments, capsys):
     (lambda path: path.symlink_to("/dev/zero"), "no regular file"),  # which never ends
     (os.mkfifo, "no regular file"),
     (lambda path: path.touch() or os.truncate(path, files.LIMIT + 1), "more than 16 MiB"),
-    (lambda path: path.write_bytes(b"// \xff"), "not UTF-8 text"),
+    (lambda path: path.write_bytes(b"// \0\xff"), "it is not text"),
 ])  # fmt: skip
 def test_a_source_is_read_as_carefully(tmp_path, make, reason):
     make(tmp_path / "a.cu")

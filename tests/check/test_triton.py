@@ -294,7 +294,7 @@ GOOD = dict(x=X, y=X, out=X, n=8, BLOCK=8)
         ({"arch": "sm_8"}, "'sm_8' is no architecture"),
         ({"grid": (1, 2, 3, 4)}, "it has one to three whole numbers"),
         ({"grid": lambda meta: meta["missing"]}, "the grid fails: it is not given 'missing'"),
-        ({"grid": 0}, "CUDA allows 1 to"),
+        ({"grid": 0}, "it takes 1 or more"),
         ({"expect": {"z": X}}, "there is no array 'z'"),
         ({"expect": {"out": X[:4]}}, "has the shape (4,); out has (8,)"),
     ],

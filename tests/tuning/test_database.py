@@ -114,7 +114,7 @@ def test_a_line_with_a_good_checksum_that_is_no_record_is_refused(path, change, 
 
 
 @pytest.mark.parametrize("make, reason", [
-    (lambda path: path.mkdir(), "cannot write .*file in a folder that exists"),
+    (lambda path: path.mkdir(), "cannot write .*: it is a folder; name a file in it"),
     (lambda path: path.write_text("# notes\n"), "no file of tuning records"),
     (lambda path: path.write_text("{}"), "no file of tuning records"),
     (lambda path: path.write_bytes(bytes(64)), "no file of tuning records"),
