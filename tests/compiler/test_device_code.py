@@ -213,11 +213,14 @@ def test_what_device_code_may_depend_on_is_not_left_out_in_silence(code):
         compile_device_code(kernel_of(source))
 
 
-def test_a_wrapper_of_the_host_may_have_the_name_of_a_device_function():
+def test_host_code_that_device_code_does_not_use_is_left_out():
     source = (
         "#include <torch/extension.h>\n__device__ float relu(float x) { return x > 0 ? x : 0; }\n"
         "__global__ void k(float *y) { y[0] = relu(y[0]); }\n"
         "torch::Tensor relu(torch::Tensor x) { k<<<1, 1>>>(x.data_ptr<float>()); return x; }\n"
+        "template <typename T> struct Compare { T of(T x); };\n"
+        "template <> float Compare<float>::of(float x) { return torch::compare(x); }\n"
+        "template <> struct Compare<int> { int of(int x) { return torch::compare(x); } };\n"
     )
     assert not compile_device_code(kernel_of(source)).notes
 

@@ -120,8 +120,13 @@ class HostCode:
     def missed(self) -> LeftOut | None:
         """What is left out and has a name that device code has, too, so that the name may now mean something
         else."""
-        kept = (self.text[start:end] for start, end in users_spans(self.text))
-        words = {word for each in kept if not is_host_function(each) for word in WORD.findall(each)}
+        kept = [self.text[start:end] for start, end in users_spans(self.text)]
+        words = {word for each in kept if DEVICE.search(each) for word in WORD.findall(each)}
+        others = [each for each in kept if not DEVICE.search(each) and not is_host_function(each)]
+        pending = [(names_of(each), set(WORD.findall(each))) for each in others]
+        while used := [each for names, each in pending if names & words]:
+            words.update(*used)
+            pending = [each for each in pending if not each[0] & words]
         return next((one for one in self.left_out if one.matters and one.names & words), None)
 
 
