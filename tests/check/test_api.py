@@ -291,3 +291,19 @@ def test_a_variable_that_is_set_is_in_the_machine_code_as_well():
         for value in (3, 4)
     }  # fmt: skip
     assert len(codes) == 2
+
+
+def test_flags_hold_for_machine_code_with_variables_set():
+    source = (
+        "__constant__ float w[4];\n__global__ void k(const float *x, float *y) {\n  float v[48];\n"
+        "#pragma unroll\n  for (int i = 0; i < 48; ++i) v[i] = x[i * 32 + threadIdx.x] * w[i % 4];\n"
+        "  __syncthreads();\n#pragma unroll\n"
+        "  for (int i = 0; i < 48; ++i) y[i * 32 + threadIdx.x] = v[47 - i];\n}\n"
+    )
+    given = {"x": "f32[1536]", "y": "f32[1536]:out", "w": "f32[4]:ones"}
+    plain, few = (
+        check(source, block=32, arguments=given, flags=flags, finite=True)
+        .checked[0][1].steps[0].binary.resources.registers
+        for flags in ((), ("-maxrregcount=32",))
+    )  # fmt: skip
+    assert few <= 32 < plain

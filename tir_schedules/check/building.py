@@ -31,7 +31,7 @@ from tir_schedules.check.types import c_type, dtype_of
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.device_code import NoDeviceCode, compile_device_code
 from tir_schedules.compiler.inputs import identity
-from tir_schedules.compiler.nvcc import CUBIN, FLAGS, PTX, REPORT, Compiled, binary_of, nvcc, read_build
+from tir_schedules.compiler.nvcc import CUBIN, PTX, REPORT, Compiled, binary_of, flags_of, nvcc, read_build
 from tir_schedules.compiler.signature import blank_literals, definitions, functions
 from tir_schedules.compiler.source_text import is_ptx
 from tir_schedules.compiler.toolchain import architectures, find_toolchain, number_of
@@ -303,10 +303,12 @@ def assemble(kernel: Kernel) -> Compiled:
 
     def make(folder: Path) -> None:
         (folder / PTX).write_text(ptx, encoding="utf-8")
-        report = nvcc(kernel, toolchain, folder, *FLAGS, "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN)
+        report = nvcc(
+            kernel, toolchain, folder, *flags_of(kernel), "-Xptxas", "-v", "-cubin", PTX, "-o", CUBIN
+        )
         (folder / REPORT).write_text(report, encoding="utf-8")
 
-    key = "\0".join(["by ptxas", ptx, kernel.arch, *FLAGS, identity(toolchain)])
+    key = "\0".join(["by ptxas", ptx, kernel.arch, *flags_of(kernel), identity(toolchain)])
     return default_cache().load("kernel", key, make, read_build)
 
 
