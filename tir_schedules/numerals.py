@@ -49,13 +49,18 @@ def integers(text: str, count: int) -> tuple[int, ...]:
     return values
 
 
+def three_integers(text: str, takes: str) -> tuple[int, int, int]:
+    """ "1024,512,256". BadInput for anything else. takes: how the message begins, with an example."""
+    try:
+        x, y, z = integers(text, 3)
+    except ValueError:
+        raise BadInput(f"{takes}, not {shown(text)}") from None
+    return x, y, z
+
+
 def parse_shape(text: str) -> tuple[int, int, int]:
     """ "1024,512,256" as three integers; whether they are sizes is the workload's to say."""
-    try:
-        m, n, k = integers(text, 3)
-    except ValueError:
-        raise BadInput(f"--mnk takes three integers M,N,K such as 1024,512,256, not {shown(text)}") from None
-    return m, n, k
+    return three_integers(text, "--mnk takes three integers M,N,K such as 1024,512,256")
 
 
 def parse_length(text: str) -> int:

@@ -12,8 +12,8 @@ from tir_schedules.compiler.signature import blank_literals, split
 from tir_schedules.compiler.source_text import closing_brace
 
 MEMBER = re.compile(
-    r"\s*(?:struct\s+(?=\w))?((?:(?:const|volatile|unsigned|signed)\s+)*[A-Za-z_][\w:]*(?:\s+(?:const|int|long|short|char|unsigned))*)"
-    r"(?:\s+|(?=\s*\*))(.+)",
+    r"\s*(?:struct\s+(?=\w))?((?:(?:const|volatile|unsigned|signed)\s+)*[A-Za-z_][\w:]*"
+    r"(?:\s+(?:const|int|long|short|char|unsigned))*)(?:\s+|(?=\s*\*))(.+)",
     re.S,
 )
 DECLARATOR = re.compile(
@@ -36,7 +36,7 @@ class NotSupported(Exception):
 def members_of(parameter: Parameter, source: str) -> tuple[Parameter, ...]:
     """The members of a struct, each with its offset, and those of structs in it; none of one that is empty.
     NotSupported where its definition is not found, or has what is not a number, an array of numbers or a
-    pointer. source: what the user wrote, after the preprocessor."""
+    pointer. source: what the user wrote, after the preprocessor, with blanks for comments and literals."""
     type_ = parameter.type.text
     if body_of(type_, source) is None and parameter.bytes == 1 and EMPTY.match(type_):
         return ()
@@ -58,7 +58,8 @@ def lay_out(type_: str, path: str, source: str, found: list[Parameter]) -> tuple
     end, widest = 0, 1
     for member, name, extents in declared_in(body):
         own, inner = f"{path}.{name}", list[Parameter]()
-        if name and not extents and not member.pointer and body_of(member.text, source) is not None:
+        plain = member.pointer or member.format or extents
+        if name and not plain and body_of(member.text, source) is not None:
             size, align = lay_out(member.text, own, source, inner)
         else:
             size, align, count = extent_of(member, extents, source)
@@ -104,15 +105,14 @@ def has_pointers(type_: str, source: str) -> bool:
 def body_of(type_: str, source: str) -> str | None:
     """What stands in the braces of a struct without bases; None where it is not in the text."""
     name = re.escape(type_.rpartition("::")[2].removeprefix("struct ").strip())
-    text = blank_literals(source)
     for match in re.finditer(
         rf"\b(?:struct|class)\s+(?:\w+\s*\([^()]*\)\s*)?{name}\s*(?:final\s*)?\{{|\btypedef\s+struct\s*\w*\s*\{{",
-        text,
+        source,
     ):
         opening = match.end() - 1
-        closing = closing_brace(text, opening)
-        if not match[0].startswith("typedef") or re.match(rf"\s*{name}\s*;", text[closing + 1 :]):
-            return text[opening + 1 : closing]
+        closing = closing_brace(source, opening)
+        if not match[0].startswith("typedef") or re.match(rf"\s*{name}\s*;", source[closing + 1 :]):
+            return source[opening + 1 : closing]
     return None
 
 
@@ -154,7 +154,8 @@ def statements_in(body: str) -> Iterator[str]:
 def with_members(parameters: Sequence[Parameter], source: str) -> tuple[Parameter, ...]:
     """Parameters of a kernel, structs with their members. A member whose name another has is called
     `struct_member`."""
-    found = [with_own_members(one, source) for one in parameters]
+    code = blank_literals(source) if any(one.by_value for one in parameters) else ""
+    found = [with_own_members(one, code) for one in parameters]
     names = [one.name for one in found] + [each.name for one in found for each in one.members or ()]
     return tuple(
         replace(one, members=tuple(

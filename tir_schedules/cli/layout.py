@@ -10,11 +10,11 @@ from tir_schedules.api.problems import check_options, problem_of
 from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_request, the_file
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
-from tir_schedules.errors import BadInput, shown
+from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder, to_json, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
-from tir_schedules.numerals import integer_for, integers
+from tir_schedules.numerals import integer_for, three_integers
 
 if TYPE_CHECKING:
     from tir_schedules.insight.banks.requests import Pattern
@@ -78,11 +78,7 @@ def add_verb(verbs: Verbs) -> None:
 
 
 def parse_block(text: str) -> tuple[int, int, int]:
-    try:
-        x, y, z = integers(text, 3)
-    except ValueError:
-        raise BadInput(f"--block takes three integers X,Y,Z such as 0,1,0, not {shown(text)}") from None
-    return x, y, z
+    return three_integers(text, "--block takes three integers X,Y,Z such as 0,1,0")
 
 
 def layout(options: Options) -> int:

@@ -190,9 +190,8 @@ def as_asked_for(kernel: Kernel, said: str, fixed: bool) -> tuple[Kernel, str]:
     kind."""
     flag = FLAG_ASKED_FOR.search(said)
     if flag and flag[1] not in kernel.flags:
-        return replace(
-            kernel, flags=(*kernel.flags, flag[1])
-        ), f"compiled with {flag[1]}, which nvcc asks for"
+        note = f"compiled with {flag[1]}, which nvcc asks for"
+        return replace(kernel, flags=(*kernel.flags, flag[1])), note
     asked = [*ARCH_ASKED_FOR.findall(said), *(HOPPER for _ in OTHER_ARCH.findall(said))]
     newest = max(asked, key=number_of, default="")
     arch = HOPPER if number_of(newest) == number_of(HOPPER) else newest
@@ -283,9 +282,8 @@ def expand(kernel: Kernel, toolchain: Toolchain, folder: Path) -> Expanded | Non
 def undefined_macros(source: str, preprocess: Sequence[str], folder: Path) -> tuple[str, ...]:
     """Macros that a file tests by #if and the like, and that nothing defines, but for those of compilers and
     systems."""
-    tested = {name for line in TESTING.findall(blank_literals(source)) for name in WORD.findall(line)} - {
-        "defined"
-    }
+    lines = TESTING.findall(blank_literals(source))
+    tested = {name for line in lines for name in WORD.findall(line) if name != "defined"}
     if not tested:
         return ()
     try:

@@ -133,10 +133,15 @@ class HostCode:
 def names_of(declared: str) -> set[str]:
     """The names that a declaration declares."""
     plain = bare(MARKER.sub("", declared) + "\n")
-    if is_function(declared) or class_in(plain.partition("{")[0]) or plain.startswith(("using", "typedef")):
+    if is_function(declared) or is_type(plain):
         return declared_names(plain)
     variable = DECLARED.search(without_arguments(plain))
     return {variable[1]} if variable else set()
+
+
+def is_type(plain: str) -> bool:
+    """Whether a bare declaration is a class or another name of a type."""
+    return bool(class_in(plain.partition("{")[0])) or plain.startswith(("using", "typedef"))
 
 
 def may_matter(declared: str) -> bool:
@@ -144,8 +149,7 @@ def may_matter(declared: str) -> bool:
     plain = bare(MARKER.sub("", declared) + "\n")
     if is_function(declared):
         return "constexpr" in plain.partition("{")[0] or bool(MARKED.match(MARKER.sub("", declared)))
-    variable = not class_in(plain.partition("{")[0]) and not plain.startswith(("using", "typedef"))
-    return not variable or bool(re.search(r"\bconst(?:expr)?\b", plain))
+    return is_type(plain) or bool(re.search(r"\bconst(?:expr)?\b", plain))
 
 
 def is_host_function(declared: str) -> bool:
