@@ -129,7 +129,7 @@ def expected_array(name: str, value: Any) -> np.ndarray:
 
 
 def ladder_of(usual: Any) -> tuple[str, tuple[int, ...]]:
-    """The ladder and the shape that `usual` names. Raises BadInput for what is no such pair."""
+    """The ladder and the shape that `usual` names. Raises BadInput if `usual` is not a ladder and a shape."""
     extents_of = {"sgemm": 3, "hgemm": 3, "reduce": 1}
     try:
         name, shape = usual

@@ -88,7 +88,7 @@ def tune(
     name: a rung, or a ladder for its best rungs one after another. trials: configurations to try of each,
     earlier ones among them. machine: "gpu" measures, "cpu" predicts from what the CPU machine counts, "auto"
     takes the GPU where CuPy shows one. records: the file where every result is kept at once; by default your
-    own file. resume: go on with a search of which it has results. on: computers that ssh reaches, to
+    own file. resume: go on with a search whose results it has. on: computers that ssh reaches, to
     measure there in place of here.
 
     Raises BadInput if something named does not exist or cannot be, and MissingTool if there is no xgboost or

@@ -102,7 +102,7 @@ KINDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 
 
 TEXTS = ("Sequence[str]", "Sequence[str | Path]")
-"""Annotations of lists, in place of which one text is taken."""
+"""Annotations of parameters that take a list, or one text in its place."""
 
 SHAPES = ("mnk", "n", "shape")
 """What `problems` checks itself, with an example in the message."""

@@ -301,7 +301,7 @@ def operated(sign: ast.AST, operation: Callable[..., Any], *operands: Any) -> An
 
 
 def dotted(node: ast.AST) -> str:
-    """ "torch.nn.functional" of its node; "" of what is no name with dots."""
+    """ "torch.nn.functional" of its node; "" if the node is not a name with dots."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -119,7 +119,7 @@ def periodic(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def power(array: Any) -> Any:
-    """exp, of which `__expf` has a share of errors that grows with |x|."""
+    """exp. The relative error of `__expf` grows with |x|."""
     found = elementwise(np.exp, ULPS)(array)
     if isinstance(found, Bounded) and found.rounding.power:
         found.error = found.error + found.rounding.power * np.abs(array.value) * np.abs(found.value)
