@@ -153,8 +153,8 @@ def test_a_batch_has_the_time_of_its_candidates_on_few_processors(monkeypatch):
 
 @pytest.fixture
 def few(monkeypatch):
-    """A population that takes less time."""
-    monkeypatch.setattr(tuners_metaschedule, "POPULATION", 32)
+    """A smaller population takes less time. It still holds enough candidates that have not been tried."""
+    monkeypatch.setattr(tuners_metaschedule, "POPULATION", 128)
 
 
 @pytest.mark.slow
