@@ -4,12 +4,14 @@
 //   grid (ceil(M/BM), ceil(N/BN)), block (BN/TN, BM/TM)
 //
 // A thread has TN neighbours of one row. The element of A that they share stays in a register for TN FMA: 1
-// + TN shared reads per TN FMA, not 2 * TN. A thread brings the elements of B for its own columns, one by
-// one: with TN 4 the lanes of a warp store to every fourth bank. (article 003, "choiBLAMS", 1D Blocktiling)
+// + TN shared reads per TN FMA, not 2 * TN. A thread brings the elements of B for its own columns. It reads
+// them one by one: with TN 4 a read of a warp touches 16 sectors, not 4. It stores them at once, 16 bytes
+// without a bank conflict. (article 003, "choiBLAMS", 1D Blocktiling)
 // With TN 1 it has TM neighbours of one column, and the element of B stays in a register. (the step of that
 // name in the series of article 000, "Warp Tiling", with 64x64x8 tiles and TM 8)
 
 #include "../sizes.cuh"
+#include "tile_copies.cuh"
 
 #ifndef BM
 #define BM 32 // block tile of C: BM x BN
@@ -45,11 +47,8 @@ sgemm_thread_tile_1d(const float *__restrict__ A, const float *__restrict__ B, f
 
     float acc[TM * TN] = {0.0f};
     for (int k0 = 0; k0 < K; k0 += BK) {
-        tile_a[a_row][a_k] =
-            block_row + a_row < M && k0 + a_k < K ? A[(block_row + a_row) * K + k0 + a_k] : 0.0f;
-#pragma unroll
-        for (int l = 0; l < TN; ++l)
-            tile_b[ty][tx * TN + l] = k0 + ty < K && n + l < N ? B[(k0 + ty) * N + n + l] : 0.0f;
+        tile_a[a_row][a_k] = load(A, block_row + a_row, k0 + a_k, M, K);
+        copy_neighbours<TN>(&tile_b[ty][tx * TN], B, k0 + ty, n, K, N);
         __syncthreads();
 
 #pragma unroll

@@ -51,10 +51,8 @@ sgemm_thread_tile_2d(const float *__restrict__ A, const float *__restrict__ B, f
         for (int m = 0; m < TM; ++m)
             tile_a[thread_row + m][threadIdx.x] =
                 load(A, block_row + thread_row + m, k0 + threadIdx.x, M, K);
-#pragma unroll
-        for (int n = 0; n < TN; ++n)
-            tile_b[threadIdx.y][thread_col + n] =
-                load(B, k0 + threadIdx.y, block_col + thread_col + n, K, N);
+        copy_neighbours<TN>(&tile_b[threadIdx.y][thread_col], B, k0 + threadIdx.y, block_col + thread_col, K,
+                            N);
 #else
         copy_tile<THREADS>(tile_a, A, thread, block_row, k0, M, K);
         copy_tile<THREADS>(tile_b, B, thread, k0, block_col, K, N);
