@@ -20,8 +20,9 @@ template <typename Tile, int THREADS, bool K_DOWN, bool ON_16_BYTES> struct Adva
     // there is no need for zeros.
     template <bool WHOLE> __device__ void copy(half *tile, int extent)
     {
-        const int row = thread_of_block() / (Tile::COLS / CHUNK);
-        const int col = thread_of_block() % (Tile::COLS / CHUNK) * CHUNK;
+        const unsigned thread = threadIdx.y * 32 + threadIdx.x;
+        const int row = thread / (Tile::COLS / CHUNK);
+        const int col = thread % (Tile::COLS / CHUNK) * CHUNK;
 #pragma unroll UNROLL
         for (int i = 0; i < COUNT; ++i) {
             if (Tile::ROWS % STEP != 0 && row + i * STEP >= Tile::ROWS)

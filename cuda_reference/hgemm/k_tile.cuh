@@ -8,6 +8,27 @@
 #include "wgmma.cuh"
 #include "xor_swizzle.cuh"
 
+// All THREADS threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk
+// of every STEP-th row, in the manner of Copy; what lies beyond the matrix becomes zeros.
+template <typename Tile, int THREADS, typename Copy>
+static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
+                                   int cols)
+{
+    constexpr int CHUNKS = Tile::COLS / CHUNK; // of a row
+    constexpr int STEP = THREADS / CHUNKS;
+    constexpr int UNROLL = Copy::UNROLLED ? Tile::ROWS : 1;
+    static_assert(THREADS % CHUNKS == 0, "threads must copy whole rows");
+    const unsigned thread = threadIdx.y * WARPGROUP + threadIdx.x;
+    const int r = thread / CHUNKS;
+    const int c = thread % CHUNKS * CHUNK;
+    const int from = (row + r) * cols + col + c;
+#pragma unroll UNROLL
+    for (int i = 0; i < Tile::ROWS; i += STEP)
+        if (Tile::ROWS % STEP == 0 || r + i < Tile::ROWS)
+            Copy::chunk(tile + Tile::offset(r + i, c), matrix + (from + i * cols),
+                        i < rows - row - r ? cols - col - c : 0);
+}
+
 // HEIGHT rows of A and WIDTH columns of B. B_BY_COLUMNS: B is stored as n x k, and its K tile has a row per
 // column; else as k x n, and its K tile is boxes of 64 columns, each with a row per k.
 template <int HEIGHT, int WIDTH, bool B_BY_COLUMNS> struct KTile {
@@ -25,13 +46,13 @@ template <int HEIGHT, int WIDTH, bool B_BY_COLUMNS> struct KTile {
         const half *const a = reinterpret_cast<const half *>(A), *const b = reinterpret_cast<const half *>(B);
         half *const tile_a = reinterpret_cast<half *>(stage);
         half *const tile_b = tile_a + HEIGHT * K_TILE;
-        copy_tile<SwizzledTile<HEIGHT, K_TILE>, THREADS, Copy, WARPGROUP>(tile_a, a, row, k0, m, k);
+        copy_k_tile<SwizzledTile<HEIGHT, K_TILE>, THREADS, Copy>(tile_a, a, row, k0, m, k);
         if constexpr (B_BY_COLUMNS)
-            copy_tile<SwizzledTile<WIDTH, K_TILE>, THREADS, Copy, WARPGROUP>(tile_b, b, col, k0, n, k);
+            copy_k_tile<SwizzledTile<WIDTH, K_TILE>, THREADS, Copy>(tile_b, b, col, k0, n, k);
         else
 #pragma unroll
             for (int c = 0; c < WIDTH; c += WIDTH_OF_BOX)
-                copy_tile<SwizzledTile<K_TILE, WIDTH_OF_BOX>, THREADS, Copy, WARPGROUP>(
+                copy_k_tile<SwizzledTile<K_TILE, WIDTH_OF_BOX>, THREADS, Copy>(
                     tile_b + c * K_TILE, b, k0, col + c, k, n);
     }
 

@@ -1,16 +1,11 @@
 // Tiles in shared memory: how they lie there, and how all threads of a block copy them from and to global
-// memory. A block is 32 threads wide, or WIDE.
+// memory. A block is 32 threads wide, a warp.
 #pragma once
 
 #include <cuda_fp16.h>
 #include <type_traits>
 
 constexpr int CHUNK = 8; // halves in 16 bytes, the widest access
-
-template <int WIDE = 32> static __device__ inline unsigned thread_of_block()
-{
-    return threadIdx.y * WIDE + threadIdx.x;
-}
 
 // A tile of HEIGHT rows of WIDTH halves; each row is followed by PAD halves of padding.
 template <int HEIGHT, int WIDTH, int PAD> struct PaddedTile {
@@ -31,8 +26,8 @@ template <bool ON_16_BYTES> static __device__ uint4 read_chunk(const half *__res
 {
     uint4 value = make_uint4(0, 0, 0, 0);
     if constexpr (ON_16_BYTES) {
-        if (inside > 0) // __ldca: ptxas moves other reads of a constant matrix behind barriers
-            value = __ldca(reinterpret_cast<const uint4 *>(source));
+        if (inside > 0)
+            value = *reinterpret_cast<const uint4 *>(source);
     } else {
 #pragma unroll
         for (int e = 0; e < CHUNK; ++e)
@@ -53,60 +48,41 @@ template <bool ON_16_BYTES> struct PlainCopy {
 };
 using ElementCopy = PlainCopy<false>;
 
-// One thread's share of a tile on its way to shared memory, in registers: a chunk of every STEP-th row.
-template <typename Tile, int THREADS, bool ON_16_BYTES> struct TileInRegisters {
-    static constexpr int CHUNKS = Tile::COLS / CHUNK; // of a row
-    static constexpr int STEP = THREADS / CHUNKS;
-    static_assert(THREADS % CHUNKS == 0, "threads must copy whole rows");
-    const int r = thread_of_block() / CHUNKS;
-    const int c = thread_of_block() % CHUNKS * CHUNK;
-    uint4 chunks[(Tile::ROWS + STEP - 1) / STEP];
+// How the warps of a block share a tile of HEIGHT rows of PIECES pieces: each has rows of its own, which
+// follow each other, and its lanes take neighbouring pieces of DOWN rows at a time.
+template <int HEIGHT, int PIECES, int WARPS> struct RowsOfWarp {
+    static constexpr int ACROSS = PIECES % 32 == 0 ? 32 : PIECES & -PIECES; // lanes along a row
+    static constexpr int DOWN = 32 / ACROSS;
+    static constexpr int ROWS = (HEIGHT + WARPS * DOWN - 1) / (WARPS * DOWN) * DOWN; // of a warp
+    static constexpr bool EVEN = ROWS * WARPS == HEIGHT;
+    const int row = threadIdx.y * ROWS + threadIdx.x / ACROSS; // the lane's first
+    const int piece = threadIdx.x % ACROSS;
 
-    // Whether there is a chunk i rows below the first.
+    // Whether the tile has the row i below the lane's first.
     __device__ bool has(int i) const
     {
-        return Tile::ROWS % STEP == 0 || r + i < Tile::ROWS;
-    }
-
-    // Reads the tile at (row, col) of a rows x cols matrix; what lies beyond the matrix becomes zeros.
-    __device__ void read(const half *__restrict__ matrix, int row, int col, int rows, int cols)
-    {
-        const half *const source = matrix + ((row + r) * cols + col + c);
-#pragma unroll
-        for (int i = 0; i < Tile::ROWS; i += STEP)
-            if (has(i))
-                chunks[i / STEP] =
-                    read_chunk<ON_16_BYTES>(source + i * cols, i < rows - row - r ? cols - col - c : 0);
-    }
-
-    // Writes it to a tile in shared memory.
-    __device__ void write(half *tile) const
-    {
-#pragma unroll
-        for (int i = 0; i < Tile::ROWS; i += STEP)
-            if (has(i))
-                *reinterpret_cast<uint4 *>(tile + Tile::offset(r + i, c)) = chunks[i / STEP];
+        return EVEN || row + i < HEIGHT;
     }
 };
 
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk of every
-// STEP-th row, in the manner of Copy; what lies beyond the matrix becomes zeros.
-template <typename Tile, int THREADS, typename Copy, int WIDE = 32>
+// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, in the manner of Copy;
+// what lies beyond the matrix becomes zeros.
+template <typename Tile, int THREADS, typename Copy>
 static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
                                  int cols)
 {
-    constexpr int CHUNKS = Tile::COLS / CHUNK; // of a row
-    constexpr int STEP = THREADS / CHUNKS;
     constexpr int UNROLL = Copy::UNROLLED ? Tile::ROWS : 1;
-    static_assert(THREADS % CHUNKS == 0, "threads must copy whole rows");
-    const int r = thread_of_block<WIDE>() / CHUNKS;
-    const int c = thread_of_block<WIDE>() % CHUNKS * CHUNK;
+    using Share = RowsOfWarp<Tile::ROWS, Tile::COLS / CHUNK, THREADS / 32>;
+    const Share share;
+    const int r = share.row, c = share.piece * CHUNK;
     const int from = (row + r) * cols + col + c;
 #pragma unroll UNROLL
-    for (int i = 0; i < Tile::ROWS; i += STEP)
-        if (Tile::ROWS % STEP == 0 || r + i < Tile::ROWS)
-            Copy::chunk(tile + Tile::offset(r + i, c), matrix + (from + i * cols),
-                        i < rows - row - r ? cols - col - c : 0);
+    for (int i = 0; i < Share::ROWS; i += Share::DOWN)
+#pragma unroll
+        for (int j = 0; j < Tile::COLS; j += Share::ACROSS * CHUNK)
+            if (share.has(i))
+                Copy::chunk(tile + Tile::offset(r + i, c + j), matrix + (from + i * cols + j),
+                            i < rows - row - r ? cols - col - c - j : 0);
 }
 
 // All threads copy both tiles of an iteration, from k0 on: that of A, m x k, from `row`, and behind it that
@@ -125,21 +101,22 @@ static __device__ void copy_tiles(half *tiles, const half *__restrict__ A, const
 }
 
 // All threads write a tile of HEIGHT x WIDTH elements, in rows of STRIDE, to (row, col) of a rows x cols
-// matrix, neighbouring threads neighbouring pieces: of 16 bytes where its rows start on such, else elements.
+// matrix, in pieces of 16 bytes where its rows start on such, else of elements.
 template <int HEIGHT, int WIDTH, int STRIDE, int THREADS, bool ON_16_BYTES, typename Element>
 static __device__ void write_tile(Element *__restrict__ matrix, const Element *tile, int row, int col,
                                   int rows, int cols)
 {
     using Piece = std::conditional_t<ON_16_BYTES, uint4, Element>;
     constexpr int PIECE = sizeof(Piece) / sizeof(Element);
-    static_assert(WIDTH % PIECE == 0 && HEIGHT * WIDTH % (PIECE * THREADS) == 0,
-                  "threads must write whole pieces, as many each");
+    using Share = RowsOfWarp<HEIGHT, WIDTH / PIECE, THREADS / 32>;
+    static_assert(WIDTH % PIECE == 0, "rows must consist of pieces");
+    const Share share;
+    const int r = share.row, c = share.piece * PIECE;
 #pragma unroll 8
-    for (int i = 0; i < HEIGHT * WIDTH; i += PIECE * THREADS) {
-        const int r = (i + thread_of_block() * PIECE) / WIDTH;
-        const int c = (i + thread_of_block() * PIECE) % WIDTH;
-        if (row + r < rows && col + c < cols)
-            *reinterpret_cast<Piece *>(matrix + (row + r) * cols + col + c) =
-                *reinterpret_cast<const Piece *>(tile + r * STRIDE + c);
-    }
+    for (int i = 0; i < Share::ROWS; i += Share::DOWN)
+#pragma unroll
+        for (int j = 0; j < WIDTH; j += Share::ACROSS * PIECE)
+            if (share.has(i) && row + r + i < rows && col + c + j < cols)
+                *reinterpret_cast<Piece *>(matrix + (row + r + i) * cols + col + c + j) =
+                    *reinterpret_cast<const Piece *>(tile + (r + i) * STRIDE + c + j);
 }

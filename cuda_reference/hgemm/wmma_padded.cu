@@ -63,13 +63,9 @@ hgemm_wmma_padded(const half *__restrict__ A, const half *__restrict__ B, ACC *_
 
     Accumulators<WM, WN, ACC> accumulators;
     for (int k0 = 0; k0 < K; k0 += BK) {
-        TileInRegisters<TileA, THREADS, ALIGNED> a;
-        TileInRegisters<TileB, THREADS, ALIGNED> b;
-        a.read(A, block_row, k0, M, K);
-        b.read(B, NT ? block_col : k0, NT ? k0 : block_col, NT ? N : K, NT ? K : N);
         __syncthreads(); // no warp reads the previous tiles any more
-        a.write(tile_a);
-        b.write(tile_b);
+        copy_tiles<TileA, TileB, NT, THREADS, PlainCopy<ALIGNED>>(tile_a, A, B, block_row, block_col, k0,
+                                                                  M, N, K);
         __syncthreads();
 #pragma unroll
         for (int step = 0; step < BK / FRAGMENT; ++step) {

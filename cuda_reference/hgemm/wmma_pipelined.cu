@@ -8,12 +8,11 @@
 // As wmma_async.cu, but with 3 stages in shared memory, a tile of A and one of B in each. With three of them
 // the one that is refilled is not the one that a slower warp may still read, but the one before, and one
 // barrier is enough:
-//     wait for the copies of this iteration's tile; barrier; multiply; start the copies two tiles ahead
-// Behind the barrier a thread knows that the tile has arrived from all threads, and that all warps have
-// finished the iteration before; the copies go to the stage of that iteration's tile. They have all of the
-// next iteration to arrive. The drain multiplies the last two tiles: it waits for all copies but one, then
-// for all. The multistage buffer, its order and its drain are those of article 001, "Optimizing
-// Half-Precision GEMM with Tensor Cores".
+//     multiply; start the copies two tiles ahead; wait for those of the next tile; barrier
+// Behind the barrier a thread knows that the next tile has arrived from all threads, and that all warps have
+// finished this one; the next copies go to its stage. They have all of the iteration behind theirs to arrive.
+// The drain multiplies the last two tiles, and waits for all copies between them. The multistage buffer, its
+// order and its drain are those of article 001, "Optimizing Half-Precision GEMM with Tensor Cores".
 
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -91,20 +90,24 @@ hgemm_wmma_pipelined(const half *__restrict__ A, const half *__restrict__ B, ACC
 
     for (int i = 0; i < STAGES - 1; ++i)
         copy(i, i * BK);
+    wait_for_copies(STAGES - 2);
+    __syncthreads(); // the first tiles have arrived from all threads
     for (int k0 = (STAGES - 1) * BK; k0 < K; k0 += BK) {
-        wait_for_copies(STAGES - 2);
-        __syncthreads(); // these tiles have arrived from all threads; no warp reads those of the last iteration
         multiply_tiles();
         copy(refill, k0);
+        wait_for_copies(STAGES - 2);
+        __syncthreads(); // the next tiles have arrived from all threads; no warp reads these any more
         advance();
     }
 
 #pragma unroll 1 // unrolled it takes more registers than the loop above
     for (int pending = STAGES - 2; pending >= 0; --pending) { // the drain: all copies are under way
-        wait_for_copies<STAGES - 2>(pending);
-        __syncthreads();
         multiply_tiles();
-        advance();
+        if (pending > 0) {
+            wait_for_copies<STAGES - 3>(pending - 1);
+            __syncthreads();
+            advance();
+        }
     }
 
     store_result<BM, BN, THREADS>(C, accumulators, shared, block_row, block_col, warp_row, warp_col, M, N);

@@ -5,11 +5,11 @@
 //   dynamic shared memory: a tile of A and one of B, or one of C if larger and the block tile does not divide
 //     M and N
 //
-// For each tile along K all threads copy a tile of A and one of B to shared memory, 16 bytes at a time. They
-// read it before the barrier behind which its place is free, so that they wait for each other and for global
-// memory at once. Then every warp multiplies its WM rows of A by its WN columns of B: for each 16 of K it
-// reads WM/16 fragments of A and WN/16 of B and multiplies every one with every other, so it uses several
-// times what it reads.
+// For each tile along K all threads copy a tile of A and one of B to shared memory, 16 bytes at a time, every
+// warp rows that follow each other. The barrier before it waits until no warp reads the tiles before, the one
+// behind it until all have copied. Then every warp multiplies its WM rows of A by its WN columns of B: for
+// each 16 of K it reads WM/16 fragments of A and WN/16 of B and multiplies every one with every other, so it
+// uses several times what it reads.
 // Copies put zeros where a tile lies beyond the matrix. If the block tile divides M and N, warps write their
 // part of C straight to global memory; if not, it goes through shared memory, from where all threads copy the
 // elements that C has.
@@ -63,13 +63,9 @@ hgemm_wmma_shared(const half *__restrict__ A, const half *__restrict__ B, ACC *_
 
     Accumulators<WM, WN, ACC> accumulators;
     for (int k0 = 0; k0 < K; k0 += BK) {
-        TileInRegisters<TileA, THREADS, ALIGNED> a;
-        TileInRegisters<TileB, THREADS, ALIGNED> b;
-        a.read(A, block_row, k0, M, K);
-        b.read(B, NT ? block_col : k0, NT ? k0 : block_col, NT ? N : K, NT ? K : N);
         __syncthreads(); // no warp reads the previous tiles any more
-        a.write(tile_a);
-        b.write(tile_b);
+        copy_tiles<TileA, TileB, NT, THREADS, PlainCopy<ALIGNED>>(tile_a, A, B, block_row, block_col, k0,
+                                                                  M, N, K);
         __syncthreads();
 #pragma unroll
         for (int step = 0; step < BK / FRAGMENT; ++step) {

@@ -12,8 +12,7 @@
 // group run row by row and share the columns of B, and of each row of A S blocks read the same. Every other
 // group runs upwards: it starts with the rows of A that the last one ended with. With it all
 // techniques of article 001, "Optimizing Half-Precision GEMM with Tensor Cores", are there. Its kernel has
-// groups of 16 columns whatever N is (PARTIAL_GROUP 1), a warp copies and writes back rows that follow each
-// other, where here all threads go on from row to row together, and sizes must be whole tiles.
+// groups of 16 columns whatever N is (PARTIAL_GROUP 1), and sizes must be whole tiles.
 
 #include <cuda_fp16.h>
 #include <mma.h>

@@ -12,6 +12,7 @@ from layers import layers
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.machine import Watch
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -81,3 +82,25 @@ def test_the_xor_swizzle_has_no_conflicts_of_loads_and_fewer_of_copies(layout, m
 def test_with_rows_of_128_bytes_neither_loads_nor_copies_have_any(layout, make):
     counted = accesses("hgemm/mma_multistage", layout, make)
     assert conflicts(counted["ldmatrix"]) == conflicts(counted["shared_cp_async"]) == 1
+
+
+@both
+@pytest.mark.parametrize(
+    "name, kind, length, rows",
+    [
+        ("hgemm/wmma_shared", "shared_store", 32, [16, 32]),
+        ("hgemm/wmma_staged_epilogue", "shared_cp_async", 32, [16, 16, 32, 32]),
+        ("hgemm/wmma_staged_epilogue", "shared_load", 128, [32]),
+    ],
+)
+def test_a_warp_copies_rows_that_follow_each_other(name, kind, length, rows, make):
+    """As in article 001: 16 rows of B and 32 of A, of 32 halves, in each stage; 32 rows of C, of 128."""
+    (rung,) = find(name)
+    gemm = HalfGemm(rung.config.bm, rung.config.bn, 2 * rung.config.bk)
+    binary = compile_kernel(make(rung, gemm, ARCH))
+    met = CpuMachine().run(binary, gemm.arguments(), gemm.outputs, watch=Watch(warp=1)).requests
+    pieces = sorted({place for request in met if request.kind == kind for place in request.addresses})
+    padded = 16 + 2 * 8  # bytes from the last piece of a row to the next row
+    begins = [i for i, place in enumerate(pieces) if i == 0 or place - pieces[i - 1] > padded]
+    runs = [end - begin for begin, end in zip(begins, [*begins[1:], len(pieces)])]
+    assert sorted(run * 8 // length for run in runs) == rows
