@@ -77,12 +77,12 @@ def spoiled(statement: str) -> str:
 def in_bfloat16(tile: str) -> str:
     """CUDA that rounds the tile of A or B, named a or b."""
     value = rounded(f"__half2float(tile_{tile}[e])", 16)
-    every = f"for (int e = thread_of_block(); e < Tile{tile.upper()}::SIZE; e += THREADS)"
+    every = f"for (int e = threadIdx.y * 32 + threadIdx.x; e < Tile{tile.upper()}::SIZE; e += THREADS)"
     return spoiled(f"{every} tile_{tile}[e] = __float2half({value});")
 
 
 LAST_TERM_LOST = spoiled(
-    "for (int e = thread_of_block(); k0 + BK >= K && e < BM; e += THREADS)"
+    "for (int e = threadIdx.y * 32 + threadIdx.x; k0 + BK >= K && e < BM; e += THREADS)"
     " tile_a[TileA::offset(e, K - 1 - k0)] = __float2half(0.0f);"
 )
 NAIVE, WMMA, VECTORS, TREE = "sgemm/naive", "hgemm/wmma_naive", "reduce/vectorized", "reduce/sequential"
