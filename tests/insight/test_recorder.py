@@ -54,10 +54,10 @@ def test_maps_of_indices_are_written_out():
 
 
 def test_a_step_knows_the_rungs_own_line_and_that_of_the_helper():
-    (rung,) = find("sgemm/warp_tiling")
-    bind = next(step for step in record(rung, Gemm(64, 64, 8)).steps if step.primitive == "bind")
+    (rung,) = find("sgemm/lane_quads")
+    bind = next(step for step in record(rung, Gemm(128, 128, 8)).steps if step.primitive == "bind")
     assert [(place.file, place.function) for place in bind.places] == [
-        ("sgemm/warp_tiling.py", "schedule"), ("sgemm/warp_tiles.py", "split_up"),
+        ("sgemm/lane_quads.py", "schedule"), ("sgemm/warp_tiles.py", "split_up"),
         ("tir/schedule.py", "bind"),
     ]  # fmt: skip
     assert [place.text for place in bind.places][::2] == [
@@ -69,7 +69,7 @@ def test_a_step_knows_the_rungs_own_line_and_that_of_the_helper():
 def test_a_comprehension_is_part_of_its_function():
     (rung,) = find("sgemm/warp_tiling")
     reindex = next(step for step in record(rung, Gemm(64, 64, 8)).steps if step.primitive == "reindex")
-    assert [place.function for place in reindex.places] == ["schedule", "split_up"]
+    assert [place.function for place in reindex.places] == ["schedule", "hold_in_registers"]
 
 
 @pytest.mark.parametrize("name", ["sgemm/pipelined", "hgemm/mma_xor_swizzle", "reduce/vectorized"])

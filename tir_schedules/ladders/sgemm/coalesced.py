@@ -10,10 +10,8 @@ at once, more than the L1 cache holds for all warps of an SM: on an H200 that ta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tir_schedules.ladders.sgemm import naive
-from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X, hoist_guards
+from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X, Squares, hoist_guards, one_element_per_thread
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.gemm import Gemm
@@ -21,13 +19,8 @@ from tir_schedules.workloads.gemm import Gemm
 UNROLL = 8
 
 
-@dataclass(frozen=True)
-class Config(naive.Config):
-    pass
-
-
-def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
-    k = naive.one_element_per_thread(sch, config.ts, COLUMNS_ON_X)
+def schedule(sch: Schedule, gemm: Gemm, config: Squares) -> None:
+    k = one_element_per_thread(sch, config.ts, COLUMNS_ON_X)
     sch.annotate(k, "pragma_unroll", UNROLL)
     hoist_guards(sch, gemm, config.ts)
 
@@ -37,7 +30,6 @@ RUNG = naive.RUNG.followed_by(
     "neighbouring threads in neighbouring columns: a warp reads and writes whole sectors",
     schedule,
     article="003, kernel 2",
-    config=Config(),
 )
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Config(WarpTiling):
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
-    parts = split_up(sch, config, quads=True)
+    parts = split_up(sch, config)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
     sch.unroll(parts.k_inner)
     finish(sch, gemm, parts, config)

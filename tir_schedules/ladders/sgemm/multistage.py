@@ -22,7 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import serpentine, warp_tiles
-from tir_schedules.ladders.sgemm.steps import part_last_tile, share_rows, vector_width, wrap_edges
+from tir_schedules.ladders.sgemm.edges import part_last_tile, wrap_edges
+from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
@@ -76,7 +77,7 @@ def overlapped(
     """The whole schedule; returns its blocks and loops. staged: see `split_up`. in_rows, pitch: see
     `finish`."""
     order = ORDERS["rows_first" if config.rows_first else "columns_first"]
-    parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=order, staged=staged)
+    parts = warp_tiles.split_up(sch, config, SHARED, order=order, staged=staged)
     copy_a, copy_b = parts.copies
     threads = [("threadIdx.x", config.threads)]
     share_rows(sch, copy_a, parts.k_tile, threads, 1)

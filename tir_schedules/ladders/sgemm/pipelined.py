@@ -23,12 +23,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import lane_quads
-from tir_schedules.ladders.sgemm.steps import (
-    part_last_tile,
-    share_vectors,
-    shift_edges,
-    wrap_edges,
-)
+from tir_schedules.ladders.sgemm.edges import part_last_tile, shift_edges, wrap_edges
+from tir_schedules.ladders.sgemm.steps import share_vectors
 from tir_schedules.ladders.sgemm.warp_tiles import (
     Parts,
     Staged,
@@ -74,7 +70,7 @@ def double_buffered(
 ) -> Parts:
     """The whole schedule; returns the blocks and loops of the multiplication. padding: as of Config. staged,
     k_multiple: see `split_up`. in_rows: C goes through shared memory, see `write_in_rows`."""
-    parts = split_up(sch, config, quads=True, order=ORDER, staged=staged, k_multiple=k_multiple)
+    parts = split_up(sch, config, order=ORDER, staged=staged, k_multiple=k_multiple)
     share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
     wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
     pad_rows(sch, config, parts, padding)

@@ -9,21 +9,14 @@ same tiles, configuration 000.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tir_schedules.ladders.sgemm import coalesced, naive
-from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X, share_copy, stage
+from tir_schedules.ladders.sgemm import coalesced
+from tir_schedules.ladders.sgemm.steps import COLUMNS_ON_X, Squares, share_copy, stage
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, bind
 from tir_schedules.workloads.gemm import Gemm
 
 
-@dataclass(frozen=True)
-class Config(naive.Config):
-    """ts: edge of the tiles of A, B and C."""
-
-
-def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Squares) -> None:
     ts = config.ts
     block = sch.get_sblock("C")
     tile_a, tile_b, result = stage(sch, block, (ts, ts, ts))
@@ -47,8 +40,7 @@ RUNG = coalesced.RUNG.followed_by(
     "32x32 tiles of A and B in shared memory, each element read once from global memory and used 32 times",
     schedule,
     article="003, kernel 3",
-    config=Config(),
-    configs={"000": Config()},
+    configs={"000": Squares()},
 )
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Sequence
 
 from tir_schedules.model.launch import Launch, ceil_div
@@ -25,14 +26,45 @@ def launch_rows_by_columns(gemm: Gemm, rows: int, columns: int, threads: tuple[i
     return Launch((ceil_div(gemm.m, rows), ceil_div(gemm.n, columns), 1), (*threads, 1))
 
 
-def launch_columns_by_rows(
-    gemm: Gemm, rows: int, columns: int, threads: int, dynamic_shared: int = 0
-) -> Launch:
-    """Blocks of rows x columns elements of C, blockIdx.x along the columns; threads in one dimension.
+def launch_columns_by_rows(gemm: Gemm, rows: int, columns: int, threads: int) -> Launch:
+    """Blocks of rows x columns elements of C, blockIdx.x along the columns; threads in one dimension."""
+    return Launch((ceil_div(gemm.n, columns), ceil_div(gemm.m, rows), 1), (threads, 1, 1))
 
-    dynamic_shared: in bytes.
+
+@dataclass(frozen=True)
+class Squares:
+    """ts: edge of the square of C that a block computes, one thread per element; where A and B are in shared
+    memory, of their tiles, too."""
+
+    ts: int = 32
+
+
+def launch_squares(gemm: Gemm, squares: Squares) -> Launch:
+    """A block for each square, blockIdx.x along the rows; threads in two dimensions."""
+    return launch_rows_by_columns(gemm, squares.ts, squares.ts, (squares.ts, squares.ts))
+
+
+def one_element_per_thread(sch: Schedule, ts: int, axes: tuple[str, ...]) -> Loop:
+    """Squares of ts x ts elements over blocks, elements over threads; returns the loop over k.
+
+    axes: of block row, block column, row, column.
     """
-    return Launch((ceil_div(gemm.n, columns), ceil_div(gemm.m, rows), 1), (threads, 1, 1), dynamic_shared)
+    block = sch.get_sblock("C")
+    result = sch.cache_write(block, 0, "local")
+    i, j, k = sch.get_loops(block)
+    block_i, thread_i = sch.split(i, [None, ts])
+    block_j, thread_j = sch.split(j, [None, ts])
+    sch.reorder(block_i, block_j, thread_i, thread_j, k)
+    bind(sch, (block_i, block_j, thread_i, thread_j), axes)
+    sch.reverse_compute_at(result, thread_j, preserve_unit_loops=True)
+    sch.decompose_reduction(block, k)
+    return k
+
+
+def hoist_guards(sch: Schedule, gemm: Gemm, edge: int) -> None:
+    """Where squares of edge x edge do not cover C, each thread asks once whether its element is within."""
+    if gemm.m % edge or gemm.n % edge:
+        sch.hoist_guards()
 
 
 def stage(
@@ -80,49 +112,6 @@ def share_vectors(
         share_rows(sch, copy, at, threads, vector_width(row_length))
 
 
-def wrap_edges(sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], tile: tuple[int, int]) -> None:
-    """Beyond the last row of A, and the last column of B, copies start again at the first: see the pass
-    `wrap_edge_tiles`. What they add is in elements of C that are not written.
-
-    tile: block tile (M, N). A matrix less than half as large as its tile keeps its guards.
-    """
-    extents, widths = (gemm.m, gemm.n), (1, vector_width(gemm.n))
-    for dimension, (copy, extent, part, width) in enumerate(zip(copies, extents, tile, widths)):
-        if ceil_div(extent, part) * part <= 2 * extent:
-            sch.wrap_edge_tiles(copy, dimension, width)
-
-
-def shift_edges(
-    sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], result: Block, tile: tuple[int, int]
-) -> None:
-    """The last rows and columns of tiles end with C, where it is no smaller than a tile: see the pass
-    `shift_edge_tiles`. What is asked of rows of C is asked before its columns.
-
-    tile: block tile (M, N). result: the copy of C to global memory.
-    """
-    extents = zip((-2, -1), (gemm.m, gemm.n), tile)
-    ragged = [(axis, part, extent) for axis, extent, part in extents if part < extent and extent % part]
-    for three in ragged:
-        sch.shift_edge_tiles(copies[three[0]], three)
-    if ragged:
-        sch.shift_edge_tiles(result, *ragged)
-    for loop in sch.get_loops(result):
-        if getattr(sch.get(loop), "thread_binding") is None:
-            sch.unswitch(loop)
-
-
-def part_last_tile(sch: Schedule, gemm: Gemm, k_tile: Loop, depth: int) -> None:
-    """Where K is no multiple of `depth`, the guards of the last tile stand in an iteration of their own."""
-    if gemm.k % depth:
-        sch.peel_last(k_tile)
-
-
-def hoist_guards(sch: Schedule, gemm: Gemm, edge: int) -> None:
-    """Where squares of edge x edge do not cover C, each thread asks once whether its element is within."""
-    if gemm.m % edge or gemm.n % edge:
-        sch.hoist_guards()
-
-
 def vectorize_last(sch: Schedule, block: Block, width: int) -> None:
     """The innermost loop of a block in vectors of `width`; a width of 1 leaves it as it is."""
     if width > 1:
@@ -133,3 +122,55 @@ def vectorize_last(sch: Schedule, block: Block, width: int) -> None:
 def vector_width(row_length: int) -> int:
     """Floats per access to a matrix: 16-byte accesses need rows that are a multiple of 16 bytes long."""
     return VECTOR if row_length % VECTOR == 0 else 1
+
+
+@dataclass(frozen=True)
+class ThreadTiling:
+    """Block tile bm x bn, bk of its tiles along K; thread tile tm x tn."""
+
+    bm: int = 128
+    bn: int = 128
+    bk: int = 32
+    tm: int = 4
+    tn: int = 4
+
+    @property
+    def threads_y(self) -> int:
+        """Threads of a block along the rows of C."""
+        return self.bm // self.tm
+
+    @property
+    def threads_x(self) -> int:
+        """Threads of a block along the columns of C."""
+        return self.bn // self.tn
+
+    @property
+    def both(self) -> list[tuple[str, int]]:
+        """Thread axes and their extents, slowest first."""
+        return [("threadIdx.y", self.threads_y), ("threadIdx.x", self.threads_x)]
+
+
+def launch_thread_tiles(gemm: Gemm, tiling: ThreadTiling) -> Launch:
+    """A block for each tile of C, blockIdx.x along the rows; threads in two dimensions."""
+    return launch_rows_by_columns(gemm, tiling.bm, tiling.bn, (tiling.threads_x, tiling.threads_y))
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Of a tiled GEMM. thread: the innermost that is bound. fmas: those of a thread's FMA within k_inner."""
+
+    thread: Loop
+    k_tile: Loop
+    k_inner: Loop
+    fmas: tuple[Loop, Loop]
+
+
+def split_into_thread_tiles(sch: Schedule, block: Block, tiling: ThreadTiling) -> Loops:
+    """Tiles of blocks and threads on blockIdx and threadIdx, threadIdx.x along the columns."""
+    i, j, k = sch.get_loops(block)
+    block_i, thread_i, inner_i = sch.split(i, [None, tiling.threads_y, tiling.tm])
+    block_j, thread_j, inner_j = sch.split(j, [None, tiling.threads_x, tiling.tn])
+    k_tile, k_inner = sch.split(k, [None, tiling.bk])
+    sch.reorder(block_i, block_j, thread_i, thread_j, k_tile, k_inner, inner_i, inner_j)
+    bind(sch, (block_i, block_j, thread_i, thread_j), COLUMNS_ON_X)
+    return Loops(thread_j, k_tile, k_inner, (inner_i, inner_j))

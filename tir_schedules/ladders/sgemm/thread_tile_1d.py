@@ -15,8 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import shared_tile
-from tir_schedules.ladders.sgemm.steps import share_copy, stage
-from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling, launch, split_up
+from tir_schedules.ladders.sgemm.steps import (
+    ThreadTiling,
+    launch_thread_tiles,
+    share_copy,
+    split_into_thread_tiles,
+    stage,
+)
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, unroll
 from tir_schedules.workloads.gemm import Gemm
@@ -34,7 +39,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     block = sch.get_sblock("C")
     tile_a, tile_b, result = stage(sch, block, (config.bm, config.bn, config.bk))
     shared_by_all = sch.cache_read(block, 0 if config.tm == 1 else 1, "local")
-    loops = split_up(sch, block, config)
+    loops = split_into_thread_tiles(sch, block, config)
 
     sch.compute_at(shared_by_all, loops.k_inner)
     share_copy(sch, tile_a, loops.k_tile, config.both)
@@ -52,7 +57,7 @@ RUNG = shared_tile.RUNG.followed_by(
     article="003, 1D block tiling",
     config=Config(),
     configs={"000": Config(bm=64, bn=64, bk=8, tm=8, tn=1)},
-    launch=launch,
+    launch=launch_thread_tiles,
 )
 
 if __name__ == "__main__":

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Sequence
 
 from tir_schedules.ladders.sgemm import thread_tile_1d
-from tir_schedules.ladders.sgemm.steps import share_copy, stage
-from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling, split_up
+from tir_schedules.ladders.sgemm.steps import ThreadTiling, share_copy, split_into_thread_tiles, stage
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, unroll
 from tir_schedules.workloads.gemm import Gemm
@@ -35,7 +34,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     block = sch.get_sblock("C")
     tile_a, tile_b, result = stage(sch, block, (config.bm, config.bn, config.bk))
     fragments = sch.cache_read(block, 0, "local"), sch.cache_read(block, 1, "local")
-    loops = split_up(sch, block, config)
+    loops = split_into_thread_tiles(sch, block, config)
 
     for fragment in fragments:
         sch.compute_at(fragment, loops.k_inner)

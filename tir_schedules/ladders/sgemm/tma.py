@@ -176,7 +176,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     from tir_schedules.tir.intrinsics import boxes, transpose
 
-    parts = warp_tiles.split_up(sch, config, SHARED, quads=True, order=ORDER)
+    parts = warp_tiles.split_up(sch, config, SHARED, order=ORDER)
     transposed, box_b = parts.copies
     box_a = sch.cache_read(transposed, 0, SHARED)
     depth = config.bk

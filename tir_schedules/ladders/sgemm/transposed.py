@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from tir_schedules.ladders.sgemm import vectorized
 from tir_schedules.ladders.sgemm.steps import (
     THREADS_ON_X,
+    ThreadTiling,
     launch_columns_by_rows,
     share_vectors,
     stage,
     vector_width,
     vectorize_last,
 )
-from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, bind, unroll

@@ -11,25 +11,24 @@ from __future__ import annotations
 from tir_schedules.ladders.sgemm import thread_tile_2d
 from tir_schedules.ladders.sgemm.steps import (
     FLOAT4_SHAPES,
+    ThreadTiling,
     share_vectors,
+    split_into_thread_tiles,
     stage,
     vector_width,
     vectorize_last,
 )
-from tir_schedules.ladders.sgemm.thread_tiles import ThreadTiling, split_up
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, unroll
 from tir_schedules.workloads.gemm import Gemm
 
-Config = ThreadTiling
 
-
-def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: ThreadTiling) -> None:
     block = sch.get_sblock("C")
     tile_a, tile_b, result = stage(sch, block, (config.bm, config.bn, config.bk))
     fragment_a = sch.cache_read(block, 0, "local")
     fragment_b = sch.cache_read(block, 1, "local")
-    loops = split_up(sch, block, config)
+    loops = split_into_thread_tiles(sch, block, config)
 
     for fragment in (fragment_a, fragment_b):
         sch.compute_at(fragment, loops.k_inner)
@@ -47,7 +46,7 @@ RUNG = thread_tile_2d.RUNG.followed_by(
     "float4 copies of A and B, reads of B and writes of C; A is read from shared memory one by one",
     schedule,
     article="003, kernel 5",
-    config=Config(),
+    config=ThreadTiling(),
     shapes=FLOAT4_SHAPES,
 )
 

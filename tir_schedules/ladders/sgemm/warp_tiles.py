@@ -1,28 +1,27 @@
-"""Tiles of warps and the lanes in them, for `warp_tiling` and all rungs after it."""
+"""Steps after `warp_tiling`: lanes in quads, double-buffered fragments, C through shared memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any, Sequence
 
-from tir_schedules.ladders.sgemm.steps import (
-    THREADS_ON_X,
-    VECTOR,
-    launch_columns_by_rows,
-    stage,
-    vector_width,
-    vectorize_last,
+from tir_schedules.ladders.sgemm import warp_tiling
+from tir_schedules.ladders.sgemm.steps import THREADS_ON_X, VECTOR, stage, vector_width, vectorize_last
+from tir_schedules.ladders.sgemm.warp_tiling import (
+    WARP_SIZE,
+    columns_of,
+    hold_in_registers,
+    read_fragments,
+    rows_of,
 )
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.launch import Launch
 from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, pipeline, unroll
 from tir_schedules.workloads.gemm import Gemm
 
-WARP_SIZE = 32
 ORDER = ("sub_i", "sub_j", "inner_i", "inner_j")
-"""The loops of a thread's FMA in the order of article 000 ("Warp Tiling"): over sub-tiles, then over the
-elements of one."""
+"""The loops of a thread's FMA in the order of `warp_tiling`."""
 
 LEAST_SHARED = find_sm("sm_86").shared_limit
 """Bytes of shared memory for a block, the least from sm_80 on."""
@@ -35,24 +34,8 @@ UNCOVERED, UNCOVERED_QUADS = f"32 lanes, {COVER}", f"32 lanes in pairs of rows a
 
 
 @dataclass(frozen=True)
-class WarpTiling:
-    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn in wmiter x wniter sub-tiles; in each of
-    these a lane has tm x tn elements, so that (wm / wmiter) * (wn / wniter) == 32 * tm * tn."""
-
-    bm: int = 64
-    bn: int = 64
-    bk: int = 8
-    wm: int = 32
-    wn: int = 32
-    wmiter: int = 1
-    wniter: int = 2
-    tm: int = 4
-    tn: int = 4
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return (self.bm // self.wm) * (self.bn // self.wn) * WARP_SIZE
+class WarpTiling(warp_tiling.Config):
+    """As that of `warp_tiling`."""
 
     @property
     def lane_sums(self) -> int:
@@ -92,31 +75,24 @@ class Parts:
     fmas: tuple[Loop, ...]
 
 
-def launch(gemm: Gemm, tiling: WarpTiling, dynamic_shared: int = 0) -> Launch:
-    """A block for each tile of C, blockIdx.x along the columns."""
-    return launch_columns_by_rows(gemm, tiling.bm, tiling.bn, tiling.threads, dynamic_shared)
+def launch(gemm: Gemm, tiling: WarpTiling, dynamic_shared: int) -> Launch:
+    """That of `warp_tiling`, with so many bytes of dynamic shared memory."""
+    return replace(warp_tiling.launch(gemm, tiling), dynamic_shared=dynamic_shared)
 
 
 def split_up(
     sch: Schedule,
     tiling: WarpTiling,
     scope: str = "shared",
-    quads: bool = False,
     order: Sequence[str] = ORDER,
     staged: Staged | None = None,
     k_multiple: int = 0,
 ) -> Parts:
-    """Tiles of blocks, warps and lanes on blockIdx and threadIdx.x; fragments in registers; A transposed in
-    shared memory.
+    """The tiles of `warp_tiling` with lanes in quads, see `lane_quads`.
 
-    scope: of the shared tiles. quads: neighbouring lanes in two rows instead of one, see `lane_quads`. order:
-    of the loops of a thread's FMA. staged: the copies of A, B and C, where the algorithm has them already, as
-    `stage` makes them. Their first loop, over parts of K, goes to blockIdx.z. k_multiple: K is padded to
-    multiples of it, 0 for those of bk.
-
-    TVM keeps a buffer's region as one box. A lane's elements of a warp tile are several boxes with gaps
-    between, so the register buffers get a layout in which they are adjacent (transform_block_layout, reindex)
-    before anything is placed with compute_at.
+    scope: of the shared tiles. order: of the loops of a thread's FMA. staged: the copies of A, B and C, where
+    the algorithm has them already, as `stage` makes them. Their first loop, over parts of K, goes to
+    blockIdx.z. k_multiple: K is padded to multiples of it, 0 for those of bk.
     """
     block = sch.get_sblock("C")
     tile = (tiling.bm, tiling.bn, k_multiple or tiling.bk)
@@ -124,51 +100,32 @@ def split_up(
     transposed = (lambda part, i, k: (part, k, i)) if staged else (lambda i, k: (k, i))
     sch.transform_layout(copy_a, ("write", 0), transposed)
 
-    rows = (tiling.wm, tiling.wmiter, tiling.tm)
-    columns = (tiling.wn, tiling.wniter, tiling.tn)
-
     def divided(i: Any, j: Any, k: Any) -> tuple[Any, ...]:
-        """Warp, sub-tile, lane, element of a row, then of a column."""
-        return *levels(i, *rows), *levels(j, *columns), k
+        return *rows_of(tiling, i), *columns_of(tiling, j), k
 
     of_parts = (lambda part, i, j, k: (part, *divided(i, j, k))) if staged else divided
     sch.transform_block_layout(block, of_parts)
-    fragments = tuple(sch.reindex(block, ("read", operand)) for operand in (0, 1))
-    result = sch.reindex(block, ("write", 0))
-    for buffer in (*fragments, block):
-        sch.set_scope(buffer, 0, "local")
+    fragments, result = hold_in_registers(sch, block)
 
-    loops = iter(sch.get_loops(block))
-    parts = [next(loops)] if staged else []
-    warp_i, *sub_i, lane_i, inner_i = (next(loops) for _ in levels(0, *rows))
-    warp_j, *sub_j, lane_j, inner_j = (next(loops) for _ in levels(0, *columns))
-    block_i, warp_i = sch.split(warp_i, [None, tiling.bm // tiling.wm])
-    block_j, warp_j = sch.split(warp_j, [None, tiling.bn // tiling.wn])
-    k_tile, k_inner = sch.split(next(loops), [None, tiling.bk])
-    by_name = {"sub_i": sub_i, "sub_j": sub_j, "inner_i": [inner_i], "inner_j": [inner_j]}
+    of_block = iter(sch.get_loops(block))
+    parts = [next(of_block)] if staged else []
+    loops = warp_tiling.split_up(sch, of_block, tiling)
+    by_name = {
+        "sub_i": loops.sub_i,
+        "sub_j": loops.sub_j,
+        "inner_i": [loops.inner_i],
+        "inner_j": [loops.inner_j],
+    }
     fmas = tuple(loop for name in order for loop in by_name[name])
-    lanes = [lane_i, lane_j]
-    if quads:
-        lane_i, row_of_quad = sch.split(lane_i, [None, 2])
-        lanes = [lane_i, lane_j, row_of_quad]
-    sch.reorder(*parts, block_i, block_j, warp_i, warp_j, *lanes, k_tile, k_inner, *fmas)
-    thread = sch.fuse(warp_i, warp_j, *lanes)
+    lane_i, row_of_quad = sch.split(loops.lanes[0], [None, 2])
+    threads = (*loops.warps, lane_i, loops.lanes[1], row_of_quad)
+    sch.reorder(*parts, *loops.blocks, *threads, loops.k_tile, loops.k_inner, *fmas)
+    thread = sch.fuse(*threads)
     bind(sch, parts, ["blockIdx.z"])
-    bind(sch, (block_i, block_j, thread), THREADS_ON_X)
-    for fragment, width in zip(fragments, (tiling.tm, tiling.tn)):
-        sch.compute_at(fragment, k_inner)
-        vectorize_last(sch, fragment, gcd(width, VECTOR))
-    return Parts(block, (copy_a, copy_b), result, write_back, block_j, thread, k_tile, k_inner, fmas)
-
-
-def levels(index: Any, warp: int, iterations: int, element: int) -> tuple[Any, ...]:
-    """An index along one axis of C, an int or TVM's, as (warp, sub-tile, lane, element).
-
-    A level of extent 1 is left out, as TVM demands.
-    """
-    sub_tile = warp // iterations
-    sub = (index % warp // sub_tile,) if iterations > 1 else ()
-    return (index // warp, *sub, index % sub_tile // element, index % element)
+    bind(sch, (*loops.blocks, thread), THREADS_ON_X)
+    read_fragments(sch, fragments, loops.k_inner, tiling)
+    copies, block_j = (copy_a, copy_b), loops.blocks[1]
+    return Parts(block, copies, result, write_back, block_j, thread, loops.k_tile, loops.k_inner, fmas)
 
 
 def pad_rows(sch: Schedule, tiling: WarpTiling, parts: Parts, padding: int) -> None:

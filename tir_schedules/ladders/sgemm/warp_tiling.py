@@ -3,7 +3,7 @@
 Between the block tile and the thread tiles stands the warp tile, wm x wn, computed in wmiter x wniter
 sub-tiles. The fragments of all sub-tiles are read before the FMA, which run through the four loops of
 article 000 ("Warp Tiling"): sub-tile row, sub-tile column, row, column. Copies and float4 accesses are those
-of `transposed`. How the tiles come about is in warp_tiles.py.
+of `transposed`.
 
 The article prints no values. Those of its program are configuration 000, where the two sub-tiles of a warp
 tile stand one below the other; by default they stand side by side, and all else is the same.
@@ -11,21 +11,145 @@ tile stand one below the other; by default they stand side by side, and all else
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import gcd
+from typing import Any, Iterator
+
 from tir_schedules.ladders.sgemm import transposed
-from tir_schedules.ladders.sgemm.steps import share_vectors
-from tir_schedules.ladders.sgemm.warp_tiles import WarpTiling, finish, launch, split_up
+from tir_schedules.ladders.sgemm.steps import (
+    THREADS_ON_X,
+    VECTOR,
+    launch_columns_by_rows,
+    share_vectors,
+    stage,
+    vector_width,
+    vectorize_last,
+)
+from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
-from tir_schedules.tir.schedule import Schedule
+from tir_schedules.tir.schedule import Block, Loop, Schedule, bind, unroll
 from tir_schedules.workloads.gemm import Gemm
 
-Config = WarpTiling
+WARP_SIZE = 32
+
+
+@dataclass(frozen=True)
+class Config:
+    """Block tile bm x bn, bk of its tiles along K; warp tile wm x wn in wmiter x wniter sub-tiles; in each of
+    these a lane has tm x tn elements, so that (wm / wmiter) * (wn / wniter) == 32 * tm * tn."""
+
+    bm: int = 64
+    bn: int = 64
+    bk: int = 8
+    wm: int = 32
+    wn: int = 32
+    wmiter: int = 1
+    wniter: int = 2
+    tm: int = 4
+    tn: int = 4
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return (self.bm // self.wm) * (self.bn // self.wn) * WARP_SIZE
+
+
+def launch(gemm: Gemm, config: Config) -> Launch:
+    return launch_columns_by_rows(gemm, config.bm, config.bn, config.threads)
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
-    parts = split_up(sch, config)
-    share_vectors(sch, gemm, parts.copies, parts.k_tile, [("threadIdx.x", config.threads)])
-    sch.unroll(parts.k_inner)
-    finish(sch, gemm, parts, config)
+    block = sch.get_sblock("C")
+    tile_a, tile_b, write_back = stage(sch, block, (config.bm, config.bn, config.bk))
+    sch.transform_layout(tile_a, ("write", 0), lambda i, k: (k, i))
+    sch.transform_block_layout(block, lambda i, j, k: (*rows_of(config, i), *columns_of(config, j), k))
+    fragments, result = hold_in_registers(sch, block)
+
+    loops = split_up(sch, iter(sch.get_loops(block)), config)
+    fmas = (*loops.sub_i, *loops.sub_j, loops.inner_i, loops.inner_j)
+    sch.reorder(*loops.blocks, *loops.warps, *loops.lanes, loops.k_tile, loops.k_inner, *fmas)
+    thread = sch.fuse(*loops.warps, *loops.lanes)
+    bind(sch, (*loops.blocks, thread), THREADS_ON_X)
+
+    read_fragments(sch, fragments, loops.k_inner, config)
+    share_vectors(sch, gemm, (tile_a, tile_b), loops.k_tile, [("threadIdx.x", config.threads)])
+    sch.unroll(loops.k_inner)
+    sch.reverse_compute_at(result, thread, preserve_unit_loops=True)
+    sch.reverse_compute_inline(write_back)  # last: compute_at forgets the guard that this adds
+    vectorize_last(sch, result, gcd(config.tn, vector_width(gemm.n)))
+    unroll(sch, fmas)
+    sch.decompose_reduction(block, loops.k_tile)
+
+
+def rows_of(config: Config, i: Any) -> tuple[Any, ...]:
+    """A row of C as (warp, sub-tile, lane, element)."""
+    return levels(i, config.wm, config.wmiter, config.tm)
+
+
+def columns_of(config: Config, j: Any) -> tuple[Any, ...]:
+    """A column of C likewise."""
+    return levels(j, config.wn, config.wniter, config.tn)
+
+
+def levels(index: Any, warp: int, iterations: int, element: int) -> tuple[Any, ...]:
+    """An index along one axis of C, an int or TVM's, as (warp, sub-tile, lane, element).
+
+    A level of extent 1 is left out, as TVM demands.
+    """
+    sub_tile = warp // iterations
+    sub = (index % warp // sub_tile,) if iterations > 1 else ()
+    return (index // warp, *sub, index % sub_tile // element, index % element)
+
+
+def hold_in_registers(sch: Schedule, block: Block) -> tuple[tuple[Block, ...], Block]:
+    """The fragments of A and B, and the result, in registers.
+
+    TVM keeps a buffer's region as one box. A lane's elements of a warp tile are several boxes with gaps
+    between. So these buffers get the layout of the block's loops (reindex), in which they are adjacent,
+    before anything is placed with compute_at.
+    """
+    fragments = tuple(sch.reindex(block, ("read", operand)) for operand in (0, 1))
+    result = sch.reindex(block, ("write", 0))
+    for buffer in (*fragments, block):
+        sch.set_scope(buffer, 0, "local")
+    return fragments, result
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Of a product in warp tiles. blocks, warps, lanes: along the rows of C and along its columns. sub_i,
+    sub_j: over sub-tiles, empty where there is one. inner_i, inner_j: over the elements of a lane in one."""
+
+    blocks: tuple[Loop, Loop]
+    warps: tuple[Loop, Loop]
+    lanes: tuple[Loop, Loop]
+    sub_i: list[Loop]
+    sub_j: list[Loop]
+    inner_i: Loop
+    inner_j: Loop
+    k_tile: Loop
+    k_inner: Loop
+
+
+def split_up(sch: Schedule, loops: Iterator[Loop], config: Config) -> Loops:
+    """The loops over warps split into those over blocks and over the warps of one, that over k into tiles.
+
+    loops: of a block in the layout of `rows_of` and `columns_of`.
+    """
+    warp_i, *sub_i, lane_i, inner_i = (next(loops) for _ in rows_of(config, 0))
+    warp_j, *sub_j, lane_j, inner_j = (next(loops) for _ in columns_of(config, 0))
+    block_i, warp_i = sch.split(warp_i, [None, config.bm // config.wm])
+    block_j, warp_j = sch.split(warp_j, [None, config.bn // config.wn])
+    k_tile, k_inner = sch.split(next(loops), [None, config.bk])
+    blocks, warps, lanes = (block_i, block_j), (warp_i, warp_j), (lane_i, lane_j)
+    return Loops(blocks, warps, lanes, sub_i, sub_j, inner_i, inner_j, k_tile, k_inner)
+
+
+def read_fragments(sch: Schedule, fragments: tuple[Block, ...], k_inner: Loop, config: Config) -> None:
+    """Fragments read from shared memory for each k, in float4 where a lane has four neighbours."""
+    for fragment, width in zip(fragments, (config.tm, config.tn)):
+        sch.compute_at(fragment, k_inner)
+        vectorize_last(sch, fragment, gcd(width, VECTOR))
 
 
 RUNG = transposed.RUNG.followed_by(

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes, split_k, stream_k
 from tir_schedules.ladders.sgemm.steps import VECTOR
-from tir_schedules.ladders.sgemm.warp_tiles import UNCOVERED, UNCOVERED_QUADS, WARP_SIZE, WarpTiling
+from tir_schedules.ladders.sgemm.warp_tiles import UNCOVERED, UNCOVERED_QUADS, WarpTiling
+from tir_schedules.ladders.sgemm.warp_tiling import WARP_SIZE
 from tir_schedules.ladders.waves import MOST_PROGRAMS, MOST_WORTH
 from tir_schedules.model.gpus import STATIC_SHARED
 from tir_schedules.model.launch import ceil_div
