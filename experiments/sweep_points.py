@@ -213,7 +213,7 @@ BLOCK = Sweep(
     "block",
     tuple(
         Series(f"reduce/{name}", "block", BLOCKS, (Reduction(1 << 25),), Reduction(1 << 16))
-        for name in ("sequential", "unrolled", "shuffle", "vectorized")
+        for name in ("sequential:rfactor", "unrolled", "shuffle", "vectorized")
     ),
 )
 

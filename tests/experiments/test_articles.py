@@ -24,10 +24,10 @@ ROOT = Path(__file__).parents[2]
 
 # Rows of the articles' tables as their text has them: the columns have run together.
 PRINTED = {
-    "reduce/divergent:in_place": "3118.442.503~",
-    "reduce/interleaved:in_place": "1904.473.5221.64",
-    "reduce/sequential:in_place": "1475.297.5362.29",
-    "reduce/first_add:in_place": "758.38189.784.11",
+    "reduce/divergent": "3118.442.503~",
+    "reduce/interleaved": "1904.473.5221.64",
+    "reduce/sequential": "1475.297.5362.29",
+    "reduce/first_add": "758.38189.784.11",
     "reduce/unrolled_warp": "484.01287.256.44",
     "reduce/unrolled": "477.23291.776.53",
     "sgemm/naive": "95.5152724.39628424228681",
@@ -141,7 +141,7 @@ def test_a_table_of_times_has_both_gains_over_the_step_before_and_bandwidths():
     assert line_of(text, "| step") == heads + here
     first = [
         "baseline, divergent branches",
-        "divergent:in_place",
+        "divergent",
         "3118.4",
         "42.503",
         "~",
@@ -155,7 +155,7 @@ def test_a_table_of_times_has_both_gains_over_the_step_before_and_bandwidths():
     # 1904.4 / 1475.2; 4 x 2^25 bytes in 25 us
     third = [
         "bank conflicts removed",
-        "sequential:in_place",
+        "sequential",
         "1475.2",
         "97.536",
         "2.29",
@@ -195,7 +195,7 @@ def test_an_article_with_several_sizes_has_a_table_for_each():
 
 
 def test_what_was_refused_or_throttled_is_said():
-    label = "reduce/sequential:in_place (schedule)"
+    label = "reduce/sequential (schedule)"
     text = section("002", results_of(REDUCE, refuse=[label], throttled=["power cap"]))
     assert (
         line_of(text, "| bank")[6:] == ["refused", "50.0\\*", "refused", "-"]
@@ -238,7 +238,7 @@ def recorded(tmp_path):
 def test_what_was_recorded_can_be_shown(call, recorded):
     code, out, _ = call("--from", recorded)
     assert code == 0 and re.search(
-        r"bank conflicts removed +sequential:in_place +1475.2 +97.536 +2.29 +1.29x +25.0 +50.0 +5369 +2.00x",
+        r"bank conflicts removed +sequential +1475.2 +97.536 +2.29 +1.29x +25.0 +50.0 +5369 +2.00x",
         out,
     )
     assert "Article 002" in out and "Article 003" not in out
@@ -320,7 +320,7 @@ GEMMS = [
     "cuBLAS",
     "cuBLASLt",
 ]
-SUMS = ["reduce/first_add:in_place (schedule)", "reduce/first_add:in_place (twin)", "CUB"]
+SUMS = ["reduce/first_add (schedule)", "reduce/first_add (twin)", "CUB"]
 
 
 def test_articles_are_measured_here(call, gpu, tmp_path):

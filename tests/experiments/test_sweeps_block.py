@@ -26,7 +26,7 @@ def test_blocks_have_what_warps_do_and_rates_of_sums():
 
 def test_all_launches_of_a_sum_are_counted_and_packed_with_cub(calling, tmp_path, monkeypatch):
     """Two launches: 512 elements, then as many as there were blocks."""
-    sums = Series("reduce/sequential", "block", (128, 256), (Reduction(512),), Reduction(512))
+    sums = Series("reduce/sequential:rfactor", "block", (128, 256), (Reduction(512),), Reduction(512))
     monkeypatch.setitem(SWEEPS, "block", replace(SWEEPS["block"], series=(sums,)))
     monkeypatch.setattr(vendor, "build_cub", lambda arch: b"CUB")
     path = tmp_path / "s.zip"

@@ -133,10 +133,10 @@ def test_beside_a_rung_on_the_size_of_the_file(call):
     Path("sum.cu").write_text(text)
     for size in ("--let N=512", "--arg X=i32[512] --arg N=512 --n 512"):
         given = options if "let" in size else options.replace("--arg X=i32[N] ", "")
-        code, out, _ = call(f"inspect sum.cu {given} {size} --beside reduce/interleaved:in_place")
+        code, out, _ = call(f"inspect sum.cu {given} {size} --beside reduce/interleaved")
         assert code == 0 and cells(out, "grid") == ["1x1x1", "2x1x1"]
     assert re.search(r"^  sum\.cu +1 .*atomicAdd", out, re.M)
-    assert re.search(r"^  reduce/interleaved:in_place \(twin\) +\d+ ", out, re.M)
+    assert re.search(r"^  reduce/interleaved \(twin\) +\d+ ", out, re.M)
 
 
 @pytest.mark.parametrize("what", ["tile", "5", "mine.cu:5"])

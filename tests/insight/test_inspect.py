@@ -30,8 +30,8 @@ def cells(out, name):
 
 def test_bank_conflicts_sectors_occupancy_and_roofline_of_a_rung(capsys):
     """Interleaved on 2 blocks of 256: a warp loads and stores at strides of 2, 4 ... words."""
-    out = inspected(capsys, "reduce/interleaved:in_place", "--n", "512", "--arch", "sm_90")
-    assert "reduce/interleaved:in_place on 512 int32, compiled for sm_90; the first of 2 launches" in out
+    out = inspected(capsys, "reduce/interleaved", "--n", "512", "--arch", "sm_90")
+    assert "reduce/interleaved on 512 int32, compiled for sm_90; the first of 2 launches" in out
     assert cells(out, "grid") == ["2x1x1", "2x1x1"] and cells(out, "static shared bytes") == [
         "1,024",
         "1,024",
@@ -66,9 +66,9 @@ def test_of_several_launches_the_rung_s_own_is_shown(capsys):
 
 
 def test_json_has_all_launches_and_the_text_of_lines(capsys):
-    found = json.loads(inspected(capsys, "reduce/interleaved:in_place", "--n", "512", "--json"))
+    found = json.loads(inspected(capsys, "reduce/interleaved", "--n", "512", "--json"))
     assert (found["rung"], found["workload"], found["arch"], found["gpu"]) == (
-        "reduce/interleaved:in_place", {"n": 512, "dtype": "int32"}, "sm_80", "A100 SXM 80 GB"
+        "reduce/interleaved", {"n": 512, "dtype": "int32"}, "sm_80", "A100 SXM 80 GB"
     )  # fmt: skip
     for kernel in found["kernels"].values():
         assert kernel["grid"] == [2, 1, 1] and [launch["grid"] for launch in kernel["later_launches"]] == [
@@ -87,7 +87,7 @@ def test_json_has_all_launches_and_the_text_of_lines(capsys):
 
 
 def test_conflicts_are_shown_with_their_lines_or_not_at_all(capsys):
-    out = inspected(capsys, "reduce/interleaved:in_place", "--conflicts", "--n", "512")
+    out = inspected(capsys, "reduce/interleaved", "--conflicts", "--n", "512")
     twin = out[out.index("per request  twin") :].splitlines()[1:]
     found = [re.split(r"\s{2,}", line.strip()) for line in twin if line]
     assert [(row[1], row[-1]) for row in found] == [
@@ -99,7 +99,7 @@ def test_conflicts_are_shown_with_their_lines_or_not_at_all(capsys):
         == pytest.approx(float(ratio), abs=0.01)
         and ideal == requests
     )
-    out = inspected(capsys, "reduce/sequential:in_place", "--conflicts", "--n", "512")
+    out = inspected(capsys, "reduce/sequential", "--conflicts", "--n", "512")
     assert "twin: no bank conflicts: all 90 requests to shared memory take the ideal wavefronts" in out
     assert "it does not use shared memory" in inspected(
         capsys, "sgemm/naive", "--conflicts", "--mnk", "64,64,64"
@@ -128,11 +128,11 @@ def test_lines_of_a_function_outside_the_kernel_are_shown_after_it(capsys):
 
 
 def test_code_side_by_side_comes_after_how_often_each_instruction_stands_in_it(capsys):
-    out = inspected(capsys, "reduce/interleaved:in_place", "--sass", "--n", "512")
+    out = inspected(capsys, "reduce/interleaved", "--sass", "--n", "512")
     table, code = out.split("not how often it is executed\n")
     assert cells(table, "LDS") == [str(len(re.findall(r"\bLDS\b", column))) for column in halves(code)]
     assert code.splitlines()[1].split() == ["schedule", "twin"] and "/*0" not in code and "NOP" not in code
-    out = inspected(capsys, "reduce/interleaved:in_place", "--ptx", "--n", "512")
+    out = inspected(capsys, "reduce/interleaved", "--ptx", "--n", "512")
     assert int(cells(out, "ld.shared")[0]) == 3 and ".loc" not in out and ".debug" not in out
 
 
@@ -161,7 +161,7 @@ def test_code_stands_side_by_side_or_whole_one_below_the_other(capsys, monkeypat
 
 
 def test_several_rungs_are_one_table(capsys):
-    names = ("reduce/interleaved:in_place", "reduce/sequential:in_place")
+    names = ("reduce/interleaved", "reduce/sequential")
     rows = inspected(capsys, *names, "--n", "512").splitlines()
     assert [row.split()[0] for row in rows[1:5]] == [names[0], "twin", names[1], "twin"]
     assert re.split(r"\s{2,}", rows[1])[4:7] == ["190 3.8x", "110 2.75x", "-"] and "x" not in rows[

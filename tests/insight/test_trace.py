@@ -102,7 +102,7 @@ def test_steps_that_leave_the_cuda_as_it_is_share_what_was_measured():
 
 
 def test_threads_in_the_algorithm_make_a_kernel_of_it_at_once():
-    found = traced("reduce/divergent:in_place", Reduction(2000))
+    found = traced("reduce/divergent", Reduction(2000))
     assert found.first_kernel == 0 and found.states[0].measured.right and found.right
     assert found.states[0].metrics.binary.kernel.grid == (8, 1, 1)
 
@@ -161,7 +161,7 @@ def test_a_refused_schedule_is_traced_up_to_there():
 )
 def test_what_would_take_too_long_or_too_much_memory_is_compiled_but_not_judged(monkeypatch, limit, why):
     monkeypatch.setattr(module, limit, 0 if limit == "WARP_BUDGET" else -1)
-    (measured,) = {state.measured for state in traced("reduce/divergent:in_place", Reduction(300)).states[:1]}
+    (measured,) = {state.measured for state in traced("reduce/divergent", Reduction(300)).states[:1]}
     assert (
         measured.binary.resources.registers
         and measured.metrics is None
@@ -175,7 +175,7 @@ def test_what_the_cpu_machine_does_not_know_is_compiled_but_not_judged(monkeypat
         raise UnsupportedInstruction(f"{binary.kernel.label}: PTX line 7: the CPU machine does not know dp2a")
 
     monkeypatch.setattr(CpuMachine, "run", run)
-    state = traced("reduce/divergent:in_place", Reduction(300)).states[0]
+    state = traced("reduce/divergent", Reduction(300)).states[0]
     assert (
         state.measured.unknown == "not executed: PTX line 7: the CPU machine does not know dp2a"
         and not state.reason

@@ -135,7 +135,7 @@ def test_a_key_metric_is_compared_with_the_state_measured_before(found):
 
 
 def test_to_begin_to_use_shared_memory_is_no_fault_but_conflicts_are():
-    found = trace(find("reduce/interleaved:in_place")[0], Reduction(300), "sm_80")
+    found = trace(find("reduce/interleaved")[0], Reduction(300), "sm_80")
     state = found.states[0]
     counters = replace(state.metrics.counters, accesses={})
     nothing = replace(
@@ -176,7 +176,7 @@ def test_steps_stand_under_the_line_that_makes_them():
     from tir_schedules.insight.trace.recorder import record
     from tir_schedules.insight.trace.states import State
 
-    steps = record(find("sgemm/warp_tiling")[0], Gemm(64, 64, 8)).steps
+    steps = record(find("sgemm/lane_quads")[0], Gemm(128, 128, 8)).steps
     listed = sections([State(step.number, step, "") for step in steps])
     assert [state.number for section in listed for state in section.states] == list(range(1, len(steps) + 1))
     titles = [section.place.text for section in listed]

@@ -10,17 +10,16 @@ from tir_schedules.compiler.lower import scheduled
 from tir_schedules.ladders import articles
 from tir_schedules.ladders.registry import find
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
 
 LADDERS = Path(articles.__file__).parent
-WORKLOADS = {"sgemm": (Gemm(256, 256, 256), Gemm(129, 127, 65))}
-STEPS = list(
-    dict.fromkeys(
-        step.rung
-        for article in articles.ARTICLES.values()
-        for step in article.steps
-        if article.family in WORKLOADS
-    )
-)
+WORKLOADS = {
+    "sgemm": (Gemm(256, 256, 256), Gemm(129, 127, 65)),
+    "reduce": (Reduction(1 << 16),),
+    "hgemm": (HalfGemm(256, 256, 128), HalfGemm(257, 129, 65)),
+}
+STEPS = dict.fromkeys(step.rung for article in articles.ARTICLES.values() for step in article.steps)
 
 
 def files_read(rung, workload):

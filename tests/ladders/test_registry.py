@@ -38,6 +38,9 @@ def test_a_former_id_stands_for_the_rung_of_today(former, now):
         ("hgemm_mma_permuted", "hgemm_mma_xor_swizzle"),
         ("hgemm/wmma_padded:padded,skew=8", "hgemm/wmma_padded:padded,padding=8"),
         ("hgemm/mma_permuted_again", "hgemm/mma_permuted_again"),
+        ("reduce/divergent:in_place (twin)", "reduce/divergent (twin)"),
+        ("reduce/divergent:in_place,block=128", "reduce/divergent:block=128"),
+        ("reduce/divergent: no twin", "reduce/divergent: no twin"),
         ("no skew=8 of hgemm/mma_permuted", "no skew=8 of hgemm/mma_permuted"),
         ([{"skew": 1, "stripe": None}], [{"padding": 1, "threadblock_swizzle": None}]),
     ],
@@ -46,8 +49,15 @@ def test_what_was_recorded_has_the_names_of_today(recorded, now):
     assert current(recorded) == now == current(now)
 
 
-LABELS = ["sgemm/vectorized:32x32 (twin)", "sgemm_vectorized", "sgemm/vectorized_again"]
-THEN = ["sgemm/transposed:32x32 (twin)", "sgemm_transposed", "sgemm/vectorized_again"]
+LABELS = [
+    "sgemm/vectorized:32x32 (twin)", "sgemm_vectorized", "sgemm/vectorized_again",
+    "reduce/divergent (twin)", "reduce/divergent:block=128", "reduce_divergent", "reduce/divergent: refused",
+]  # fmt: skip
+THEN = [
+    "sgemm/transposed:32x32 (twin)", "sgemm_transposed", "sgemm/vectorized_again",
+    "reduce/divergent:rfactor (twin)", "reduce/divergent:rfactor,block=128", "reduce_divergent",
+    "reduce/divergent:rfactor: refused",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -66,6 +76,13 @@ def test_an_id_that_was_given_again_stands_for_the_rung_that_had_it_when_a_file_
     recorded = {**dates, "rows": [{"name": name} for name in LABELS]}
     loaded = current(recorded)
     assert [row["name"] for row in loaded["rows"]] == labels
+    assert current(loaded) == loaded
+
+
+def test_an_earlier_name_of_what_has_the_id_now_stays_that_when_a_file_is_loaded_again():
+    recorded = {"date": "2026-11-23T00:10:47Z", "rows": ["reduce/divergent:in_place", "reduce/divergent"]}
+    loaded = current(recorded)
+    assert loaded["rows"] == ["reduce/divergent", "reduce/divergent:rfactor"]
     assert current(loaded) == loaded
 
 

@@ -177,18 +177,18 @@ UNROLLING = Article(
     "us",
     (1 << 25,),
     (
-        Step("baseline, divergent branches", "reduce/divergent:in_place", ("3118.4",), ("42.503", "~")),
-        Step("interleaved addressing", "reduce/interleaved:in_place", ("1904.4",), ("73.522", "1.64")),
+        Step("baseline, divergent branches", "reduce/divergent", ("3118.4",), ("42.503", "~")),
+        Step("interleaved addressing", "reduce/interleaved", ("1904.4",), ("73.522", "1.64")),
         Step(
             "bank conflicts removed",
-            "reduce/sequential:in_place",
+            "reduce/sequential",
             ("1475.2",),
             ("97.536", "2.29"),
             {"barriers": 9},
         ),
         Step(
             "idle threads removed",
-            "reduce/first_add:in_place",
+            "reduce/first_add",
             ("758.38",),
             ("189.78", "4.11"),
             {"barriers": 9},

@@ -15,22 +15,32 @@ from tir_schedules.ladders.own import RUNGS, at_path, is_path, ladder_rungs, spl
 from tir_schedules.ladders.settings import varied
 from tir_schedules.model.rung import Rung
 
-FORMER = {"hgemm/mma_permuted": "hgemm/mma_xor_swizzle"}
+TREES = ("reduce/divergent", "reduce/interleaved", "reduce/sequential", "reduce/first_add")
+
+FORMER = {"hgemm/mma_permuted": "hgemm/mma_xor_swizzle"} | {f"{tree}:in_place": tree for tree in TREES}
 """Ids that rungs had once -> those they have now. Users may type either; recorded files have either."""
 
-REUSED = {"sgemm/vectorized": ("sgemm/transposed", "2026-11-22T19:10:00Z")}
-"""Ids that another rung has had since a time (UTC) -> what is now the id of the rung that had them before.
+REUSED = {"sgemm/vectorized": ("sgemm/transposed", "2026-11-22T19:10:00Z")} | {
+    tree: (f"{tree}:rfactor", "2026-11-26T21:00:00Z") for tree in TREES
+}
+"""Ids that another rung or configuration has had since a time (UTC) -> what is now the id of the one that had
+them before.
 
 A user who types such an id means the rung of today. A file whose date is earlier means the other one.
 """
+
+NAMED = "named"
+"""What a file that is loaded with the names of today gets: the time since which it means them. So it can be
+written and loaded again."""
 
 FORMER_FIELDS = {"skew": "padding", "stripe": "threadblock_swizzle"}
 """The same for fields of their configurations."""
 
 
 def add_entries(ids: dict[str, str]) -> dict[str, str]:
-    """Former ids -> today's, and the same of the `__global__` functions that have their names."""
-    return ids | {former.replace("/", "_"): now.replace("/", "_") for former, now in ids.items()}
+    """Former ids -> today's, and the same of `__global__` functions, which have the names of rungs alone."""
+    rungs = {former: now for former, now in ids.items() if ":" not in former + now}
+    return ids | {former.replace("/", "_"): now.replace("/", "_") for former, now in rungs.items()}
 
 
 NAMES = add_entries(FORMER)
@@ -98,8 +108,12 @@ def current(recorded: Any, names: dict[str, str] = NAMES) -> Any:
     longer in use, or were not when the kernels in a file were compiled -> those of today.
     """
     if isinstance(recorded, dict):
-        names = names | reused_since(recorded)
-        return {FORMER_FIELDS.get(key, key): current(value, names) for key, value in recorded.items()}
+        reused = reused_since(recorded)
+        named = {NAMED: max(since for _, since in REUSED.values())} if reused else {}
+        found = {
+            FORMER_FIELDS.get(key, key): current(value, names | reused) for key, value in recorded.items()
+        }
+        return found | named
     if isinstance(recorded, list):
         return [current(value, names) for value in recorded]
     if not isinstance(recorded, str) or not recorded.startswith(FAMILIES):
@@ -111,15 +125,21 @@ def reused_since(recorded: dict[str, Any]) -> dict[str, str]:
     """The REUSED names that stood for another rung when the kernels of a file were compiled; empty for a
     file without a date. Kernels of a pack were compiled before they were measured."""
     packed = recorded.get("packed")
-    date = (packed if isinstance(packed, dict) else recorded).get("date")
+    date = recorded.get(NAMED) or (packed if isinstance(packed, dict) else recorded).get("date")
     if not isinstance(date, str):
         return {}
     return add_entries({name: then for name, (then, since) in REUSED.items() if date < since})
 
 
 def renamed(text: str, names: dict[str, str]) -> str:
-    """The text with the first of the names in it replaced."""
-    return re.sub(rf"({'|'.join(names)})\b", lambda found: names[found[0]], text, count=1)
+    """The text with the first of the names in it replaced. Settings follow a rung after a colon, and a
+    configuration after a comma."""
+
+    def now(found: re.Match[str]) -> str:
+        name = names[found[1]]
+        return name + (("," if ":" in name else ":") if found[2] else "")
+
+    return re.sub(rf"({'|'.join(names)})\b(?:([:,])(?=\w))?", now, text, count=1)
 
 
 def find_one(name: str, verb: str) -> Rung:

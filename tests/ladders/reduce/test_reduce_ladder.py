@@ -27,7 +27,9 @@ both = pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twi
 # Lengths that tests share: whole blocks; and ragged ones with as many blocks, so that the same kernel sums
 # what these leave. Of ODD 16-byte loads can take nothing.
 WHOLE, ODD, RAGGED = 1 << 16, (1 << 16) - 3, (1 << 16) - 4
+RFACTOR = [rung for rung in RUNGS if rung.variant == "rfactor"]
 SHARED = [(rung, n) for rung in LADDER for n in (WHOLE, ODD)] + [(LADDER[-1], RAGGED)]
+SHARED += [(rung, ODD) for rung in RFACTOR]
 # By default every rung meets one of these besides.
 SMALL = [1, 31, 255]
 FURTHER = [*SMALL, 257, 70004, 1 << 18]
@@ -180,10 +182,10 @@ def test_the_counters_tell_the_articles_story(make):
     assert (once.cost, once.requests) == (COUNTED.n * 4 // 32 + 4, sectors["vectorized"].requests + 1)
 
 
-def test_a_tree_by_primitives_costs_no_more_than_in_place():
+def test_a_tree_by_primitives_costs_no_more_than_the_one_in_place():
     """Neither barriers nor instructions nor wavefronts of shared memory, and as many conflicts of stores."""
     for name in ("interleaved", "sequential"):
-        primitives, script = counters(name, lower), counters(f"{name}:in_place", lower)
+        primitives, script = counters(f"{name}:rfactor", lower), counters(name, lower)
         assert primitives.mix["barrier"] * 9 == script.mix["barrier"] * 8
         assert primitives.warp_instructions < script.warp_instructions
         for kind in ("shared_load", "shared_store"):
@@ -195,11 +197,10 @@ def test_a_tree_by_primitives_costs_no_more_than_in_place():
         assert wasted[0] == wasted[1]
 
 
-def test_primitives_make_all_but_three_rungs():
+def test_scripts_are_the_six_trees_of_the_article_and_the_shuffles():
     """The README names them."""
     scripts = [rung.id for rung in RUNGS if has_threads(algorithm(rung, COUNTED))]
-    trees = [f"reduce/{name}:in_place" for name in ("divergent", "interleaved", "sequential", "first_add")]
-    assert scripts == [*trees, "reduce/unrolled_warp", "reduce/unrolled", "reduce/shuffle"]
+    assert scripts == [rung.id for rung in LADDER[: LADDER.index(*find("reduce/shuffle")) + 1]]
 
 
 RECORDED = Path(__file__).parent / "emitted.json"

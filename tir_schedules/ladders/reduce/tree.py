@@ -1,4 +1,4 @@
-"""The tree of a sum, by schedule primitives alone.
+"""Configurations "rfactor": the tree of a sum, by schedule primitives alone.
 
 `rfactor` makes of one sum a sum of partial sums. Called again and again on what is left, it makes the levels
 of a tree: as many partial sums as the block has threads, half as many, a quarter, ... and at last two.
@@ -8,14 +8,17 @@ Two things of the article's tree are out of reach of primitives. There all level
 `rfactor` every level gets an array of its own. TVM lets arrays two levels apart share memory, so a block
 takes more of it, half as much again or twice. And there one loop goes over the levels; here a level is a loop
 nest of its own, so they are straight code from the start, and the last one, which leaves its sum in global
-memory, needs no barrier after it. `in_place.py` has the array and the loop.
+memory, needs no barrier after it. `tree_in_place` in steps.py has the array and the loop.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Callable
 
-from tir_schedules.tir.schedule import Block, Loop, Schedule, unroll
+from tir_schedules.ladders.reduce import steps
+from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, unroll
+from tir_schedules.workloads.reduction import Reduction
 
 Pairing = Callable[[Schedule, Loop, int], Loop]
 """Which elements make a partial sum: of a loop over elements, and a number of partial sums, the loop over
@@ -23,6 +26,32 @@ these."""
 Placing = Callable[[Schedule, Block, int, int], Loop]
 """Which thread makes a partial sum: of the block of a level and its number, and the threads of a block, the
 loop over threads. It is the third; the second has one iteration."""
+
+
+@dataclass(frozen=True)
+class Rfactor(steps.Config):
+    """For the tree by primitives."""
+
+
+def sum_of_blocks(reduction: Reduction, config: Rfactor, name: str, loads: int = 1) -> PrimFunc:
+    """The bare sum; every block of threads has a chunk to itself.
+
+    loads: elements for each thread.
+    """
+    chunk = config.block * loads
+    return reduction.partial_sums(name, steps.ceil_div(reduction.n, chunk), chunk)
+
+
+def add_neighbours(sch: Schedule, config: Rfactor, placing: Placing) -> None:
+    """The whole schedule of `divergent` and `interleaved`."""
+    levels = split_into_levels(sch, config.block, neighbours)
+    spread(sch, levels)
+    bind_levels(sch, levels, config.block, placing)
+
+
+def fold_in_halves(sch: Schedule, config: Rfactor) -> None:
+    """The whole schedule of `sequential` and `first_add`."""
+    bind_levels(sch, split_into_levels(sch, config.block, halves), config.block, first_threads)
 
 
 def halves(sch: Schedule, elements: Loop, sums: int) -> Loop:

@@ -9,14 +9,13 @@ in `unrolled_warp`.
 from __future__ import annotations
 
 from tir_schedules.ladders.reduce import unrolled_warp
-from tir_schedules.ladders.reduce.in_place import level_loop
-from tir_schedules.ladders.reduce.unrolled_warp import Config
+from tir_schedules.ladders.reduce.steps import WarpTail, level_loop
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.reduction import Reduction
 
 
-def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
+def schedule(sch: Schedule, reduction: Reduction, config: WarpTail) -> None:
     sch.unroll(level_loop(sch))
 
 
@@ -25,7 +24,7 @@ RUNG = unrolled_warp.RUNG.followed_by(
     "all levels unrolled: no loop is left",
     schedule,
     article="002, completely unrolled",
-    configs={"volatile": Config(volatile=1)},
+    configs={"volatile": WarpTail(volatile=1)},
     flawed={"volatile": "lockstep"},
 )
 
