@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.hgemm import steps, wmma_staged_epilogue, wmma_swizzled_grid
+from tir_schedules.ladders.hgemm import steps, wmma_swizzled_grid
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
@@ -22,7 +22,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(wmma_staged_epilogue.Config):
+class Config(steps.Staged):
     """threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
     and the number of all columns.
     """
@@ -31,17 +31,18 @@ class Config(wmma_staged_epilogue.Config):
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    return steps.launch_swizzled(
-        gemm, config, config.threadblock_swizzle, wmma_staged_epilogue.shared_bytes(gemm, config)
-    )
+    width = steps.swizzle_width(gemm, config, config.threadblock_swizzle)
+    return steps.launch_swizzled(gemm, config, width, steps.staged_bytes(gemm, config))
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    padding, swizzle = config.result_padding, config.threadblock_swizzle
-    parts = steps.multiply_tiles(sch, gemm, config, "mma", result_padding=padding, swizzle=swizzle)
-    sch.unroll(parts.tiles.k_step)
-    steps.pad_rows(sch, parts.copies, config.padding)
-    steps.pipeline_fragments(sch, parts.tiles, config.stages)
+    tiles = steps.split_into_tiles(sch, config, staged=True)
+    tiles = steps.swizzle_blocks(sch, tiles, steps.swizzle_width(gemm, config, config.threadblock_swizzle))
+    _, store = steps.multiply_tiles(sch, gemm, config, tiles, "mma")
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, tiles.copies, config.padding)
+    steps.pad_rows(sch, [store], config.result_padding)
+    steps.pipeline_fragments(sch, tiles, config.stages)
     sch.prefetch_l2()
 
 

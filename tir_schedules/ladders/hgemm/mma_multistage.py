@@ -38,10 +38,10 @@ class Config(mma_xor_swizzle.Config):
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = mma_xor_swizzle.swizzled(sch, gemm, config)
-    sch.unroll_stages(parts.tiles.k_tile, config.stages)
+    tiles = mma_xor_swizzle.swizzled(sch, gemm, config)
+    sch.unroll_stages(tiles.k_tile, config.stages)
     if config.copies_first:
-        sch.keep_copies_first(parts.tiles.k_tile)
+        sch.keep_copies_first(tiles.k_tile)
 
 
 RUNG = mma_xor_swizzle.RUNG.followed_by(

@@ -16,11 +16,12 @@ and of ldmatrix, but not of wmma.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Sequence
 
 from tir_schedules.ladders.hgemm import mma_ldmatrix, steps
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
-from tir_schedules.tir.schedule import Schedule
+from tir_schedules.tir.schedule import Block, Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -46,22 +47,31 @@ def shared_bytes(gemm: HalfGemm, config: Config) -> int:
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    return steps.launch_swizzled(gemm, config, config.threadblock_swizzle, shared_bytes(gemm, config))
+    width = steps.swizzle_width(gemm, config, config.threadblock_swizzle)
+    return steps.launch_swizzled(gemm, config, width, shared_bytes(gemm, config))
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     swizzled(sch, gemm, config)
 
 
-def swizzled(sch: Schedule, gemm: HalfGemm, config: Config) -> steps.Parts:
+def swizzled(sch: Schedule, gemm: HalfGemm, config: Config) -> steps.Tiles:
     """The whole schedule."""
-    padding, swizzle = config.result_padding, config.threadblock_swizzle
-    parts = steps.multiply_tiles(sch, gemm, config, "mma", result_padding=padding, swizzle=swizzle)
-    sch.unroll(parts.tiles.k_step)
-    steps.xor_swizzle(sch, parts.copies, parts.loads)
-    steps.pipeline_fragments(sch, parts.tiles, config.stages)
+    tiles = steps.split_into_tiles(sch, config, staged=True)
+    tiles = steps.swizzle_blocks(sch, tiles, steps.swizzle_width(gemm, config, config.threadblock_swizzle))
+    loads, store = steps.multiply_tiles(sch, gemm, config, tiles, "mma")
+    sch.unroll(tiles.k_step)
+    xor_swizzle(sch, (*tiles.copies, *loads))
+    steps.pad_rows(sch, [store], config.result_padding)
+    steps.pipeline_fragments(sch, tiles, config.stages)
     sch.prefetch_l2()
-    return parts
+    return tiles
+
+
+def xor_swizzle(sch: Schedule, blocks: Sequence[Block]) -> None:
+    """Tiles of A and B that blocks write or read under an XOR swizzle, which TVM calls a permuted layout."""
+    for block in blocks:
+        sch.annotate(block, "permuted_layout", 1)
 
 
 RUNG = mma_ldmatrix.RUNG.followed_by(

@@ -16,8 +16,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import package_rungs
 from tir_schedules.ladders.problems import Problem, offered
 from tir_schedules.model.launch import Launch, ceil_div
-from tir_schedules.tir import schedule
-from tir_schedules.tir.schedule import Block, Loop, Schedule, name_of, pipeline, unroll
+from tir_schedules.tir.schedule import Block, Loop, Schedule, name_of, pipeline, stage_operands, unroll
 from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 
@@ -61,14 +60,38 @@ class Tiling:
 
 
 @dataclass(frozen=True)
+class Padded(Tiling):
+    """padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses."""
+
+    padding: int = 8
+
+
+@dataclass(frozen=True)
+class Pipelined(Padded):
+    """stages: tiles of A and of B in shared memory at a time, from `wmma_pipelined` on at least 3."""
+
+    stages: int = 3
+
+
+@dataclass(frozen=True)
+class Staged(Pipelined):
+    """result_padding: elements after each row of C in shared memory."""
+
+    result_padding: int = 8
+
+
+@dataclass(frozen=True)
 class Tiles:
     """Blocks and loops of a tiled GEMM.
 
-    compute: the block that multiplies fragments, around the block `fragment` that multiplies elements.
-    block_i, block_j, warp, k_tile, k_step: loops over rows and columns of blocks, warps, tiles along K,
-    fragments along K.
+    copies: of A and B to shared memory; empty where fragments come from global memory. result: the copy of C
+    from shared memory, None where warps write C to global memory themselves. compute: the block that
+    multiplies fragments, around the block `fragment` that multiplies elements. block_i, block_j, warp,
+    k_tile, k_step: loops over rows and columns of blocks, warps, tiles along K, fragments along K.
     """
 
+    copies: tuple[Block, ...]
+    result: Block | None
     compute: Block
     fragment: Block
     block_i: Loop
@@ -91,46 +114,6 @@ class Fragments:
     store: Block
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What a rung goes on with. copies: of A and B to shared memory. loads: of their fragments."""
-
-    tiles: Tiles
-    copies: Sequence[Block]
-    loads: Sequence[Block]
-
-
-def multiply_tiles(
-    sch: Schedule,
-    gemm: HalfGemm,
-    tiling: Tiling,
-    intrinsics: str = "wmma",
-    shared: bool = True,
-    result_padding: int | None = None,
-    swizzle: int = 0,
-    partial: bool = False,
-) -> Parts:
-    """What all rungs begin with: tiles of blocks and warps, copies to shared memory, fragments in registers,
-    and tensor cores.
-
-    intrinsics: "wmma" or "mma". shared: False where fragments are loaded from global memory. result_padding:
-    elements after each row of a C that goes through shared memory; None where it does so only beyond whole
-    tiles. swizzle, partial: see `swizzle_blocks`; 0 for a plain grid.
-    """
-    copies = stage_operands(sch, tiling, copied=shared)
-    result = stage_ragged_result(sch) if result_padding is None else stage_result(sch)
-    tiles = split_into_tiles(sch, tiling)
-    block = swizzle_blocks(sch, gemm, tiling, tiles, swizzle, partial) if swizzle else bind_blocks(sch, tiles)
-    share_copies(sch, gemm, tiling, tiles, copies)
-    fragments = hold_fragments(sch, gemm, tiles, intrinsics)
-    share_result(sch, gemm, tiling, block, result)
-    loads = load_fragments(sch, gemm, fragments, SHARED if shared else "global")
-    multiply_fragments(sch, gemm, tiles, fragments)
-    store_fragments(sch, gemm, fragments, result, result_padding or 0)
-    sch.keep_buffers_apart()
-    return Parts(tiles, copies, loads)
-
-
 def launch_columns_by_rows(gemm: HalfGemm, tiling: Tiling, shared: int) -> Launch:
     """A block for each tile of C, blockIdx.x along the columns. shared: bytes of dynamic shared memory."""
     check_kind(gemm, tiling)
@@ -138,22 +121,23 @@ def launch_columns_by_rows(gemm: HalfGemm, tiling: Tiling, shared: int) -> Launc
     return Launch(grid, (WARP, tiling.warps, 1), shared)
 
 
-def launch_swizzled(gemm: HalfGemm, tiling: Tiling, most: int, shared: int, partial: bool = False) -> Launch:
-    """A block for each tile of C, under a threadblock swizzle: blockIdx.x along the `swizzle_width` columns
-    of blocks that the grid walks together, blockIdx.z along the groups of so many columns."""
+def launch_pipelined(gemm: HalfGemm, config: Pipelined) -> Launch:
+    """The same, with room for its stages."""
+    return launch_columns_by_rows(gemm, config, shared_bytes(gemm, config, config.padding, config.stages))
+
+
+def launch_swizzled(gemm: HalfGemm, tiling: Tiling, width: int, shared: int) -> Launch:
+    """A block for each tile of C, under a threadblock swizzle: blockIdx.x along the `width` columns of blocks
+    that the grid walks together, blockIdx.z along the groups of so many columns."""
     check_kind(gemm, tiling)
-    columns, width = ceil_div(gemm.n, tiling.bn), swizzle_width(gemm, tiling, most, partial)
-    grid = width, ceil_div(gemm.m, tiling.bm), ceil_div(columns, width)
+    grid = width, ceil_div(gemm.m, tiling.bm), ceil_div(ceil_div(gemm.n, tiling.bn), width)
     return Launch(grid, (WARP, tiling.warps, 1), shared)
 
 
-def swizzle_width(gemm: HalfGemm, tiling: Tiling, most: int, partial: bool = False) -> int:
-    """Columns of blocks in a group of a threadblock swizzle.
-
-    A divisor of `most` that divides the number of all columns, so that no group has blocks with nothing to
-    do. partial: `most` itself, and the last group may have such blocks.
-    """
-    return most if partial else math.gcd(ceil_div(gemm.n, tiling.bn), most)
+def swizzle_width(gemm: HalfGemm, tiling: Tiling, most: int) -> int:
+    """Columns of blocks in a group of a threadblock swizzle: a divisor of `most` that divides the number of
+    all columns, so that no group has blocks with nothing to do."""
+    return math.gcd(ceil_div(gemm.n, tiling.bn), most)
 
 
 def shared_bytes(
@@ -173,6 +157,11 @@ def shared_bytes(
     operands = stages * HALF * (tiling.bm * (tiling.bk + padding) + rows_of_b * (row_of_b + padding))
     result = tiling.bm * (tiling.bn + result_padding) * ELEMENT[gemm.accumulate]
     return max(operands, result) if staged or reaches_beyond(gemm, tiling) else operands
+
+
+def staged_bytes(gemm: HalfGemm, config: Staged) -> int:
+    """The same where C is staged, whatever its shape."""
+    return shared_bytes(gemm, config, config.padding, config.stages, True, config.result_padding)
 
 
 def check_kind(gemm: HalfGemm, tiling: Tiling) -> None:
@@ -203,15 +192,6 @@ def reaches_beyond(gemm: HalfGemm, tiling: Tiling) -> bool:
     return gemm.m % tiling.bm != 0 or gemm.n % tiling.bn != 0
 
 
-def stage_operands(sch: Schedule, tiling: Tiling, copied: bool = True) -> tuple[Block, ...]:
-    """A and B copied to shared memory, in blocks not yet placed. Ragged shapes are padded to whole tiles.
-
-    copied: False for whole tiles that are read from global memory.
-    """
-    tile = (tiling.bm, tiling.bn, tiling.bk)
-    return schedule.stage_operands(sch, sch.get_sblock("C"), tile, SHARED, copied)
-
-
 def stage_ragged_result(sch: Schedule) -> Block | None:
     """A C beyond which tiles reach written to shared memory: the block that copies it from there, leaving out
     what lies beyond. None for another C, which warps write to global memory themselves."""
@@ -228,9 +208,15 @@ def stage_result(sch: Schedule) -> Block:
     return stage_ragged_result(sch) or sch.cache_write(sch.get_sblock("C"), 0, SHARED)
 
 
-def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
-    """Tiles of blocks, of warps, bound to threadIdx.y, and of fragments."""
-    fragment = sch.get_sblock("C")
+def split_into_tiles(sch: Schedule, tiling: Tiling, copied: bool = True, staged: bool = False) -> Tiles:
+    """Tiles of blocks, of warps, bound to threadIdx.y, and of fragments; A, B and C in blocks of their own.
+
+    Ragged shapes are padded to whole tiles. copied: False for whole tiles whose fragments are loaded from
+    global memory. staged: C goes through shared memory; else it does so only where tiles reach beyond it.
+    """
+    fragment, tile = sch.get_sblock("C"), (tiling.bm, tiling.bn, tiling.bk)
+    copies = stage_operands(sch, fragment, tile, SHARED, copied)
+    result = stage_result(sch) if staged else stage_ragged_result(sch)
     i, j, k = sch.get_loops(fragment)
     warps_i, warps_j = tiling.bm // tiling.wm, tiling.bn // tiling.wn
     block_i, warp_i, i, inner_i = sch.split(i, [None, warps_i, tiling.wm // FRAGMENT, FRAGMENT])
@@ -240,47 +226,60 @@ def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
     compute = sch.blockize(inner_i)
     warp = sch.fuse(warp_i, warp_j)
     sch.bind(warp, "threadIdx.y")
-    return Tiles(compute, fragment, block_i, block_j, warp, k_tile, k_step)
+    return Tiles(copies, result, compute, fragment, block_i, block_j, warp, k_tile, k_step)
 
 
-def bind_blocks(sch: Schedule, tiles: Tiles) -> Loop:
-    """blockIdx.x along the columns of C, blockIdx.y along the rows. Returns the inner one of these loops."""
+def bind_blocks(sch: Schedule, tiles: Tiles) -> None:
+    """blockIdx.x along the columns of C, blockIdx.y along the rows."""
     sch.bind(tiles.block_i, "blockIdx.y")
     sch.bind(tiles.block_j, "blockIdx.x")
-    return tiles.block_j
 
 
-def swizzle_blocks(
-    sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, most: int, partial: bool
-) -> Loop:
-    """The same under a threadblock swizzle: blockIdx.z along groups of columns of blocks, blockIdx.x along
-    those of a group. most, partial: see `swizzle_width`."""
+def swizzle_blocks(sch: Schedule, tiles: Tiles, width: int) -> Tiles:
+    """The same under a threadblock swizzle: blockIdx.z along groups of `width` columns of blocks, a divisor
+    of all, blockIdx.x along those of a group. Returns the tiles with that for block_j."""
     sch.serpentine_grid()
-    if partial:
-        sch.swizzle_threadblocks(tiles.block_j, most)
-        return bind_blocks(sch, tiles)
-    group, block_j = sch.split(tiles.block_j, [None, swizzle_width(gemm, tiling, most)])
+    group, block_j = sch.split(tiles.block_j, [None, width])
     sch.reorder(group, tiles.block_i, block_j)
     sch.bind(group, "blockIdx.z")
-    return bind_blocks(sch, replace(tiles, block_j=block_j))
+    tiles = replace(tiles, block_j=block_j)
+    bind_blocks(sch, tiles)
+    return tiles
 
 
-def share_copies(
-    sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, copies: Sequence[Block]
-) -> None:
+def multiply_tiles(
+    sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, intrinsics: str = "wmma"
+) -> tuple[tuple[Block, Block], Block]:
+    """Tiles whose blocks are bound: copies to shared memory, fragments in registers, and tensor cores.
+
+    intrinsics: "wmma" or "mma". Returns the blocks that load fragments of A and of B, and the one that stores
+    those of C.
+    """
+    share_copies(sch, gemm, tiling, tiles)
+    fragments = hold_fragments(sch, gemm, tiles, intrinsics)
+    share_result(sch, gemm, tiling, tiles)
+    loads = load_fragments(sch, gemm, fragments, SHARED if tiles.copies else "global")
+    multiply_fragments(sch, gemm, tiles, fragments)
+    store = store_fragments(sch, gemm, fragments, SHARED if tiles.result else "global")
+    sch.keep_buffers_apart()
+    return loads, store
+
+
+def share_copies(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
     """All threads copy the tiles of A and B at the head of each iteration of the loop over K, 16 bytes at a
     time where rows allow."""
-    for copy, columns in zip(copies, (tiling.bk, tiling.bk if gemm.transposed else tiling.bn)):
+    for copy, columns in zip(tiles.copies, (tiling.bk, tiling.bk if gemm.transposed else tiling.bn)):
         sch.compute_at(copy, tiles.k_tile)
         copy_cooperatively(sch, copy, tiling, columns, VECTOR if gemm.aligned else 1)
 
 
-def share_result(sch: Schedule, gemm: HalfGemm, tiling: Tiling, block: Loop, result: Block | None) -> None:
+def share_result(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
     """All threads copy C from shared to global memory at the end of the block's work, if it is there, 16
     bytes at a time where rows allow."""
+    result = tiles.result
     if result is None:
         return
-    sch.reverse_compute_at(result, block, preserve_unit_loops=True)
+    sch.reverse_compute_at(result, tiles.block_j, preserve_unit_loops=True)
     row, column = sch.get_loops(result)[-2:]  # as long as the tile, or as C where it is smaller
     rows, row = sch.split(row, [None, tiling.bm])
     columns, column = sch.split(column, [None, tiling.bn])
@@ -340,15 +339,9 @@ def multiply_fragments(sch: Schedule, gemm: HalfGemm, tiles: Tiles, fragments: F
     sch.tensorize(sch.get_loops(tiles.fragment)[-3], mma(gemm.accumulate, gemm.transposed))
 
 
-def store_fragments(
-    sch: Schedule, gemm: HalfGemm, fragments: Fragments, result: Block | None, padding: int
-) -> None:
-    """Fragments of C stored by intrinsics, to shared memory if a `result` is copied from there. padding:
-    elements that pad its rows."""
-    target = "global" if result is None else SHARED
-    store = tensorize_fragments(sch, fragments.store, fragments.intrinsics.store(gemm.accumulate, target))
-    if padding:
-        sch.storage_align(store, 0, axis=-2, factor=32, offset=padding)
+def store_fragments(sch: Schedule, gemm: HalfGemm, fragments: Fragments, target: str) -> Block:
+    """Fragments of C stored by intrinsics to memory of scope `target`. Returns the block around these."""
+    return tensorize_fragments(sch, fragments.store, fragments.intrinsics.store(gemm.accumulate, target))
 
 
 def tensorize_fragments(sch: Schedule, copy: Block, intrinsic: str) -> Block:
@@ -364,17 +357,10 @@ def tensorize_fragments(sch: Schedule, copy: Block, intrinsic: str) -> Block:
     return sch.get_sblock(f"{name}_o")
 
 
-def pad_rows(sch: Schedule, copies: Sequence[Block], padding: int) -> None:
-    """Rows of both tiles in shared memory `padding` halves longer than a multiple of 64 bytes."""
-    for copy in copies if padding else ():
-        sch.storage_align(copy, 0, axis=-2, factor=32, offset=padding)
-
-
-def xor_swizzle(sch: Schedule, copies: Sequence[Block], loads: Sequence[Block]) -> None:
-    """Tiles of A and B written by copies and read by loads of fragments under an XOR swizzle, which TVM calls
-    a permuted layout."""
-    for block in (*copies, *loads):
-        sch.annotate(block, "permuted_layout", 1)
+def pad_rows(sch: Schedule, blocks: Sequence[Block], padding: int) -> None:
+    """Rows of tiles in shared memory that blocks write `padding` elements longer than a multiple of 32."""
+    for block in blocks if padding else ():
+        sch.storage_align(block, 0, axis=-2, factor=32, offset=padding)
 
 
 def pipeline_fragments(sch: Schedule, tiles: Tiles, stages: int) -> None:
@@ -391,23 +377,6 @@ def pipeline_fragments(sch: Schedule, tiles: Tiles, stages: int) -> None:
     sch.async_copies_before_barriers()
     sch.move_copies_behind_compute()
     sch.sink_waits()
-
-
-def merge_copies(sch: Schedule, tiles: Tiles, copies: Sequence[Block]) -> None:
-    """The copies of A and B as one statement: TVM's pipelining would count a commit group for each, but emit
-    one."""
-    sch.merge(*(sch.add_unit_loop(own_loops(sch, tiles, copy)[0]) for copy in copies))
-
-
-def keep_rolled(sch: Schedule, tiles: Tiles, copy: Block) -> None:
-    """Loops over what a thread copies are not unrolled: `#pragma unroll 1`."""
-    from tvm.tirx import For, ForKind, IntImm
-
-    for loop in own_loops(sch, tiles, copy):
-        found = sch.get(loop)
-        assert isinstance(found, For) and isinstance(found.extent, IntImm)
-        if found.kind == ForKind.SERIAL and found.extent.value > 1:
-            sch.annotate(loop, "disable_unroll", True)
 
 
 def own_loops(sch: Schedule, tiles: Tiles, copy: Block) -> list[Loop]:

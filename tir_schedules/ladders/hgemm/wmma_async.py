@@ -20,39 +20,39 @@ where rows are no multiple of 16 bytes: a loop would wait for each of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tir_schedules.ladders.hgemm import steps, wmma_padded
-from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
-from tir_schedules.tir.schedule import Schedule, pipeline
+from tir_schedules.tir.schedule import Block, Schedule, pipeline
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-
-@dataclass(frozen=True)
-class Config(wmma_padded.Config):
-    """stages: tiles of A and of B in shared memory at a time."""
-
-    stages: int = 2
-
-
-def launch(gemm: HalfGemm, config: Config) -> Launch:
-    shared = steps.shared_bytes(gemm, config, config.padding, config.stages)
-    return steps.launch_columns_by_rows(gemm, config, shared)
+Config = steps.Pipelined
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.multiply_tiles(sch, gemm, config)
-    sch.unroll(parts.tiles.k_step)
-    steps.pad_rows(sch, parts.copies, config.padding)
+    tiles = steps.split_into_tiles(sch, config)
+    steps.bind_blocks(sch, tiles)
+    steps.multiply_tiles(sch, gemm, config, tiles)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, tiles.copies, config.padding)
     sch.unroll_drain()
     copy_a, copy_b, compute = 0, 0, config.stages - 1
     stage = [copy_a, copy_b, compute]
-    pipeline(sch, parts.tiles.k_tile, stage, order=[0, 1, 2], asynchronous=[0])
+    pipeline(sch, tiles.k_tile, stage, order=[0, 1, 2], asynchronous=[0])
     sch.async_copies()
     sch.prefetch_l2()
     if gemm.accumulate == "float16" and gemm.aligned:
-        steps.keep_rolled(sch, parts.tiles, parts.copies[0])
+        keep_rolled(sch, tiles, tiles.copies[0])
+
+
+def keep_rolled(sch: Schedule, tiles: steps.Tiles, copy: Block) -> None:
+    """Loops over what a thread copies are not unrolled: `#pragma unroll 1`."""
+    from tvm.tirx import For, ForKind, IntImm
+
+    for loop in steps.own_loops(sch, tiles, copy):
+        found = sch.get(loop)
+        assert isinstance(found, For) and isinstance(found.extent, IntImm)
+        if found.kind == ForKind.SERIAL and found.extent.value > 1:
+            sch.annotate(loop, "disable_unroll", True)
 
 
 RUNG = wmma_padded.RUNG.followed_by(
@@ -60,9 +60,9 @@ RUNG = wmma_padded.RUNG.followed_by(
     "cp.async: copies that take no registers, the next tile under way while one is multiplied",
     schedule,
     article="001",
-    config=Config(),
+    config=Config(stages=2),
     shapes=steps.SHAPES_ASYNC,
-    launch=launch,
+    launch=steps.launch_pipelined,
     min_arch=80,
 )
 

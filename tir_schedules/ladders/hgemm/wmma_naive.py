@@ -38,7 +38,9 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    steps.multiply_tiles(sch, gemm, config, shared=not steps.is_whole(gemm, config))
+    tiles = steps.split_into_tiles(sch, config, copied=not steps.is_whole(gemm, config))
+    steps.bind_blocks(sch, tiles)
+    steps.multiply_tiles(sch, gemm, config, tiles)
 
 
 RUNG = Rung(

@@ -15,20 +15,13 @@ H200 has 513x63x87 in 3.2 us, where the rungs that copy rows by a launch before 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tir_schedules.ladders.hgemm import steps, wmma_shared
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-
-@dataclass(frozen=True)
-class Config(steps.Tiling):
-    """padding: halves after each row of the tiles of A and B; a multiple of 8 for 16-byte accesses."""
-
-    padding: int = 8
+Config = steps.Padded
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
@@ -37,9 +30,11 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.multiply_tiles(sch, gemm, config)
-    sch.unroll(parts.tiles.k_step)
-    steps.pad_rows(sch, parts.copies, config.padding)
+    tiles = steps.split_into_tiles(sch, config)
+    steps.bind_blocks(sch, tiles)
+    steps.multiply_tiles(sch, gemm, config, tiles)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, tiles.copies, config.padding)
 
 
 RUNG = wmma_shared.RUNG.followed_by(

@@ -18,32 +18,33 @@ copy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tir_schedules.ladders.hgemm import steps, wmma_async
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-
-@dataclass(frozen=True)
-class Config(wmma_async.Config):
-    """stages: at least 3."""
-
-    stages: int = 3
+Config = steps.Pipelined
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.multiply_tiles(sch, gemm, config)
-    sch.unroll(parts.tiles.k_step)
-    steps.pad_rows(sch, parts.copies, config.padding)
-    steps.merge_copies(sch, parts.tiles, parts.copies)
+    tiles = steps.split_into_tiles(sch, config)
+    steps.bind_blocks(sch, tiles)
+    steps.multiply_tiles(sch, gemm, config, tiles)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, tiles.copies, config.padding)
+    merge_copies(sch, tiles)
     sch.unroll_drain()
     copy, compute = 0, config.stages - 1
-    pipeline(sch, parts.tiles.k_tile, stage=[copy, compute], order=[1, 0], asynchronous=[0])
+    pipeline(sch, tiles.k_tile, stage=[copy, compute], order=[1, 0], asynchronous=[0])
     sch.async_copies()
     sch.async_copies_before_barriers()
     sch.prefetch_l2()
+
+
+def merge_copies(sch: Schedule, tiles: steps.Tiles) -> None:
+    """The copies of A and B as one statement: TVM's pipelining would count a commit group for each, but emit
+    one."""
+    sch.merge(*(sch.add_unit_loop(steps.own_loops(sch, tiles, copy)[0]) for copy in tiles.copies))
 
 
 RUNG = wmma_async.RUNG.followed_by(

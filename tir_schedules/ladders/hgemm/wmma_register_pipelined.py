@@ -17,26 +17,23 @@ tenth of the time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tir_schedules.ladders.hgemm import steps, wmma_pipelined
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-
-@dataclass(frozen=True)
-class Config(wmma_pipelined.Config):
-    """As that of `wmma_pipelined`."""
+Config = steps.Pipelined
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.multiply_tiles(sch, gemm, config)
-    sch.unroll(parts.tiles.k_step)
-    steps.pad_rows(sch, parts.copies, config.padding)
-    steps.pipeline_fragments(sch, parts.tiles, config.stages)
+    tiles = steps.split_into_tiles(sch, config)
+    steps.bind_blocks(sch, tiles)
+    steps.multiply_tiles(sch, gemm, config, tiles)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, tiles.copies, config.padding)
+    steps.pipeline_fragments(sch, tiles, config.stages)
     sch.prefetch_l2()
-    sch.unroll_stages(parts.tiles.k_tile, config.stages)
+    sch.unroll_stages(tiles.k_tile, config.stages)
 
 
 RUNG = wmma_pipelined.RUNG.followed_by(

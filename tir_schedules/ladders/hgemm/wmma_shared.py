@@ -13,18 +13,13 @@ matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tir_schedules.ladders.hgemm import steps, wmma_naive
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-
-@dataclass(frozen=True)
-class Config(steps.Tiling):
-    """As Tiling."""
+Config = steps.Tiling
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
@@ -33,8 +28,10 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.multiply_tiles(sch, gemm, config)
-    sch.unroll(parts.tiles.k_step)
+    tiles = steps.split_into_tiles(sch, config)
+    steps.bind_blocks(sch, tiles)
+    steps.multiply_tiles(sch, gemm, config, tiles)
+    sch.unroll(tiles.k_step)
 
 
 RUNG = wmma_naive.RUNG.followed_by(

@@ -9,39 +9,29 @@ write-back of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001), 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tir_schedules.ladders.hgemm import steps, wmma_register_pipelined
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-
-@dataclass(frozen=True)
-class Config(wmma_register_pipelined.Config):
-    """result_padding: elements after each row of C in shared memory."""
-
-    result_padding: int = 8
-
-
-def shared_bytes(gemm: HalfGemm, config: Config) -> int:
-    return steps.shared_bytes(
-        gemm, config, config.padding, config.stages, staged=True, result_padding=config.result_padding
-    )
+Config = steps.Staged
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    return steps.launch_columns_by_rows(gemm, config, shared_bytes(gemm, config))
+    return steps.launch_columns_by_rows(gemm, config, steps.staged_bytes(gemm, config))
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    parts = steps.multiply_tiles(sch, gemm, config, result_padding=config.result_padding)
-    sch.unroll(parts.tiles.k_step)
-    steps.pad_rows(sch, parts.copies, config.padding)
-    steps.pipeline_fragments(sch, parts.tiles, config.stages)
+    tiles = steps.split_into_tiles(sch, config, staged=True)
+    steps.bind_blocks(sch, tiles)
+    _, store = steps.multiply_tiles(sch, gemm, config, tiles)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, tiles.copies, config.padding)
+    steps.pad_rows(sch, [store], config.result_padding)
+    steps.pipeline_fragments(sch, tiles, config.stages)
     sch.prefetch_l2()
-    sch.unroll_stages(parts.tiles.k_tile, config.stages)
+    sch.unroll_stages(tiles.k_tile, config.stages)
 
 
 RUNG = wmma_register_pipelined.RUNG.followed_by(

@@ -26,7 +26,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(wmma_staged_epilogue.Config):
+class Config(steps.Staged):
     """threadblock_swizzle: most columns of blocks in a group; a group has as many of them as divide both this
     and the number of all columns.
     partial_group: 1 when all groups have that many columns, and blocks that the last one lacks leave at once.
@@ -37,20 +37,30 @@ class Config(wmma_staged_epilogue.Config):
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    swizzle, shared = config.threadblock_swizzle, wmma_staged_epilogue.shared_bytes(gemm, config)
-    return steps.launch_swizzled(gemm, config, swizzle, shared, bool(config.partial_group))
+    return steps.launch_swizzled(gemm, config, width_of(gemm, config), steps.staged_bytes(gemm, config))
+
+
+def width_of(gemm: HalfGemm, config: Config) -> int:
+    """Columns of blocks in a group."""
+    most = config.threadblock_swizzle
+    return most if config.partial_group else steps.swizzle_width(gemm, config, most)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    swizzle, partial = config.threadblock_swizzle, bool(config.partial_group)
-    parts = steps.multiply_tiles(
-        sch, gemm, config, result_padding=config.result_padding, swizzle=swizzle, partial=partial
-    )
-    sch.unroll(parts.tiles.k_step)
-    steps.pad_rows(sch, parts.copies, config.padding)
-    steps.pipeline_fragments(sch, parts.tiles, config.stages)
+    tiles = steps.split_into_tiles(sch, config, staged=True)
+    if config.partial_group:
+        sch.serpentine_grid()
+        sch.swizzle_threadblocks(tiles.block_j, config.threadblock_swizzle)
+        steps.bind_blocks(sch, tiles)
+    else:
+        tiles = steps.swizzle_blocks(sch, tiles, width_of(gemm, config))
+    _, store = steps.multiply_tiles(sch, gemm, config, tiles)
+    sch.unroll(tiles.k_step)
+    steps.pad_rows(sch, tiles.copies, config.padding)
+    steps.pad_rows(sch, [store], config.result_padding)
+    steps.pipeline_fragments(sch, tiles, config.stages)
     sch.prefetch_l2()
-    sch.unroll_stages(parts.tiles.k_tile, config.stages)
+    sch.unroll_stages(tiles.k_tile, config.stages)
 
 
 RUNG = wmma_staged_epilogue.RUNG.followed_by(
