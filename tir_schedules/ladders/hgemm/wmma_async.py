@@ -16,6 +16,8 @@ memory, and the other block's loads of fragments wait behind them. So the loop o
 not unrolled, which spaces them: on an H200 the kernel is a sixth faster. Alone on its SM, as with float32
 accumulators, a block is better off with its copies under way at once. So is one that loads single elements,
 where rows are no multiple of 16 bytes: a loop would wait for each of them.
+
+Measured on an H200 at 4096 nt float16: 381 TFLOPS, 1.24 times the 307 of `wmma_padded`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ Three things make TVM do this. The copies of A and B become one statement, for i
 groups of copies per tile but commit one. The mma come first in the order. And the copies become cp.async
 before TVM places barriers: it takes the stages for one buffer, and would put a barrier of its own before each
 copy.
+
+Measured on an H200 at 4096 nt float16: 373 TFLOPS, 0.98 times the 381 of `wmma_async`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ The article's groups always have 16 columns, and blocks of the last group that l
 configuration "partial_group". By default a group has a divisor of 16 that also divides the number of columns,
 so that no block starts in vain; but an odd number of columns makes groups of one. On an H200 both are equally
 fast with 32 columns; with 33 of them, 4096x4224x4096, groups of one made 409 TFLOPS and the article's 384.
+
+Measured on an H200 at 4096 nt float16: 394 TFLOPS, 1.03 times the 383 of `wmma_staged_epilogue`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ The script of `unrolled_warp`; the one primitive that changes is `unroll` on the
 `unrolled_warp` keeps the loop: article 002 ("Unrolling the Warp"), section 2.2, completely unrolled. The
 configuration `volatile` is the article's form of the last warp, without __syncwarp, which is as wrong here as
 in `unrolled_warp`.
+
+Measured on an H200 at 2^25 int32: 2237 GB/s, 1.04 times the 2144 of `unrolled_warp`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ takes four. Here lanes stand in pairs of rows, lane 1 below lane 0 and lane 2 to
 agree on B, 0 and 2 on A, two wavefronts for each. Nothing else changes, nothing is computed differently. Look
 at the index of the fragments in the emitted CUDA, and at the counters: wavefronts of shared loads fall by a
 third.
+
+Measured on an H200 at 4096: 43.0 TFLOPS, 1.27 times the 33.9 of `warp_tiling`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ arithmetic but are four times the code: they pay when blocks follow each other o
 
 A large tile is no use where there are fewer tiles than SMs. So without a configuration named, the shape
 chooses: the largest tile of CONFIGS for which C is large enough.
+
+Measured on an H200 at 4096: 51.6 TFLOPS, 0.96 times the 53.9 of `serpentine`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ Rows of the tile of A are padded, so that the four stores of a float4, which go 
 twice. The thread tile grows to 8x16, the largest that registers hold: 6 reads of shared memory serve 128 FMA,
 where 4 served 64. The FMA go through a thread's columns before its rows, the order of 24 that measured best
 on an H200; no model we tried predicts it.
+
+Measured on an H200 at 4096: 52.7 TFLOPS, 1.23 times the 43.0 of `lane_quads`.
 """
 
 from __future__ import annotations

