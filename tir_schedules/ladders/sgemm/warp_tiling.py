@@ -4,8 +4,8 @@ Between the block tile and the thread tiles stands the warp tile, wm x wn, compu
 sub-tiles. The fragments of all sub-tiles are read before the FMA, which run through the four loops of
 article 000 ("Warp Tiling"): sub-tile row, sub-tile column, row, column. Copies and float4 accesses are those
 of `transposed`. In a sub-tile the float4 of neighbouring lanes lie side by side, where `transposed` reads
-them 32 bytes apart: fragments come in fewer wavefronts. The price is that a lane has 32 elements of C where a thread of
-`transposed` has 64, which shows in large matrices.
+them 32 bytes apart: fragments come in fewer wavefronts. The price is that a lane has 32 elements of C where a
+thread of `transposed` has 64, which shows in large matrices.
 
 The article prints no values. Those of its program are configuration 000, where the two sub-tiles of a warp
 tile stand one below the other; by default they stand side by side, and all else is the same.
