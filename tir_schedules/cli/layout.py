@@ -1,14 +1,15 @@
-"""The verb `layout`: which lane touches which bank of a buffer in shared memory, and in which wavefront."""
+"""The verb `layout`: which lane touches which bank of a buffer in shared memory, and in which wavefront; and
+which thread loads or stores which element of an array in global memory."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Iterable, Sequence
 
 from tir_schedules.api.problems import check_options, problem_of
 from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_request, the_file
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_path
+from tir_schedules.cli.options import RUNG_HELP, Options, Parser, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder, to_json, write_text
@@ -19,6 +20,7 @@ from tir_schedules.numerals import integer_for, three_integers
 if TYPE_CHECKING:
     from tir_schedules.insight.banks.requests import Pattern
     from tir_schedules.insight.banks.shared_tiles import SharedTile
+    from tir_schedules.insight.threads.mapping import Asked, Launched
     from tir_schedules.model.kernel import Binary
     from tir_schedules.model.launch import Dim3
     from tir_schedules.model.machine import Execution
@@ -32,14 +34,15 @@ RING_SHAPES = {"hgemm": ((256, 256, 768),)}
 def add_verb(verbs: Verbs) -> None:
     """Add the parser of `layout` to those of the other verbs."""
     verb = verbs.add_parser(
-        "layout", help="pictures of shared memory: which lane touches which bank in which wavefront"
+        "layout",
+        help="pictures of who accesses what: banks of shared memory, elements of arrays in global memory",
     )
     verb.add_argument("rung", metavar="NAME", help=f"{RUNG_HELP}; {FILE_HELP}")
     verb.add_argument(
         "buffer",
         nargs="?",
         help="A, B, C or X, whose data it holds, or the name of a static array; of a file an array or a line"
-        " (default: all)",
+        " (default: all); of global memory the name of an array",
     )
     verb.add_argument("--twin", action="store_true", help="of the hand-written twin, not of the schedule")
     add_problem(verb, SMALL_SHAPES)
@@ -56,9 +59,9 @@ def add_verb(verbs: Verbs) -> None:
         "--warp",
         metavar="W",
         type=integer_for("--warp", 1),
-        default=0,
-        help="its warp to look at (default 0)",
+        help="its warp to look at (default 0; of global memory the first that accesses the array)",
     )
+    add_global(verb)
     add_path(verb, "-o", "--output", help="write a page or a picture: .html or .svg")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.add_argument(
@@ -75,6 +78,95 @@ def add_verb(verbs: Verbs) -> None:
     )
     add_file(verb, block=False)
     verb.set_defaults(verb=layout)
+
+
+def add_global(verb: Parser) -> None:
+    """Options for arrays in global memory."""
+    verb.add_argument(
+        "--memory",
+        choices=("shared", "global"),
+        help="where to look (default: global for outputs, for arrays of which the warp has no copy in shared"
+        " memory, and with the options below)",
+    )
+    verb.add_argument(
+        "--by",
+        choices=("block", "warp", "scheduler", "lane", "step"),
+        help="of global memory: colour elements by what accesses them, `block` those of all blocks (default:"
+        " the block by warp, a warp by lane, a lane by step)",
+    )
+    verb.add_argument(
+        "--lane", metavar="L", type=integer_for("--lane", 1), help="of global memory: the lane of the warp"
+    )
+    verb.add_argument(
+        "--tile",
+        metavar="N",
+        help="of global memory: what is accessed up to the next barrier, from 0 on, or `all` (default: 0 of"
+        " loads, all of stores)",
+    )
+    verb.add_argument(
+        "--access",
+        choices=("store", "update", "load"),
+        help="of global memory: which accesses (default: stores, else atomic updates, else loads)",
+    )
+    verb.add_argument(
+        "--columns",
+        metavar="N",
+        type=integer_for("--columns", 1),
+        help="of global memory: elements in a row, of an array of one dimension (default 64)",
+    )
+
+
+OF_GLOBAL = ("by", "lane", "tile", "access", "columns")
+"""Options that are for arrays in global memory alone."""
+
+
+def is_of_global(options: Options) -> bool | None:
+    """Whether global memory is asked for; None where that is open."""
+    given = [name for name in OF_GLOBAL if getattr(options, name) is not None]
+    if given and options.memory == "shared":
+        raise BadInput(f"--{given[0]} is for global memory; leave out --memory shared")
+    if given and options.ring:
+        raise BadInput(f"--{given[0]} is for global memory; --ring shows shared memory")
+    if not given and options.memory is None:
+        return None
+    if options.memory != "shared" and not options.buffer:
+        raise BadInput("name the array in global memory, such as C")
+    return options.memory != "shared"
+
+
+def asked_of(options: Options, block: Dim3) -> Asked:
+    """What is asked of an array in global memory."""
+    from tir_schedules.insight.threads.mapping import Asked
+
+    tile = (
+        None
+        if options.tile is None
+        else -1
+        if options.tile == "all"
+        else integer_for("--tile", 0)(options.tile)
+    )
+    return Asked(
+        options.buffer,
+        None if options.by == "block" else block,
+        options.access or "",
+        tile,
+        options.columns or 0,
+    )
+
+
+def shown_map(options: Options, launches: Iterable[Launched], asked: Asked, of: str) -> int:
+    """Who accesses an array in global memory, written and printed."""
+    from tir_schedules.insight.threads.mapping import thread_map
+    from tir_schedules.insight.threads.views import Shown
+
+    found = Shown(thread_map(launches, asked, of), options.by, options.warp, options.lane)
+    if options.output:
+        write_text(options.output, found.document(options.output.suffix))
+    if options.json:
+        print(json.dumps(to_json(found.as_json())))
+    elif not options.output:
+        found.print()
+    return 0
 
 
 def parse_block(text: str) -> tuple[int, int, int]:
@@ -94,6 +186,7 @@ def layout(options: Options) -> int:
 
 
 def layout_of_rung(options: Options) -> int:
+    wants_global = is_of_global(options)
     block = (0, 0, 0) if options.block is None else parse_block(options.block)
     check_no_file(Options(**{**vars(options), "block": None}), options.rung)
     if options.at:
@@ -106,25 +199,42 @@ def layout_of_rung(options: Options) -> int:
     from tir_schedules.compiler.nvcc import compile_kernel
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
-    from tir_schedules.insight.banks.requests import patterns_of, watch_block
+    from tir_schedules.insight.banks.requests import chosen, patterns_of, watch_block
     from tir_schedules.insight.banks.shared_tiles import find_shared_tiles
     from tir_schedules.insight.banks.views import place
+    from tir_schedules.insight.threads.mapping import array_names, launches_of_rung
+    from tir_schedules.run import launches
     from tir_schedules.subjects.compiling import settle_jobs
 
     check_arch(options.arch)
     ((rung, workload),) = settle_jobs([(rung, workload)], options.arch)
-    binary = compile_kernel((load_twin if options.twin else lower)(rung, workload, options.arch))
+    make = load_twin if options.twin else lower
+
+    def of_global() -> int:
+        binaries = [compile_kernel(kernel) for kernel in launches(make, rung, workload, options.arch)]
+        asked = asked_of(options, block)
+        return shown_map(options, launches_of_rung(binaries, workload, asked), asked, str(workload))
+
+    if wants_global or wants_global is None and not options.ring and options.buffer in workload.outputs:
+        return of_global()
+    binary = compile_kernel(make(rung, workload, options.arch))
     if options.ring:
         return ring_of(options, binary, workload, block)
-    execution, inputs = watch_block(binary, workload, block, options.warp)
-    where = place(block, options.warp)
+    warp = options.warp or 0
+    execution, inputs = watch_block(binary, workload, block, warp)
+    where = place(block, warp)
     tiles = find_shared_tiles(execution.events) if execution.events else []
+    every = patterns_of(binary, execution, inputs, workload.outputs, None)
+    known = {name for one in every for name in (one.buffer, one.variable)} | {tile.buffer for tile in tiles}
+    if wants_global is None and options.buffer in {*array_names([binary.kernel], workload)} - known:
+        return of_global()
     if not execution.requests and not tiles:
         raise BadInput(
-            f"{binary.kernel.label}: {where} makes no request to shared memory; there is nothing to show"
+            f"{binary.kernel.label}: {where} makes no request to shared memory; there is nothing to show."
+            " Name an array to see who accesses it in global memory"
         )
     named = [tile for tile in tiles if options.buffer in (None, tile.buffer)]
-    patterns = patterns_of(binary, execution, inputs, workload.outputs, None if named else options.buffer)
+    patterns = every if named or options.buffer is None else chosen(every, options.buffer)
     patterns = [one for one in patterns if options.buffer in (None, one.buffer, one.variable)]
     if not patterns and not named:
         raise BadInput(
@@ -161,23 +271,41 @@ def layout_of_file(options: Options, path: Path) -> int:
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.errors import CheckFailed
     from tir_schedules.insight.banks.views import place
-    from tir_schedules.insight.files.views import chosen, patterns_in, ready_for, watch_launches
+    from tir_schedules.insight.files.views import (
+        arrays_of_file,
+        chosen,
+        launches_of_file,
+        patterns_in,
+        ready_for,
+        watch_launches,
+    )
 
+    wants_global = is_of_global(options)
     if options.twin:
         raise BadInput(f"--twin is for rungs; {path} is a file")
     check_arch(options.arch)
     ready = ready_for(one_request(options, path, options.arch, "layout"))
     if isinstance(ready, CheckFailed):
         raise ready
-    block = options.at or (0, 0, 0)
-    found = next((pair for pair in watch_launches(ready, block, options.warp) if pair[1].requests), None)
+    block, warp = options.at or (0, 0, 0), options.warp or 0
+
+    def of_global() -> int:
+        asked = asked_of(options, block)
+        return shown_map(options, launches_of_file(ready, asked), asked, str(path))
+
+    if wants_global:
+        return of_global()
+    found = next((pair for pair in watch_launches(ready, block, warp) if pair[1].requests), None)
+    patterns = patterns_in(found[0].binary, found[1].requests) if found else []
+    known = {name for one in patterns for name in (one.variable, one.name)}
+    if wants_global is None and options.buffer in {*arrays_of_file(ready)} - known:
+        return of_global()
     if not found:
         raise BadInput(
-            f"{ready.label}: {place(block, options.warp)} makes no request to shared memory; there is nothing"
-            " to show"
+            f"{ready.label}: {place(block, warp)} makes no request to shared memory; there is nothing to"
+            " show. Name an array to see who accesses it in global memory"
         )
     step, execution = found
-    patterns = patterns_in(step.binary, execution.requests)
     patterns = patterns if options.buffer is None else chosen(patterns, options.buffer)
     notes = cut_off(execution)
     if len(ready.steps) > 1:
@@ -203,7 +331,7 @@ def shown_as(
     """Patterns and tiles in shared memory, written and printed. of: the workload, or the file."""
     from tir_schedules.insight.banks.views import Layout, document, print_layout
 
-    found = Layout(binary, of, block, options.warp, options.buffer or "", patterns, notes, tiles)
+    found = Layout(binary, of, block, options.warp or 0, options.buffer or "", patterns, notes, tiles)
     if options.output:
         write_text(options.output, document(found, options.output.suffix))
     if options.json:

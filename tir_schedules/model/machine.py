@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 class Watch:
     """Which requests to shared memory to keep: those of one warp of one block, the first `limit` of them.
     every: in their place all accesses of the block to shared and global memory, up to `limit` that differ.
-    units: also the first `limit` things that its asynchronous units, and threads with these, do."""
+    units: also the first `limit` things that its asynchronous units, and threads with these, do. array: in
+    place of all that, the block's accesses to this array in global memory, thread by thread; every_block:
+    those of all blocks. among_all: run all blocks, for a block that waits for others or counts them."""
 
     block: Dim3 = (0, 0, 0)
     warp: int = 0
     limit: int = 1 << 16
     every: bool = False
     units: bool = False
+    array: str = ""
+    every_block: bool = False
+    among_all: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,20 @@ class Events:
 
 
 @dataclass(frozen=True)
+class Touches:
+    """The accesses of threads to an array in global memory, in the order in which they were executed.
+
+    table: rows of TOUCH in machines/cpu/abi.py. locations: by line of PTX. lost: how many accesses there was
+    no room for. ended: whether the block came to its end.
+    """
+
+    table: np.ndarray = field(repr=False)
+    locations: Mapping[int, Location]
+    lost: int = 0
+    ended: bool = True
+
+
+@dataclass(frozen=True)
 class Execution:
     """One launch. findings: most serious first, empty for a sound kernel. notes: of NOTES. seconds: wall time
     on this machine.
@@ -108,7 +127,7 @@ class Execution:
     printed: what its printf calls wrote, in the order they were executed.
     requests: of the warp that was watched, in order; requests_met: how many there were, more than are kept
     when they exceed the limit. records: of a block all of whose accesses were watched. events: of one whose
-    units were.
+    units were. touches: of an array that was watched.
     """
 
     findings: tuple[Finding, ...]
@@ -123,6 +142,7 @@ class Execution:
     records: Records | None = field(default=None, repr=False)
     stored: Callable[[str], np.ndarray | None] = field(default=lambda name: None, repr=False)
     events: Events | None = field(default=None, repr=False)
+    touches: Touches | None = field(default=None, repr=False)
 
 
 class Device(Protocol):

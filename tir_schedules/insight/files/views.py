@@ -39,6 +39,8 @@ from tir_schedules.insight.metrics.counting import Metrics, occupancy_of
 from tir_schedules.insight.profile.cases import entry_of, peculiarities, predictions
 from tir_schedules.insight.profile.nsight import Entry, nsight_counters
 from tir_schedules.insight.profile.results import Result, document
+from tir_schedules.insight.threads.mapping import Asked, Launched, check_array, watched
+from tir_schedules.insight.threads.mapping import arrays_of as arrays_of_kernel
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.machines.gpu import GpuMachine
@@ -183,13 +185,39 @@ LINE = re.compile(r"(?:(.*):)?(\d+)", re.S)
 def watch_launches(ready: Prepared, block: Dim3, warp: int) -> Iterator[tuple[Step, Execution]]:
     """Each launch with what one warp of it asks of shared memory, on the first inputs. Only the warp's block
     is executed; what a later launch takes from it comes from a whole run."""
+    for step, run in watchable(ready):
+        yield step, run(Watch(block, warp))
+
+
+def watchable(ready: Prepared) -> Iterator[tuple[Step, Callable[[Watch], Execution]]]:
+    """Each launch with what executes it on fresh arguments, the first inputs."""
     machine, trial = choose("cpu", 1), ready.trials.runs[0]
     arrays, written = fresh(trial), Written()
     for number, step in enumerate(ready.steps, 1):
-        own = {name: array.copy() for name, array in arrays.items()}
-        yield step, launch_step(step, trial, machine, own, {**written}, watch=Watch(block, warp))
+
+        def run(watch: Watch, step: Step = step) -> Execution:
+            own = {name: array.copy() for name, array in arrays.items()}
+            return launch_step(step, trial, machine, own, {**written}, watch=watch)
+
+        yield step, run
         if number < len(ready.steps):
             launch_step(step, trial, machine, arrays, written)
+
+
+def arrays_of_file(ready: Prepared) -> list[str]:
+    """Arrays in global memory that the launches take."""
+    kernels = (step.binary.kernel for step in ready.steps)
+    arrays = fresh(ready.trials.runs[0])
+    return [name for kernel in kernels for name in arrays_of_kernel(kernel) if name in arrays]
+
+
+def launches_of_file(ready: Prepared, asked: Asked) -> Iterator[Launched]:
+    """The launches that take an array. BadInput where there are none."""
+    check_array(asked.array, ready.label, arrays_of_file(ready))
+    array = fresh(ready.trials.runs[0])[asked.array]
+    for number, (step, run) in enumerate(watchable(ready), 1):
+        if asked.array in arrays_of_kernel(step.binary.kernel):
+            yield Launched(step.binary, array, watched(step.binary, asked, run), number, len(ready.steps))
 
 
 def patterns_in(binary: Binary, requests: Sequence[SharedRequest]) -> list[Pattern]:

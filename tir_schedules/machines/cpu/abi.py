@@ -213,6 +213,12 @@ MOVED = structure("Moved", "u32 event at address bytes")
 beginning of a box; of a product from 0, row by row, or k by k where it lies across, with RIGHT_FACTOR for
 those of the right one."""
 
+TOUCH = structure("Touch", "u64 offset tile; u32 block warp lane bytes order act; s32 line; u32 bulk")
+"""A thread's access to the array that is watched. offset: of its first byte. tile: it changes where the block
+waits between two tiles: at barriers, and with each group of cp.async; of a bulk copy, the filling of an
+mbarrier. order: number of the access, the same for all lanes of a warp, and for all pieces of a bulk copy.
+act: see Act. line: of PTX. bulk: whether a unit carries it out, which the thread tells to."""
+
 
 class Watch(ctypes.Structure):
     """The block that runs alone, and the warp whose requests are kept. met, held, valued: how many requests
@@ -220,13 +226,15 @@ class Watch(ctypes.Structure):
     room for those of all its warps; slots: a table of twice `record_limit` places, each empty or the number
     of a record, from 1 on; lost: how many accesses found no room. ended: whether the block does so, alone.
     events, moved: what units and mbarriers of the block do, in order; the pieces that the first of them
-    move."""
+    move. touches: null, or room for `touch_limit` accesses to buffer `array`, numbered from 1; touched: how
+    many there were. among_all: run all blocks; every_block: keep what all do."""
 
     _fields_ = given(
         "Watch",
         "Request* requests; Record* records; u32* slots; u32 block[3] warp limit met held valued "
         "record_limit recorded lost ended; Event* events; Moved* moved; u32 event_limit events_met "
-        "moved_limit moved_held rank pad",
+        "moved_limit moved_held rank pad; Touch* touches; u32 touch_limit touched array order among_all "
+        "every_block",
     )
 
 

@@ -209,6 +209,9 @@ class Invocation:
             buffers=self.buffers, counters=self.counters, merges=merges, block_counts=self.block_counts,
             findings=self.records, origins=self.sources.origins,
         )  # fmt: skip
+        if watched and watched.array:
+            names = [buffer.name for buffer in self.names]
+            watched.arguments.array = 1 + names.index(watched.array) if watched.array in names else 0
         arguments = abi.LaunchArguments(
             **{name: array.ctypes.data for name, array in arrays.items()},
             program=ctypes.pointer(self.program), params=ctypes.cast(self.params, ctypes.c_void_p).value,
@@ -245,9 +248,10 @@ class Invocation:
         met = watched.met if watched else 0
         records = watched.records(lowered.counted, sources) if watched and watched.every else None
         events = watched.events(self.names, sources) if watched and watched.units else None
+        touches = watched.touches(sources) if watched and watched.array else None
         return Execution(
             faults, seconds, counters, self.writer, self.writers, requests, met, self.all_printed(), notes,
-            records, self.stored, events,
+            records, self.stored, events, touches,
         )  # fmt: skip
 
     def all_printed(self) -> str:

@@ -1,4 +1,5 @@
-"""The requests of one warp to shared memory, one by one; and all accesses of a block, each once."""
+"""The requests of one warp to shared memory, one by one; all accesses of a block, each once; and those of
+threads to one array."""
 
 from __future__ import annotations
 
@@ -13,10 +14,14 @@ from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.lowering import CountedAccess
 from tir_schedules.machines.cpu.sources import NamedBuffer, Sources
 from tir_schedules.model.kernel import Kernel
-from tir_schedules.model.machine import Events, Records, Request, Watch
+from tir_schedules.model.machine import Events, Records, Request, Touches, Watch
 
 MOVED_LIMIT = 1 << 16
 """Pieces of copies and products that are kept: of the first ones."""
+
+
+TOUCHED_LIMIT = 1 << 22
+"""Accesses of threads to an array that are kept."""
 
 
 class Watched:
@@ -28,10 +33,10 @@ class Watched:
             raise BadInput(f"there is no block {spelled(watch.block)}; the grid is {spelled(kernel.grid)}")
         if not 0 <= watch.warp < warps:
             raise BadInput(f"there is no warp {watch.warp}; a block has {warps}, counted from 0")
-        self.every, self.units = watch.every, watch.units
-        kept = 0 if watch.every else watch.limit
+        self.every, self.units, self.array = watch.every, watch.units, watch.array
+        kept = 0 if watch.every or watch.array else watch.limit
         self.kept = np.empty(kept, abi.REQUEST)
-        self.table = np.empty(watch.limit - kept, abi.RECORD)
+        self.table = np.empty(watch.limit if watch.every else 0, abi.RECORD)
         self.slots = np.zeros(2 * len(self.table), np.uint32)
         records = self.table.ctypes.data if watch.every else None
         self.arguments = abi.Watch(
@@ -43,6 +48,11 @@ class Watched:
             self.arguments.events = self.happened.ctypes.data
             self.arguments.moved = self.moved.ctypes.data
             self.arguments.event_limit, self.arguments.moved_limit = watch.limit, MOVED_LIMIT
+        if watch.array:
+            self.touched = np.empty(TOUCHED_LIMIT, abi.TOUCH)
+            self.arguments.touches, self.arguments.touch_limit = self.touched.ctypes.data, TOUCHED_LIMIT
+            self.arguments.every_block = watch.every_block
+            self.arguments.among_all = watch.every_block or watch.among_all
 
     @property
     def met(self) -> int:
@@ -78,6 +88,13 @@ class Watched:
         lines = {int(line): sources(int(line)) for line in np.unique(table["line"]) if line > 0}
         named = {number: buffer.name for number, buffer in enumerate(buffers, 1)}
         return Events(table, self.moved[:held].copy(), lines, named, self.arguments.rank, met)
+
+    def touches(self, sources: Sources) -> Touches:
+        """Accesses to the array."""
+        met = self.arguments.touched
+        table = self.touched[: min(met, TOUCHED_LIMIT)].copy()
+        locations = {int(line): sources(int(line)) for line in np.unique(table["line"])}
+        return Touches(table, locations, met - len(table), bool(self.arguments.ended))
 
 
 def recount(table: np.ndarray) -> None:

@@ -30,8 +30,8 @@ static void execute(Machine& M, Warp& W, const ops::CopyAsync& op) {
     GRANULES(M, target[l], bytes, M.cta->shadow[g].in_flight++)
     W.copies.push_back(copy);
   })
-  tell(M, AsyncCopies{counter, op.source_counter(), target, source, W.active, reads, bytes, op.bypasses(),
-                      W.copies.data() + first, W.copies.size() - first});
+  tell(M, AsyncCopies{counter, op.source_counter(), op.line(), target, available, source, W.active, reads, bytes,
+                      op.bypasses(), W.copies.data() + first, W.copies.size() - first});
 }
 static void execute(Machine& M, Warp& W, const ops::CommitCopies&) {
   for (AsyncCopy& copy : W.copies)

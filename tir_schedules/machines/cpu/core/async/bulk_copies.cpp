@@ -26,6 +26,17 @@ static u8* memory_at(const Machine& M, u64 address, u32 bytes) {  // as it was c
   return offset + bytes <= buffer.bytes ? buffer.data + offset : nullptr;
 }
 
+// The pieces of global memory that a copy reads or writes.
+static void tell_pieces(const Machine& M, const MicroOp& op, int lane, Act act, u64 tile,
+                        const std::vector<Piece>& pieces) {
+  bool first = true;
+  for (const Piece& piece : pieces) {
+    if (!piece.address) continue;
+    tell(M, BulkPiece{piece.address, piece.bytes, (u32)lane, op.line, act, tile, first});
+    first = false;
+  }
+}
+
 // ---- into shared memory ---
 struct Load {
   std::vector<Piece> pieces;  // address: where in `data`
@@ -96,9 +107,9 @@ struct Source {
     bytes = rank ? 0 : op.bytes()[lane];
   }
 };
-// Its pieces at an address of shared memory; nullptr after a finding. Its reads are those of `o`.
-static Loaded loaded(Machine& M, const Operation& o, const ops::BulkLoad& op, int lane, u32 into,
-                     const Source& from) {
+// Its pieces at an address of shared memory; nullptr after a finding. Its reads are those of `o`. tile: see BulkPiece.
+static Loaded loaded(Machine& M, const Operation& o, const ops::BulkLoad& op, int lane, u32 into, const Source& from,
+                     u64 tile) {
   auto what = std::make_shared<Load>();
   what->into = into;
   if (from.rank) {
@@ -122,6 +133,7 @@ static Loaded loaded(Machine& M, const Operation& o, const ops::BulkLoad& op, in
     }
     what->buffer = u32(from.address >> BUFFER_SHIFT);
   }
+  tell_pieces(M, op, lane, READ, tile, what->pieces);
   u64 size = 0;
   for (const Piece& piece : what->pieces) size += piece.bytes;
   what->data.assign(size, 0);
@@ -152,7 +164,8 @@ static void execute(Machine& M, Warp& W, const ops::BulkLoad& op) {
       Operation operation = begin_operation(M, copy_unit(place), op, 1u << l);
       operation.block = to.cta->number + 1;
       check_fenced(M, operation, *to.cta, place);
-      if (!what) what = loaded(M, operation, op, l, to.address, from);
+      const u64 tile = to.cta->mbarriers[place].phase << 32 | place;
+      if (!what) what = loaded(M, operation, op, l, to.address, from, tile);
       if (!what) lose_bytes(M, to.cta->mbarriers[place]);
       else send_copy(M, std::move(operation), *to.cta, place, what);
     }
@@ -212,6 +225,7 @@ static void execute(Machine& M, Warp& W, const ops::BulkStore& op) {
       pieces->push_back({from.address, to.bytes, to.address});
       event.bytes = to.bytes, event.buffer = u32(to.address >> BUFFER_SHIFT);
     }
+    tell_pieces(M, op, l, WRITE, event.phase, *pieces);
     if (M.unit_events) tell_stored(M, event, *pieces);
     Operation reads = begin_operation(M, bulk_reader(thread), op, 1u << l), writes = reads;
     writes.thread = bulk_writer(thread);

@@ -1,6 +1,6 @@
 // Runs a launch: clusters of blocks, mostly of one block, one after another; those that wait for others stay,
 // as many as a GPU holds at once, while later ones begin. Where nothing orders blocks, several threads run
-// them. A launch that is watched runs one block alone.
+// them. A launch that is watched runs one block alone, where it does not run all in order.
 #include "exec/exec.h"
 #include <algorithm>
 #include <atomic>
@@ -221,11 +221,18 @@ static bool run_in_threads(Machine& M, const LaunchArguments& a, const Order& or
   return !failed;
 }
 
-// One block alone, with what is kept of it.
-static u32 run_watched(Machine& M, Watch& watch) {
+// One block alone, or among all others, with what is kept of it.
+static u32 run_watched(Machine& M, Watch& watch, const Order& order, u32 resident) {
   KeepRequests requests(watch);
   RecordAccesses records(watch);
   KeepUnitEvents events(watch);
+  KeepTouches touches(watch);
+  if (watch.touches) M.observers.push_back(&touches);
+  if (watch.among_all) {
+    run_in_order(M, order, 0, resident);
+    watch.ended = true;
+    return M.finding_count;
+  }
   M.observers.push_back(&requests);
   if (watch.records) M.observers.push_back(&records);
   if (watch.events) M.observers.push_back(&events), M.unit_events = true;
@@ -241,8 +248,8 @@ static u32 run(const LaunchArguments* a) {
   if (a->flags & COUNT) M.observers.push_back(&counting);
   const u32 size = a->cluster[0] * a->cluster[1] * a->cluster[2], resident = greatest(1u, a->resident / size);
   const u64 total = (u64)a->grid[0] * a->grid[1] * a->grid[2] / size;
-  if (a->watch) return run_watched(M, *a->watch);
   const Order order(M, total, resident, M.random);
+  if (a->watch) return run_watched(M, *a->watch, order, resident);
   if (a->cores > 1 && total > 2 && !(M.program.traits & (CLOCKS | POLLS))) {
     const double started = seconds();
     {

@@ -143,10 +143,10 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, const ops::An
           put(registers[to], f.kind, i, l, pattern);
       })
       const bool first = pairs ? r % 2 == 0 : !together || i == 0;
-      if (M.observers.empty() || op.counter() < 0 || !first) continue;
+      if (M.observers.empty() || !first) continue;
       const u32 width = pairs ? 2 * bytes : together ? bytes * f.per_register() : bytes;
       if (space == SHARED) tell(M, SharedAccess{op.counter(), narrow, NONE, width, STORE});
-      else if (space == GLOBAL) tell(M, GlobalAccess{op.counter(), address, NONE, width});
+      else tell(M, GlobalAccess{op.counter(), address, NONE, width, op.line(), STORE ? WRITE : READ});
     }
   tell_performed(M);
 }

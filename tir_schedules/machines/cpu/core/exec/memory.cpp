@@ -93,7 +93,7 @@ template <bool STORE> static void global_access(Machine& M, Warp& W, const ops::
   const u32 mask = in_global(M, address, bytes, op, asked, STORE ? WRITE : READ, how, memory);
   if (STORE || how) order(M, mask, address, 0, bytes, how, STORE);
   if (STORE) M.incoming.values = nullptr, ++M.stores;
-  tell(M, GlobalAccess{op.counter(), address, mask, bytes});
+  tell(M, GlobalAccess{op.counter(), address, mask, bytes, op.line(), STORE ? WRITE : READ});
   finish<STORE>(memory, mask, asked, width, count, values);
   if (STORE && M.launch.flags & SIZES) ACTIVE(mask, note_size(M, address[l], bytes))
 }
@@ -110,6 +110,7 @@ template <bool STORE> static void generic_access(Machine& M, Warp& W, const ops:
   M.incoming.values = nullptr;
   order(M, mask & ~local, address, 0, width * count, how, STORE);
   if (STORE && mask & ~local) ++M.stores;
+  tell(M, GlobalAccess{op.counter(), address, mask, width * count, op.line(), STORE ? WRITE : READ});
   finish<STORE>(memory, mask, W.active, width, count, values);
   if (STORE && M.launch.flags & SIZES) ACTIVE(mask, note_size(M, address[l], width * count))
 }
@@ -236,7 +237,7 @@ static void execute(Machine& M, Warp& W, const ops::Atomic& op) {
   op.where().fill(address);
   LANES(narrow[l] = (u32)address[l])
   if (op.space() == SHARED) tell(M, SharedAccess{op.counter(), narrow, W.active, bytes, true});
-  if (op.space() == GLOBAL) tell(M, GlobalAccess{op.counter(), address, W.active, bytes});
+  else tell(M, GlobalAccess{op.counter(), address, W.active, bytes, op.line(), ATOMIC});
   const u32 how = op.how();
   bool wanted = false;
   for (u32 k = 0; k < count; ++k) wanted |= results[k] != nullptr;

@@ -134,8 +134,8 @@ static u64 element_address(const WmmaMatrix& t, int e, int l) {
 }
 // As ptxas compiles it: a and b from shared memory are one ldmatrix.x4; c, and what global memory holds, are
 // single or paired elements.
-static void count_matrix(Machine& M, s32 counter, const WmmaMatrix& t, bool store) {
-  if (M.observers.empty() || counter < 0) return;
+static void count_matrix(Machine& M, s32 counter, const WmmaMatrix& t, bool store, s32 line) {
+  if (M.observers.empty()) return;
   if (t.space == SHARED && t.matrix != ops::Matrix::C) {
     u32 rows[32];
     LANES({
@@ -154,7 +154,7 @@ static void count_matrix(Machine& M, s32 counter, const WmmaMatrix& t, bool stor
     u32 narrow[32];
     LANES(address[l] = element_address(seen, e, l); narrow[l] = (u32)address[l])
     if (t.space == SHARED) tell(M, SharedAccess{counter, narrow, NONE, t.element * step, store});
-    else if (t.space == GLOBAL) tell(M, GlobalAccess{counter, address, NONE, t.element * step});
+    else tell(M, GlobalAccess{counter, address, NONE, t.element * step, line, store ? WRITE : READ});
   }
 }
 // What CUDA asks: a pointer to a multiple of 32 bytes, rows that are a multiple of 16 bytes apart. The
@@ -218,7 +218,7 @@ template <bool STORE> static void wmma_access(Machine& M, Warp& W, const ops::Fr
     for (u32 k = 0; !STORE && k < registers.count; ++k) memset(registers[k], 0xff, 128);
     return;
   }
-  count_matrix(M, op.counter(), t, STORE);
+  count_matrix(M, op.counter(), t, STORE, op.line());
   // Of half a and b, elements 8 to 15 repeat 0 to 7.
   const bool doubled = !STORE && t.element == 2 && registers.count == 8;
   if (const u8* start = STORE ? nullptr : whole_matrix(M, op, t)) {

@@ -17,15 +17,18 @@ struct MatrixRows {  // ldmatrix, stmatrix: eight rows of 16 bytes for each matr
   u32 matrices;
   u32 lanes() const { return matrices == 4 ? NONE : (1u << 8 * matrices) - 1; }  // that name a row
 };
-struct GlobalAccess {
+struct GlobalAccess {  // or a generic one, which has no counter
   s32 counter;
   const u64* address;
   u32 lanes, width;
+  s32 line;
+  Act act;
 };
-// One cp.async. reads: lanes that read their source at all. copies: those that are under way.
+// One cp.async. reads: lanes that read their source at all; available: how many bytes, nullptr: all. copies: those
+// that are under way.
 struct AsyncCopies {
-  s32 counter, global_counter;
-  const u32* target;
+  s32 counter, global_counter, line;
+  const u32 *target, *available;
   const u64* source;
   u32 lanes, reads, width;
   bool bypass;
@@ -35,6 +38,16 @@ struct AsyncCopies {
 struct BoxCopy {  // sectors: of global memory, row by row; bytes: inside the tensor
   s32 counter;
   u32 sectors, bytes;
+};
+// The pieces of global memory, one after another, that the bulk copy of a lane reads or writes. tile: which filling of
+// an mbarrier it is part of.
+struct BulkPiece {
+  u64 address;
+  u32 bytes, lane;
+  s32 line;
+  Act act;
+  u64 tile;
+  bool first;  // of its copy
 };
 struct WarpgroupProduct {  // rows: of A and B in shared memory
   s32 counter;
@@ -54,6 +67,7 @@ struct Observer {
   virtual void on(const Machine&, const GlobalAccess&) {}
   virtual void on(const Machine&, const AsyncCopies&) {}
   virtual void on(const Machine&, const BoxCopy&) {}
+  virtual void on(const Machine&, const BulkPiece&) {}
   virtual void on(const Machine&, const WarpgroupProduct&) {}
   virtual void on(const Machine&, const UnitEvent&) {}
   virtual void on_performed(const Machine&) {}  // an access: memory holds what it has stored
@@ -112,6 +126,13 @@ struct KeepUnitEvents : Watcher {
   void on(const Machine&, const UnitEvent&) override;
 };
 bool is_watched(const Machine&, const Watch&);  // whether the block that runs is
+// ---- touching.cpp: who accesses each element of an array ---
+struct KeepTouches : Watcher {
+  using Watcher::Watcher, Observer::on;
+  void on(const Machine&, const GlobalAccess&) override;
+  void on(const Machine&, const AsyncCopies&) override;
+  void on(const Machine&, const BulkPiece&) override;
+};
 
 // ---- recording.cpp: all accesses of one block, each once with how often it was made ---
 struct RecordAccesses : Watcher {

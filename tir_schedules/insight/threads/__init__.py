@@ -1,0 +1,1 @@
+"""`layout` of arrays in global memory: which thread loads or stores which element."""
