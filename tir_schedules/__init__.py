@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from tir_schedules.api.ladders import ladders as ladders
     from tir_schedules.api.ladders import rung as rung
     from tir_schedules.api.ladders import workload as workload
+    from tir_schedules.api.layouts import Layout as Layout
+    from tir_schedules.api.layouts import layout as layout
     from tir_schedules.api.running import Verdicts as Verdicts
     from tir_schedules.api.tracing import Trace as Trace
     from tir_schedules.api.tracing import trace as trace
@@ -57,6 +59,7 @@ HOMES = {
     "tir_schedules.api.emitting": ("Code", "emit"),
     "tir_schedules.api.inspecting": ("Costs", "inspect"),
     "tir_schedules.api.ladders": ("Ladders", "ladders", "rung", "workload"),
+    "tir_schedules.api.layouts": ("Layout", "layout"),
     "tir_schedules.api.running": ("Verdicts",),
     "tir_schedules.api.tracing": ("Trace", "trace"),
     "tir_schedules.api.triton": ("check_triton",),
@@ -68,9 +71,9 @@ HOMES = {
 """Modules, and what of them is public."""
 
 __all__ = [
-    "BadInput", "Check", "CheckFailed", "Code", "Costs", "Ladders", "MissingTool", "Rung", "Searches",
-    "Times", "TirSchedulesError", "Trace", "Verdicts", "Workload", "bench", "check", "check_triton", "emit",
-    "inspect", "ladders", "run", "rung", "trace", "tune", "workload",
+    "BadInput", "Check", "CheckFailed", "Code", "Costs", "Ladders", "Layout", "MissingTool", "Rung",
+    "Searches", "Times", "TirSchedulesError", "Trace", "Verdicts", "Workload", "bench", "check",
+    "check_triton", "emit", "inspect", "ladders", "layout", "run", "rung", "trace", "tune", "workload",
 ]  # fmt: skip
 
 

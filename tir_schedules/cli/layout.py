@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterable, Sequence
+from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.api.problems import check_options, problem_of
 from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_request, the_file
@@ -20,7 +20,7 @@ from tir_schedules.numerals import integer_for, three_integers
 if TYPE_CHECKING:
     from tir_schedules.insight.banks.requests import Pattern
     from tir_schedules.insight.banks.shared_tiles import SharedTile
-    from tir_schedules.insight.threads.mapping import Asked, Launched
+    from tir_schedules.insight.threads.mapping import Asked, ThreadMap
     from tir_schedules.model.kernel import Binary
     from tir_schedules.model.launch import Dim3
     from tir_schedules.model.machine import Execution
@@ -154,18 +154,17 @@ def asked_of(options: Options, block: Dim3) -> Asked:
     )
 
 
-def shown_map(options: Options, launches: Iterable[Launched], asked: Asked, of: str) -> int:
+def shown_map(options: Options, found: ThreadMap) -> int:
     """Who accesses an array in global memory, written and printed."""
-    from tir_schedules.insight.threads.mapping import thread_map
     from tir_schedules.insight.threads.views import Shown
 
-    found = Shown(thread_map(launches, asked, of), options.by, options.warp, options.lane)
+    shown = Shown(found, options.by, options.warp, options.lane)
     if options.output:
-        write_text(options.output, found.document(options.output.suffix))
+        write_text(options.output, shown.document(options.output.suffix))
     if options.json:
-        print(json.dumps(to_json(found.as_json())))
+        print(json.dumps(to_json(shown.as_json())))
     elif not options.output:
-        found.print()
+        shown.print()
     return 0
 
 
@@ -195,6 +194,7 @@ def layout_of_rung(options: Options) -> int:
     check_options([rung], options)
     shapes = RING_SHAPES if options.ring and rung.family in RING_SHAPES else SMALL_SHAPES
     workload = workload_of(rung, problem_of(rung.family, options), shapes)
+    from tir_schedules.api.layouts import map_of_rung
     from tir_schedules.compiler.lower import lower
     from tir_schedules.compiler.nvcc import compile_kernel
     from tir_schedules.compiler.toolchain import check_arch
@@ -202,22 +202,19 @@ def layout_of_rung(options: Options) -> int:
     from tir_schedules.insight.banks.requests import chosen, patterns_of, watch_block
     from tir_schedules.insight.banks.shared_tiles import find_shared_tiles
     from tir_schedules.insight.banks.views import place
-    from tir_schedules.insight.threads.mapping import array_names, launches_of_rung
-    from tir_schedules.run import launches
+    from tir_schedules.insight.threads.mapping import array_names
     from tir_schedules.subjects.compiling import settle_jobs
 
     check_arch(options.arch)
     ((rung, workload),) = settle_jobs([(rung, workload)], options.arch)
-    make = load_twin if options.twin else lower
 
     def of_global() -> int:
-        binaries = [compile_kernel(kernel) for kernel in launches(make, rung, workload, options.arch)]
         asked = asked_of(options, block)
-        return shown_map(options, launches_of_rung(binaries, workload, asked), asked, str(workload))
+        return shown_map(options, map_of_rung((rung, workload), asked, options.arch, options.twin))
 
     if wants_global or wants_global is None and not options.ring and options.buffer in workload.outputs:
         return of_global()
-    binary = compile_kernel(make(rung, workload, options.arch))
+    binary = compile_kernel((load_twin if options.twin else lower)(rung, workload, options.arch))
     if options.ring:
         return ring_of(options, binary, workload, block)
     warp = options.warp or 0
@@ -226,9 +223,11 @@ def layout_of_rung(options: Options) -> int:
     tiles = find_shared_tiles(execution.events) if execution.events else []
     every = patterns_of(binary, execution, inputs, workload.outputs, None)
     known = {name for one in every for name in (one.buffer, one.variable)} | {tile.buffer for tile in tiles}
-    if wants_global is None and options.buffer in {*array_names([binary.kernel], workload)} - known:
+    arrays = {*array_names([binary.kernel], workload)}
+    anything = bool(execution.requests or tiles)
+    if wants_global is None and options.buffer and (not anything or options.buffer in arrays - known):
         return of_global()
-    if not execution.requests and not tiles:
+    if not anything:
         raise BadInput(
             f"{binary.kernel.label}: {where} makes no request to shared memory; there is nothing to show."
             " Name an array to see who accesses it in global memory"
@@ -279,6 +278,7 @@ def layout_of_file(options: Options, path: Path) -> int:
         ready_for,
         watch_launches,
     )
+    from tir_schedules.insight.threads.mapping import thread_map
 
     wants_global = is_of_global(options)
     if options.twin:
@@ -291,14 +291,15 @@ def layout_of_file(options: Options, path: Path) -> int:
 
     def of_global() -> int:
         asked = asked_of(options, block)
-        return shown_map(options, launches_of_file(ready, asked), asked, str(path))
+        return shown_map(options, thread_map(launches_of_file(ready, asked), asked, str(path)))
 
     if wants_global:
         return of_global()
     found = next((pair for pair in watch_launches(ready, block, warp) if pair[1].requests), None)
     patterns = patterns_in(found[0].binary, found[1].requests) if found else []
     known = {name for one in patterns for name in (one.variable, one.name)}
-    if wants_global is None and options.buffer in {*arrays_of_file(ready)} - known:
+    arrays = {*arrays_of_file(ready)} - known
+    if wants_global is None and options.buffer and (not found or options.buffer in arrays):
         return of_global()
     if not found:
         raise BadInput(

@@ -68,10 +68,10 @@ class Launched(NamedTuple):
 @dataclass(frozen=True)
 class ThreadMap:
     """Who accesses the elements of an array. of: the workload, or the file. array: its name. shape: its rows
-    and columns; flat: whether it has one dimension, and the columns are for the picture alone. itemsize:
-    bytes of an element. access: of ACTS. block: whose accesses, None for all blocks. tile, tiles: which of
-    them, None for all, and how many there are. accesses: rows of ACCESS, one for each time a thread accesses
-    an element, in order. lines: of the source. notes: what else must be known.
+    and columns; flat: whether it has one dimension, and the columns are for the picture alone. size: its
+    elements, of itemsize bytes. access: of ACTS. block: whose accesses, None for all blocks. tile, tiles:
+    which of them, None for all, and how many there are. accesses: rows of ACCESS, one for each time a thread
+    accesses an element, in order. lines: of the source. notes: what else must be known.
 
     A tile is what a block accesses up to the next barrier, group of cp.async or filling of an mbarrier. A
     step is one access of the thread: all elements of a vector have the same.
@@ -82,6 +82,7 @@ class ThreadMap:
     array: str
     shape: tuple[int, int]
     flat: bool
+    size: int
     itemsize: int
     access: str
     block: Dim3 | None
@@ -113,7 +114,7 @@ class ThreadMap:
         told = {**places, **{name: self.accesses[name] for name in names}}
         return {
             "kernel": self.kernel.label, "of": self.of, "array": self.array,
-            "shape": [self.shape[0] * self.shape[1]] if self.flat else list(self.shape),
+            "shape": [self.size] if self.flat else list(self.shape),
             "access": self.access, "grid": self.kernel.grid, "block": self.block, "tile": self.tile,
             "tiles": self.tiles, "lines": self.lines, "notes": self.notes,
             "columns": list(told), "accesses": np.stack([*told.values()], 1).tolist(),
@@ -236,8 +237,8 @@ def map_of(one: Launched, touches: Touches, asked: Asked, access: str, of: str) 
     found = elements_of(table, array.itemsize, array.size)
     lines = lines_of(touches, table)
     return ThreadMap(
-        kernel, of, asked.array, shape, flat, array.itemsize, access, asked.block, tile, count, found, lines,
-        tuple(notes),
+        kernel, of, asked.array, shape, flat, array.size, array.itemsize, access, asked.block, tile, count,
+        found, lines, tuple(notes),
     )  # fmt: skip
 
 

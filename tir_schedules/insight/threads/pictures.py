@@ -136,10 +136,8 @@ def folded(grid: Grid, room: int) -> tuple[int, int, Grid, str]:
     if fold(grid, 1, across) is None:
         across, shown = 1, room // TICKS * TICKS
         grid = replace(grid, keys=grid.keys[:, :shown])
-    down = max(
-        (each for each in powers(min(2 * across, len(grid.rows))) if fold(grid, each, across) is not None),
-        default=1,
-    )
+    fitting = powers(min(2 * across, len(grid.rows)))
+    down = max(each for each in fitting if fold(grid, each, across) is not None)
     while -(-len(grid.rows) // down) > MOST_LINES and fold(grid, 2 * down, across) is not None:
         down *= 2
     small = fold(grid, down, across)
@@ -185,11 +183,11 @@ STYLE = Markup(
 .threads { --light: 82%; --ink: #16191d; --dim: #565d66; --line: #16191d; --several: #c4cad1;
   --paper: #fff; }
 @media (prefers-color-scheme: dark) {
-  .threads { --light: 30%; --ink: #f0f2f4; --dim: #aab2bc; --line: #f0f2f4; --several: #4a515a;
+  .threads { --light: 24%; --ink: #f0f2f4; --dim: #aab2bc; --line: #f0f2f4; --several: #4a515a;
     --paper: #15171a; }
 }
 .threads text { fill: var(--ink); text-anchor: middle;
-  font: 10px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+  font: 11px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 .threads .dim { fill: var(--dim); } .threads .row { text-anchor: end; }
 .threads rect { stroke: var(--paper); stroke-width: .5; }
 .threads .warps { stroke: var(--line); stroke-width: 1.5; fill: none; }

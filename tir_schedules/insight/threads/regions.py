@@ -7,7 +7,7 @@ from typing import Iterator, NamedTuple, Sequence
 
 import numpy as np
 
-from tir_schedules.insight.metrics.formats import number, plural
+from tir_schedules.insight.metrics.formats import plural
 from tir_schedules.insight.threads.mapping import ThreadMap
 
 NOBODY, SEVERAL = -1, -2
@@ -50,7 +50,8 @@ def grid_of(found: ThreadMap, by: str) -> Grid:
 def filled(rows: np.ndarray) -> np.ndarray:
     """Rows with those between that are few."""
     gaps = np.diff(rows)
-    between = [np.arange(rows[at] + 1, rows[at + 1]) for at in np.flatnonzero((gaps > 1) & (gaps <= GAP))]
+    few = np.flatnonzero((gaps > 1) & (gaps <= GAP))
+    between = [np.arange(int(rows[at]) + 1, int(rows[at + 1])) for at in few]
     return np.unique(np.concatenate([rows, *between])) if between else rows
 
 
@@ -103,7 +104,7 @@ def summary(found: ThreadMap, warp: int, lane: int) -> list[str]:
 
 def of_block(found: ThreadMap) -> str:
     grid = " x ".join(map(str, found.kernel.grid))
-    size = number(found.shape[1]) if found.flat and found.shape[0] == 1 else found_size(found)
+    size = plural(found.size, "element") if found.flat else f"{found.shape[0]} x {found.shape[1]}"
     if found.block is not None:
         who = f"Block {','.join(map(str, found.block))} of {grid} {found.access}s"
         return f"{who} {place_of(found)} of {found.array} ({size}){how_often(found)}."
@@ -114,10 +115,6 @@ def of_block(found: ThreadMap) -> str:
         f"{plural(len(blocks), 'block')} of {grid} {found.access} elements of {found.array}"
         f" ({size}){how_often(found)}; block {found.block_name(first)} {found.access}s {place_of(own)}."
     )
-
-
-def found_size(found: ThreadMap) -> str:
-    return f"{found.shape[0]} x {found.shape[1]}"
 
 
 def place_of(found: ThreadMap) -> str:
@@ -162,7 +159,7 @@ def span(first: int, last: int) -> str:
 def runs_of(sorted_values: np.ndarray) -> list[tuple[int, int]]:
     """First value and length of each run of neighbours."""
     starts = np.flatnonzero(np.diff(sorted_values, prepend=sorted_values[0] - 2) != 1)
-    lengths = np.diff([*starts, len(sorted_values)])
+    lengths = np.diff(np.append(starts, len(sorted_values)))
     return [(int(sorted_values[at]), int(length)) for at, length in zip(starts, lengths)]
 
 

@@ -1,0 +1,206 @@
+"""`layout` of arrays in global memory: who loads and stores which element, as articles 000 and 003 draw it;
+what is printed, and one clear line for what cannot be shown."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import tir_schedules as ts
+from tir_schedules.insight.threads.pictures import text_of
+from tir_schedules.insight.threads.regions import Grid, filled, rectangles_of, runs_of
+
+SMALL = {"mnk": (128, 128, 32)}
+
+
+def owners(found, name):
+    """What each element has of a column of the map, of an array in which one thread accesses each."""
+    rows, columns = np.divmod(found.map.accesses["element"], found.map.shape[1])
+    grid = np.full((rows.max() + 1, columns.max() + 1), -1)
+    grid[rows, columns] = found.map.accesses[name]
+    return grid
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["schedule", "twin"])
+def test_a_warp_tile_and_its_threads(twin):
+    """Article 000, figure 2: four warp tiles of 32 x 32 in a block tile; a warp's threads have 8 rows of 4
+    columns, twice beside each other; a thread has 4 x 4 elements in each and stores four at a time. The twin
+    stores a piece after the other, as the article does, the schedule row by row."""
+    found = ts.layout("sgemm/warp_tiling", "C", twin=twin, **SMALL)
+    rows, columns = np.indices((64, 64))
+    assert (owners(found, "warp") == rows // 32 * 2 + columns // 32).all()
+    assert (owners(found, "lane") == rows % 32 // 4 * 4 + columns % 16 // 4).all()
+    row, piece = rows % 4, columns % 32 // 16
+    assert (owners(found, "step") == (piece * 4 + row if twin else row * 2 + piece)).all()
+    assert found.shown.said == [
+        "Block 0,0,0 of 2 x 2 x 1 stores 64 x 64 elements: rows 0-63, columns 0-63 of C (128 x 128), each"
+        " once.",
+        "Warp 0 stores 32 x 32 elements: rows 0-31, columns 0-31, each once.",
+        "Lane 0 of it stores 4 x 8 elements in 2 pieces of 4 x 4, the first at row 0, column 0, 4 elements"
+        " (16 bytes) at a time, in 8 steps.",
+    ]
+
+
+def test_naive_and_coalesced_differ_in_the_direction_of_a_warp():
+    """Article 003, kernels 1 and 2: the lanes of a warp lie below each other, then beside each other."""
+    rows, columns = np.indices((32, 32))
+    for name, warp, lane in (("naive", columns, rows), ("coalesced", rows, columns)):
+        found = ts.layout(f"sgemm/{name}", "C", mnk=(64, 64, 8))
+        assert (owners(found, "warp") == warp).all() and (owners(found, "lane") == lane).all()
+
+
+def test_elements_that_many_threads_load():
+    found = ts.layout("sgemm/naive", "A", mnk=(64, 64, 8))
+    assert found.shown.said[0].endswith("of A (64 x 8), each by 32 threads.")
+    by_warp, by_lane, by_step = (text_of(one)[0].plain.splitlines() for one in found.shown.pictures)
+    assert by_warp[1].split() == ["0", "*" * 8]
+    assert by_lane[2].split() == ["1", "1" * 8] and by_step[1].split() == ["0", "01234567"]
+
+
+def test_thread_tiles_of_two_dimensions():
+    found = ts.layout("sgemm/thread_tile_2d", "C", **SMALL)
+    own = found.map.accesses[(found.map.accesses["warp"] == 0) & (found.map.accesses["lane"] == 1)]
+    rows, columns = np.divmod(own["element"], 128)
+    assert len(own) == len({*rows}) * len({*columns}) and len({*rows}) > 1 < len({*columns})
+
+
+def test_a_tile_of_loads_and_another():
+    """Article 003, kernel 3: all threads load a tile of A together, which moves along K."""
+    first = ts.layout("sgemm/shared_tile", "A", mnk=(64, 64, 64))
+    assert (owners(first, "warp") == np.indices((32, 32))[0]).all()
+    assert (first.map.tile, first.map.tiles) == (0, 2)
+    second = ts.layout("sgemm/shared_tile", "A", mnk=(64, 64, 64), tile=1)
+    assert (second.map.accesses["element"] == first.map.accesses["element"] + 32).all()
+    every = ts.layout("sgemm/shared_tile", "A", mnk=(64, 64, 64), tile="all")
+    assert len(every.map.accesses) == 2 * len(first.map.accesses)
+
+
+def test_tiles_of_cp_async_are_groups():
+    found = ts.layout("hgemm/mma_multistage", "A", tile=1, mnk=(256, 128, 256))
+    assert "columns 64-127 of A (256 x 256), each once" in found.shown.said[0]
+
+
+def test_all_blocks():
+    found = ts.layout("sgemm/coalesced", "C", by="block", mnk=(64, 96, 8))
+    rows, columns = np.indices((64, 96))
+    numbers = owners(found, "block")
+    assert len(np.unique(numbers)) == 6
+    assert all(len(np.unique(numbers[rows // 32 + columns // 32 * 2 == at])) == 1 for at in range(6))
+    assert "block 0,0,0 stores 32 x 32 elements: rows 0-31, columns 0-31." in found.shown.said[0]
+
+
+def test_a_block_at_the_edge_has_what_is_left():
+    found = ts.layout("sgemm/warp_tiling", "C", at=(0, 1), mnk=(100, 37, 16))
+    assert "36 x 37 elements: rows 64-99, columns 0-36 of C (100 x 37)" in found.shown.said[0]
+
+
+def test_fragments_are_stored_in_pairs():
+    found = ts.layout("hgemm/wmma_shared", "C", mnk=(256, 256, 64))
+    rows, columns = np.indices((16, 16))
+    assert (owners(found, "lane")[:16, :16] == rows % 8 * 4 + columns % 8 // 2).all()
+
+
+def test_a_unit_copies_for_the_lane_that_tells_it_to():
+    found = ts.layout("hgemm/warp_specialized", "A", arch="sm_90a", mnk=(256, 256, 128))
+    assert len(np.unique(found.map.accesses[["warp", "lane", "step"]])) == 1
+    assert any("in bulk" in note for note in found.map.notes)
+
+
+def test_a_sum():
+    found = ts.layout("reduce/interleaved", "X", n=1000)
+    assert (found.map.accesses["lane"] == found.map.accesses["element"] % 32).all()
+    assert (
+        found.shown.said[0]
+        == "Block 0,0,0 of 4 x 1 x 1 loads 256 elements: 0-255 of X (1,000 elements), each once."
+    )
+    assert found.map.notes == ("of launch 1 of 2",)
+
+
+SOURCE = """\
+__global__ void pairs(const float *A, float *C) {
+  int at = (blockIdx.x * 32 + threadIdx.x) * 2;
+  for (int k = 0; k < 2; ++k) C[at + k] = A[at + k];
+  if (threadIdx.x == 0) { __threadfence(); ((volatile float *)C)[at] = A[at]; }
+}
+__global__ void last(int *ticket, float *Y) {
+  if (atomicAdd(ticket, 1) == gridDim.x - 1) Y[threadIdx.x] = 1;
+}
+// check: --kernel pairs --grid 2 --block 32 --arg A=f32[128] --arg C=f32[128]:out --expect 'C=A'
+
+// check: --kernel last --grid 3 --block 1 --arg ticket=i32[1]:zeros --arg Y=f32[1]:zeros
+"""
+
+
+@pytest.fixture
+def call(tmp_path, tool, monkeypatch):
+    (tmp_path / "mine.cu").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: tool("layout", "mine.cu", *words)
+
+
+def test_a_file(call):
+    code, out, _ = call("C", "--kernel", "pairs", "--at", "1,0,0", "--columns", "16")
+    assert code == 0 and out.startswith("pairs: who stores C, mine.cu, block 1,0,0\n")
+    assert re.search(r"^ +64  0011223344556677$", out, re.M) and re.search(
+        r"^ +112  OOPPQQRRSSTTUUVV$", out, re.M
+    )
+    assert "64 elements: 64-127 of C (128 elements), up to twice." in out
+
+
+def test_a_block_that_counts_others_is_among_them(call):
+    """The last of three blocks stores: which one that is, no block tells alone."""
+    _, out, _ = call("Y", "--kernel", "last", "--at", "2,0,0", "--json")
+    assert json.loads(out)["accesses"] == [[0, 2, 0, 0, 0]]
+    code, _, error = call("Y", "--kernel", "last")
+    assert code == 2 and "block 0,0,0 never accesses an element of Y" in error
+
+
+def test_text_fits_80_columns(tool):
+    _, out, _ = tool("layout", "sgemm/vectorized", "C", "--mnk", "128,128,16", "--by", "lane")
+    drawn = [line for line in out.splitlines() if re.match(r" +\d+  \S+$", line)]
+    assert drawn and max(map(len, drawn)) <= 80 and "of elements, all alike" in out
+
+
+def test_what_does_not_fit_is_left_out_and_told():
+    found = ts.layout("sgemm/naive", "A", by="step", mnk=(64, 64, 256))
+    drawn, told = text_of(found.shown.pictures[0], 60)
+    assert max(map(len, drawn.plain.splitlines())) <= 60
+    assert any("48 of 256 columns are shown" in line for line in told)
+
+
+def test_pages_and_pictures(tool, tmp_path, check_page):
+    page, picture = tmp_path / "page.html", tmp_path / "picture.svg"
+    words = ("layout", "sgemm/warp_tiling", "C", "--mnk", "64,64,16")
+    assert tool(*words, "-o", str(page))[0] == tool(*words, "-o", str(picture))[0] == 0
+    text = page.read_text()
+    assert text.count('<svg class="threads"') == 3 and "warp 3, lane 31: row 60-63, column 44-47" in text
+    assert picture.read_text().startswith("<svg ")
+    check_page(page)
+
+
+@pytest.mark.parametrize(
+    "words, part",
+    [
+        (("sgemm/naive", "D", "--by", "warp"), "has no array 'D' in global memory; it has A, B, C"),
+        (("sgemm/naive", "Z"), "has no array 'Z' in global memory"),
+        (("sgemm/naive", "C", "--block", "9,0,0"), "there is no block 9,0,0"),
+        (("sgemm/naive", "A", "--access", "store"), "block 0,0,0 never stores an element of A; it loads it"),
+        (("sgemm/shared_tile", "A", "--tile", "8"), "there is no tile 8 of A; there are 2, counted from 0"),
+        (("sgemm/naive", "--by", "warp"), "name the array in global memory, such as C"),
+        (("sgemm/naive", "C", "--columns", "3"), "--columns is for arrays of one dimension; C is 64 x 64"),
+        (("sgemm/naive", "C", "--by", "lane", "--memory", "shared"), "--by is for global memory"),
+    ],
+)
+def test_bad_input(tool, words, part):
+    code, out, error = tool("layout", *words, "--mnk", "64,64,64")
+    assert (code, out, error.count("\n")) == (2, "", 1) and part in error
+
+
+def test_rectangles_are_joined_from_runs():
+    keys = np.array([[0, 0, 1], [0, 0, 1], [-1, 0, 1]])
+    found = {tuple(one) for one in rectangles_of(Grid(np.array([0, 1, 2]), 0, keys))}
+    assert found == {(0, 2, 0, 2, 0), (0, 3, 2, 3, 1), (2, 3, 1, 2, 0)}
+    assert len(list(rectangles_of(Grid(np.array([0, 1, 90]), 0, keys)))) == 4  # rows are left out between
+    assert filled(np.array([1, 4, 90])).tolist() == [1, 2, 3, 4, 90]
+    assert runs_of(np.array([1, 2, 5])) == [(1, 2), (5, 1)]
