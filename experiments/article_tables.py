@@ -10,8 +10,9 @@ from tir_schedules.bench.views import figures, short
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.roofline import find_gpu
 from tir_schedules.ladders.articles import ARTICLES, Article, Step
+from tir_schedules.ladders.listings import COUNTS, FACTS, LISTINGS, MAPS, SOURCES
 from tir_schedules.numerals import power
-from tir_schedules.report.articles import UNITS, in_unit
+from tir_schedules.report.articles import UNITS, in_unit, listing_rows
 from tir_schedules.subjects.results import device_name
 from tir_schedules.subjects.subject import vendors_of
 
@@ -184,3 +185,27 @@ def section(name: str, results: dict[str, Any] | None) -> str:
 def markdown(heads: tuple[str, ...], found: list[tuple[str, ...]]) -> str:
     rule = ("---", "---", *["--:"] * (len(heads) - 2))
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rule, *found))
+
+
+def listing_section(name: str) -> str:
+    """What an article's listings cost, as Markdown: a line per fact, a column per step, and what differs. Of
+    name "facts": what the facts are."""
+    if name == "facts":
+        return "\n".join(f"- {fact}: {meaning}" for fact, meaning in (FACTS | COUNTS | MAPS).items())
+    article, notes = ARTICLES[name], []
+    cells = {(fact, step.name): "" for fact in FACTS | COUNTS | MAPS for step in article.steps}
+    for row in listing_rows(article):
+        cells[row.fact, row.step] = row.listing + (f" \\{THROTTLED}" if row.reason else "")
+        if row.reason:
+            sides = f"schedule {row.schedule}, twin {row.twin}"
+            notes.append(f"- \\{THROTTLED} {row.step}, {row.fact}: {sides}. {row.reason}")
+    sources = [SOURCES[LISTINGS[name][step.name].source] for step in article.steps]
+    used = dict.fromkeys(sources)
+    lines = [
+        (fact, *(cells[fact, step.name] for step in article.steps))
+        for fact in FACTS | COUNTS | MAPS
+        if any(cells[fact, step.name] for step in article.steps)
+    ]
+    heads = ("fact", *(f"{step.name} ({1 + [*used].index(at)})" for step, at in zip(article.steps, sources)))
+    notes = [f"- ({number}) {source}" for number, source in enumerate(used, 1)] + notes
+    return "\n\n".join([markdown(heads, lines), "\n".join(notes)])

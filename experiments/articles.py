@@ -21,7 +21,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Sequence
 
-from article_tables import TABLES, article_of, notes_of, part_of, section, tables
+from article_tables import TABLES, article_of, listing_section, notes_of, part_of, section, tables
 from scripts import add_recorded_options, check_alone, exit_code
 from writing import update
 
@@ -113,7 +113,8 @@ def perform(options: Namespace) -> int:
         results = (
             load_results(options.recorded or RECORDED) if options.recorded or RECORDED.exists() else None
         )
-        return update(options.readme, "article", lambda name: section(name, results), options.check)
+        changed = update(options.readme, "article", lambda name: section(name, results), options.check)
+        return changed | update(options.readme, "listing", listing_section, options.check)
     packed = is_pack(options.names)
     articles = [article_of(name) for name in (() if packed else options.names)] or list(TABLES.values())
     if packed:

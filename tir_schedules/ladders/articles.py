@@ -1,5 +1,5 @@
-"""The five articles: what each is about, the rung that each of its steps is here, what its listing says of
-launch and tile, and what it measured.
+"""The five articles: what each is about, the rung that each of its steps is here, and what it measured. What
+its listings cost is in `listings.py`.
 
 Figures are as the articles print them. Their tables reached us as text whose columns had run together; where
 the digits could be split in more than one way, or do not agree with each other, a note says so.
@@ -7,24 +7,13 @@ the digits could be split in more than one way, or do not agree with each other,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Mapping
 
 from tir_schedules.ladders.known import ladder_of
+from tir_schedules.ladders.listings import FACTS as FACTS
+from tir_schedules.ladders.listings import LISTINGS, Fact
 from tir_schedules.model.workload import Workload
-
-Fact = int | tuple[int, ...]
-
-FACTS = {
-    "threads": "of a block",
-    "grid": "blocks (x, y, z) for M, N, K = 1024, 2048, 512",
-    "shared": "bytes of shared memory of a block",
-    "load": "bytes of the widest load from global memory",
-    "barriers": "of a thread for each tile along K, or for its whole sum",
-    "ahead": "tiles whose copies are under way when the main loop begins",
-    "waits": "how many tiles the waits leave under way: in the main loop, and in the drain",
-}
-"""What the listings say of a kernel, in tables and tests."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +22,7 @@ class Step:
 
     name: in our words. rung: its id here. figures: as printed, one for each of the article's sizes; "" where
     it has none. also: what else is printed in the row, one for each heading in Article.also. facts: of its
-    listing, by keys of FACTS.
+    listing, which ARTICLES takes from `listings.py`.
     """
 
     name: str
@@ -81,23 +70,18 @@ WARP_TILING = Article(
         Step("naive", "sgemm/naive", ("95.5152", "724.396", "28424", "228681")),
         Step(
             "shared memory", "sgemm/shared_tile:000", ("40.5293", "198.374", "8245.68", "59048.4"),
-            facts={"threads": 1024, "shared": 8192, "load": 4, "barriers": 2},
         ),
         Step(
             "1D thread tile", "sgemm/thread_tile_1d:000", ("35.215", "174.731", "894.779", "5880.03"),
-            facts={"threads": 512, "shared": 4096, "load": 4, "barriers": 2},
         ),
         Step(
             "2D thread tile", "sgemm/thread_tile_2d:000", ("34.708", "92.946", "557.829", "3509.920"),
-            facts={"threads": 64, "shared": 4096, "load": 4, "barriers": 2},
         ),
         Step(
             "vectorized accesses", "sgemm/transposed:000", ("36.567", "90.745", "427.701", "2901.475"),
-            facts={"threads": 64, "grid": (32, 16, 1), "shared": 4096, "load": 16, "barriers": 2},
         ),
         Step(
             "warp tiling", "sgemm/warp_tiling:000", ("25.071", "65.810", "361.433", "2651.449"),
-            facts={"threads": 128, "grid": (32, 16, 1), "shared": 4096, "load": 16, "barriers": 2},
         ),
     ),
     notes=(
@@ -131,27 +115,22 @@ HALF_PRECISION = Article(
     "TFLOPS",
     (4096, 8192),
     (
-        Step(
-            "block and warp tiles", "hgemm/wmma_shared", facts={"threads": 256, "shared": 24576, "load": 16}
-        ),
-        Step("padding", "hgemm/wmma_padded", facts={"threads": 256, "shared": 30720}),
-        Step("asynchronous copies", "hgemm/wmma_async", facts={"threads": 256}),
+        Step("block and warp tiles", "hgemm/wmma_shared"),
+        Step("padding", "hgemm/wmma_padded"),
+        Step("asynchronous copies", "hgemm/wmma_async"),
         Step(
             "three buffers in shared memory",
             "hgemm/wmma_pipelined",
-            facts={"threads": 256, "shared": 92160, "ahead": 2, "waits": (1, 0)},
         ),
         Step(
             "two buffers in registers",
             "hgemm/wmma_register_pipelined",
-            facts={"threads": 256, "shared": 92160, "ahead": 2, "waits": (1, 0)},
         ),
-        Step("write-back through shared memory", "hgemm/wmma_staged_epilogue", facts={"shared": 92160}),
+        Step("write-back through shared memory", "hgemm/wmma_staged_epilogue"),
         Step(
             "stripes of blocks: all techniques",
             "hgemm/wmma_swizzled_grid",
             ("61", "61"),
-            facts={"threads": 256, "grid": (16, 4, 1), "shared": 92160, "ahead": 2, "waits": (1, 0)},
         ),
     ),
     notes=(
@@ -184,17 +163,15 @@ UNROLLING = Article(
             "reduce/sequential",
             ("1475.2",),
             ("97.536", "2.29"),
-            {"barriers": 9},
         ),
         Step(
             "idle threads removed",
             "reduce/first_add",
             ("758.38",),
             ("189.78", "4.11"),
-            {"barriers": 9},
         ),
-        Step("last warp unrolled", "reduce/unrolled_warp", ("484.01",), ("287.25", "6.44"), {"barriers": 3}),
-        Step("completely unrolled", "reduce/unrolled", ("477.23",), ("291.77", "6.53"), {"barriers": 3}),
+        Step("last warp unrolled", "reduce/unrolled_warp", ("484.01",), ("287.25", "6.44")),
+        Step("completely unrolled", "reduce/unrolled", ("477.23",), ("291.77", "6.53")),
     ),
     ("GB/s", "speed-up"),
     (
@@ -219,27 +196,21 @@ BLAMS = Article(
     (
         Step(
             "kernel 1, naive", "sgemm/naive", ("60.8",),
-            facts={"threads": 1024, "grid": (32, 64, 1), "shared": 0, "load": 4, "barriers": 0},
         ),
         Step(
             "kernel 2, coalesced", "sgemm/coalesced", ("499.3",),
-            facts={"threads": 1024, "grid": (32, 64, 1), "shared": 0, "load": 4, "barriers": 0},
         ),
         Step(
             "kernel 3, shared memory", "sgemm/shared_tile", ("750.0",),
-            facts={"threads": 1024, "grid": (32, 64, 1), "shared": 8192, "load": 4, "barriers": 2},
         ),
         Step(
             "1D block tiling", "sgemm/thread_tile_1d", ("",),
-            facts={"threads": 1024, "grid": (32, 16, 1), "shared": 20480, "load": 4, "barriers": 2},
         ),
         Step(
             "kernel 4, 2D block tiling", "sgemm/thread_tile_2d:003", ("",),
-            facts={"threads": 1024, "grid": (8, 16, 1), "shared": 32768, "load": 4, "barriers": 2},
         ),
         Step(
             "kernel 5, vectorized", "sgemm/vectorized", ("",),
-            facts={"threads": 1024, "grid": (8, 16, 1), "shared": 32768, "load": 16, "barriers": 2},
         ),
     ),
     notes=(
@@ -262,9 +233,8 @@ PADDING = Article(
         Step(
             "no padding",
             "hgemm/wmma_shared:unpadded",
-            facts={"threads": 256, "grid": (8, 8, 1), "shared": 24576},
         ),
-        Step("8 elements of padding", "hgemm/wmma_padded:padded", facts={"threads": 256, "shared": 30720}),
+        Step("8 elements of padding", "hgemm/wmma_padded:padded"),
         Step("a permutation in place of padding", "hgemm/mma_xor_swizzle"),
     ),
     notes=(
@@ -278,5 +248,14 @@ PADDING = Article(
     gpu="rtx3090",
 )
 
-ARTICLES = {one.name: one for one in (WARP_TILING, HALF_PRECISION, UNROLLING, BLAMS, PADDING)}
+
+def with_facts(article: Article) -> Article:
+    """The article, each of its steps with the facts of its listing."""
+    listings = LISTINGS[article.name]
+    return replace(
+        article, steps=tuple(replace(step, facts=listings[step.name].facts) for step in article.steps)
+    )
+
+
+ARTICLES = {one.name: with_facts(one) for one in (WARP_TILING, HALF_PRECISION, UNROLLING, BLAMS, PADDING)}
 """By number."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from tir_schedules.bench.views import figures
 from tir_schedules.files import Json
-from tir_schedules.ladders.articles import Article, Fact, Step
+from tir_schedules.ladders.articles import Article, Step
+from tir_schedules.ladders.listings import COUNTS, FACTS, LISTINGS, MAPS, THREADS, Fact, Listing
 from tir_schedules.report.recorded import DEFAULT_FOLDER
 from tir_schedules.subjects.results import device_name, load_results
 
@@ -44,11 +46,51 @@ def join_figures(values: tuple[str, ...], unit: str) -> str:
 
 
 def list_facts(facts: dict[str, Fact]) -> str:
-    """ "threads 1024, grid 32x64x1" """
-    return ", ".join(f"{name} {show_fact(name, fact)}" for name, fact in facts.items())
+    """ "threads 1024, grid 32x64x1" of launch and code; counts and maps are left out"""
+    return ", ".join(f"{name} {show_fact(name, fact)}" for name, fact in facts.items() if name in FACTS)
 
 
 def show_fact(name: str, fact: Fact) -> str:
+    """ "32x64x1" of a grid, "1 then 0" of waits, "1,024 in 256" of a cost and its requests, and of a map
+    "0: 0-3 x 0; 1: ..." """
     if isinstance(fact, int):
         return str(fact)
+    if name in MAPS:
+        numbers = (str(number) if number >= 0 else "last" for number in THREADS)
+        return "; ".join(f"{number}: {part}" for number, part in zip(numbers, fact))
+    if name in COUNTS:
+        requests, cost = fact
+        return f"{cost:,} in {requests:,}"
     return ("x" if name == "grid" else " then ").join(map(str, fact))
+
+
+class ListingRow(NamedTuple):
+    """A fact of a step: as the listing has it, the schedule and the twin; reasons where these differ."""
+
+    step: str
+    fact: str
+    listing: str
+    schedule: str
+    twin: str
+    reason: str
+
+
+def listing_rows(article: Article) -> list[ListingRow]:
+    """All facts of the listings of an article, step by step, as tests hold them."""
+    return [
+        ListingRow(
+            step.name,
+            name,
+            show_fact(name, fact),
+            *(show_fact(name, expected(listing, form)[name]) for form in ("schedule", "twin")),
+            " ".join(each.reason for each in listing.differences if each.fact == name),
+        )
+        for step in article.steps
+        for listing in [LISTINGS[article.name][step.name]]
+        for name, fact in listing.facts.items()
+    ]
+
+
+def expected(listing: Listing, form: str) -> dict[str, Fact]:
+    """The facts that a schedule or a twin has: those of the listing, but for declared differences."""
+    return {**listing.facts, **{each.fact: each.value for each in listing.differences if form in each.forms}}
