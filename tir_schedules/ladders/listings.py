@@ -82,7 +82,7 @@ class Listing:
 
 def after(before: Listing, source: str, *differences: Difference, **changes: Fact | None) -> Listing:
     """The listing of the next step: the facts that it changes, None for one that it has no more."""
-    facts = {name: fact for name, fact in (before.facts | changes).items() if fact is not None}
+    facts = {name: fact for name, fact in {**before.facts, **changes}.items() if fact is not None}
     return Listing(source, facts, differences)
 
 
@@ -135,7 +135,7 @@ VECTORIZED = after(THREAD_TILE_2D, "listing",
     A=("0 x 0-3 by 32 to 227", "0 x 4-7 by 32 to 231", "4 x 0-3 by 32 to 227", "127 x 28-31 by 32 to 255"),
 )
 
-SERIES_1D = after(SHARED_TILE, "words",
+SERIES_1D = after(SHARED_TILE, "words",  # its loop over a tile unrolled, else reads of A stay single
     threads=512, grid=(16, 32, 1), shared=4096, all_barriers=64,
     global_load=(16384, 65536), shared_load=(196608, 327680), shared_store=(16384, 16384),
     A=("0 x 0 by 8 to 248", "0 x 1 by 8 to 249", "4 x 0 by 8 to 248", "63 x 7 by 8 to 255"),

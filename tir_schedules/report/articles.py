@@ -82,7 +82,8 @@ def listing_rows(article: Article) -> list[ListingRow]:
             step.name,
             name,
             show_fact(name, fact),
-            *(show_fact(name, expected(listing, form)[name]) for form in ("schedule", "twin")),
+            show_fact(name, expected(listing, "schedule")[name]),
+            show_fact(name, expected(listing, "twin")[name]),
             " ".join(each.reason for each in listing.differences if each.fact == name),
         )
         for step in article.steps
