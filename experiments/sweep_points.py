@@ -149,7 +149,7 @@ PADDING = Sweep(
     " tile of A of an SGEMM",
     "padding",
     (
-        *(half_padding("hgemm/wmma_padded:padded", layout) for layout in ("nt", "nn")),
+        *(half_padding("hgemm/wmma_padded:article_004", layout) for layout in ("nt", "nn")),
         *(half_padding("hgemm/wmma_padded", layout) for layout in ("nt", "nn")),
         *(half_padding("hgemm/mma_ldmatrix", layout, beside=XOR_SWIZZLE) for layout in ("nt", "nn")),
         Series(
@@ -236,9 +236,9 @@ TILE = Sweep(
         tile_sizes("sgemm/shared_tile", "ts", (8, 16, 32), 4096),
         tile_sizes("sgemm/thread_tile_2d", "bm", (32, 64, 128), 4096),
         tile_sizes("sgemm/vectorized", "bm", (32, 64, 128), 4096),
-        tile_sizes("sgemm/thread_tile_2d:000", "bm", (32, 64, 128), 2048),
-        tile_sizes("sgemm/transposed:000", "bm", (32, 64, 128), 2048),
-        tile_sizes("sgemm/warp_tiling:000", "bm", (32, 64), 2048),
+        tile_sizes("sgemm/thread_tile_2d:article_000", "bm", (32, 64, 128), 2048),
+        tile_sizes("sgemm/transposed:article", "bm", (32, 64, 128), 2048),
+        tile_sizes("sgemm/warp_tiling:article", "bm", (32, 64), 2048),
     ),
 )
 SWEEPS = {sweep.name: sweep for sweep in (PADDING, STAGE_COUNT, SWIZZLE, BLOCK, TILE)}

@@ -57,6 +57,9 @@ def test_list_articles_has_their_figures_beside_ours(tool):
         assert f"{article.name}, {article.title} (" in out
         assert all(step.name in out and step.rung in out for step in article.steps)
     assert re.search(r"^kernel 1, naive +sgemm/naive +threads 1024, .* 60\.8 GFLOPS +\d+ GFLOPS$", out, re.M)
+    assert re.search(
+        r"^last warp unrolled +reduce/unrolled_warp:article .* 484\.01 us +287\.25 +6\.44 ", out, re.M
+    )
     _, out, _ = tool("list", "reduce", "--articles", "--json")
     (article,) = json.loads(out)
     assert article["name"] == "002" and article["steps"][3]["facts"]["barriers"] == 9
@@ -287,7 +290,7 @@ def test_a_wrong_twin_leaves_its_schedule_right(tool, monkeypatch):
 
 
 def test_a_hazard_with_right_values_is_not_called_wrong(tool):
-    code, out, _ = tool("run", "reduce/unrolled_warp:volatile", "--n", "2^12", "--machine", "cpu")
+    code, out, _ = tool("run", "reduce/unrolled_warp:article", "--n", "2^12", "--machine", "cpu")
     assert code == 1 and out.count("HAZARD") == 2 and "FAIL" not in out
     assert out.splitlines()[-1] == "0 of 1 verified, 1 with hazards, on the CPU machine"
 

@@ -4,16 +4,20 @@
 //   grid (S, ceil(M/BM), ceil(N/BN) / S) with S = gcd(ceil(N/BN), THREADBLOCK_SWIZZLE)
 //   block (32, BM/WM * BN/WN)
 //   dynamic shared memory: the larger of STAGES tiles of A and of B and BM * (BN + PADDING) elements of C
+//   with one stage grid (ceil(N/BN), ceil(M/BM)); dynamic shared memory as in wmma_padded.cu
 //
 // wmma hides which lane holds what; mma documents it, and ldmatrix hands it out so: see mma_tiles.cuh.
 // Pipeline, staged epilogue and grid are those of wmma_swizzled_grid.cu. (up to there
-// article 001, "Optimizing Half-Precision GEMM with Tensor Cores")
+// article 001, "Optimizing Half-Precision GEMM with Tensor Cores") With STAGES 1 there is no pipeline, and C
+// comes straight from registers, as in wmma_padded.cu: the form of the program that article 004, "Why does
+// padding resolve bank conflicts?", links to, where B is stored K x N.
 
 #include <cuda_fp16.h>
 
 #include "../sizes.cuh"
 #include "fragment_pipeline.cuh"
 #include "mma_tiles.cuh"
+#include "wmma_result.cuh"
 
 #ifndef NT
 #define NT 1 // B is stored N x K, else K x N
@@ -58,10 +62,12 @@ hgemm_mma_ldmatrix(const half *__restrict__ A, const half *__restrict__ B, ACC *
     const int warp_row = threadIdx.y / (BN / WN) * WM; // where the warp's tile starts in the block's
     const int warp_col = threadIdx.y % (BN / WN) * WN;
 
+    using Copy = std::conditional_t<STAGES == 1, PlainCopy<ALIGNED>, AsyncCopy<ALIGNED>>;
     const auto copy = [&](int stage, int k0) { // what lies beyond K becomes zeros
-        copy_tiles<TileA, TileB, NT, THREADS, AsyncCopy<ALIGNED>>(stages + stage * STAGE, A, B, block_row,
-                                                                  block_col, k0, M, N, K);
-        commit_copies();
+        copy_tiles<TileA, TileB, NT, THREADS, Copy>(stages + stage * STAGE, A, B, block_row, block_col, k0, M,
+                                                    N, K);
+        if (STAGES > 1)
+            commit_copies();
     };
 
     // The lane's row of four matrices at the start of the warp's tile. Those of a start at (row 0, k 0), (8,
@@ -87,6 +93,19 @@ hgemm_mma_ldmatrix(const half *__restrict__ A, const half *__restrict__ B, ACC *
 
     MmaAccumulators<WM, WN, ACC> accumulators;
     const auto multiply = [&](int set) { accumulators.add(operands[set]); };
+#if STAGES == 1
+    for (int k0 = 0; k0 < K; k0 += BK) {
+        __syncthreads(); // no warp reads the previous tiles any more
+        copy(0, k0);
+        __syncthreads();
+#pragma unroll
+        for (int step = 0; step < BK / 16; ++step) {
+            read(0, 0, step);
+            multiply(0);
+        }
+    }
+    store_result<BM, BN, THREADS>(C, accumulators, shared, block_row, block_col, warp_row, warp_col, M, N);
+#else
     run_fragment_pipeline<STAGES, BK, BK / 16>(K, copy, read, multiply);
 
     ACC *const tile_c = reinterpret_cast<ACC *>(shared);
@@ -94,4 +113,5 @@ hgemm_mma_ldmatrix(const half *__restrict__ A, const half *__restrict__ B, ACC *
     accumulators.store(tile_c + warp_row * STRIDE_C + warp_col, STRIDE_C);
     __syncthreads();
     write_tile<BM, BN, STRIDE_C, THREADS, ALIGNED>(C, tile_c, block_row, block_col, M, N);
+#endif
 }

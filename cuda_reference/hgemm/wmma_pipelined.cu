@@ -13,6 +13,8 @@
 // finished this one; the next copies go to its stage. They have all of the iteration behind theirs to arrive.
 // The drain multiplies the last two tiles, and waits for all copies between them. The multistage buffer, its
 // order and its drain are those of article 001, "Optimizing Half-Precision GEMM with Tensor Cores".
+// More than 48 KiB of shared memory take cudaFuncAttributeMaxDynamicSharedMemorySize. Whether a GPU has so
+// much for a block is sharedMemPerBlockOptin; the article asks for sharedMemPerMultiprocessor, which is more.
 
 #include <cuda_fp16.h>
 #include <mma.h>

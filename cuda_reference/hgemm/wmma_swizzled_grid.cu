@@ -12,7 +12,8 @@
 // group run row by row and share the columns of B, and of each row of A S blocks read the same. Every other
 // group runs upwards: it starts with the rows of A that the last one ended with. With it all
 // techniques of article 001, "Optimizing Half-Precision GEMM with Tensor Cores", are there. Its kernel has
-// groups of 16 columns whatever N is (PARTIAL_GROUP 1), and sizes must be whole tiles.
+// groups of 16 columns whatever N is (PARTIAL_GROUP 1), and sizes must be whole tiles. Two sentences of its
+// text are not what its code does: odd groups run upwards, not even ones, and CEIL_DIV rounds up.
 
 #include <cuda_fp16.h>
 #include <mma.h>

@@ -6,7 +6,8 @@
 //
 // The block size is known when the kernel is compiled, so the steps that remain before the last warp takes
 // over become straight code: no loop counter, no comparison with it. VOLATILE 1 is the article's form,
-// without __syncwarp. (article 002, "Unrolling the Warp", section 2.2: completely unrolled)
+// without __syncwarp. (article 002, "Unrolling the Warp", section 2.2: completely unrolled) The article's
+// listing begins with the level of 512 threads, so that a block of 1024 would lose half of its sums.
 
 #include "../sizes.cuh"
 #include "fold.cuh"

@@ -28,20 +28,30 @@ PRINTED = {
     "reduce/interleaved": "1904.473.5221.64",
     "reduce/sequential": "1475.297.5362.29",
     "reduce/first_add": "758.38189.784.11",
-    "reduce/unrolled_warp": "484.01287.256.44",
-    "reduce/unrolled": "477.23291.776.53",
+    "reduce/unrolled_warp:article": "484.01287.256.44",
+    "reduce/unrolled:article": "477.23291.776.53",
     "sgemm/naive": "95.5152724.39628424228681",
-    "sgemm/shared_tile:000": "40.5293198.3748245.6859048.4",
-    "sgemm/thread_tile_1d:000": "35.215174.731894.7795880.03",
-    "sgemm/thread_tile_2d:000": "34.70892.946557.8293509.920",
-    "sgemm/transposed:000": "36.56790.745427.7012901.475",
-    "sgemm/warp_tiling:000": "25.07165.810361.4332651.449",
+    "sgemm/shared_tile:article_000": "40.5293198.3748245.6859048.4",
+    "sgemm/thread_tile_1d:article_000": "35.215174.731894.7795880.03",
+    "sgemm/thread_tile_2d:article_000": "34.70892.946557.8293509.920",
+    "sgemm/transposed:article": "36.56790.745427.7012901.475",
+    "sgemm/warp_tiling:article": "25.07165.810361.4332651.449",
 }
 
 
 @pytest.mark.parametrize("step", [*REDUCE.steps, *SGEMM_1080TI.steps], ids=lambda step: step.rung)
 def test_figures_are_the_digits_of_the_article(step):
     assert "".join((*step.figures, *step.also)) == PRINTED[step.rung]
+
+
+def test_times_and_bandwidths_of_002_can_be_split_in_one_way():
+    for step in REDUCE.steps:
+        here = (step.figures[0], step.also[0])
+        digits, product = "".join(here), float(here[0]) * float(here[1])
+        ways = [(digits[:cut], digits[cut:]) for cut in range(1, len(digits))]
+        others = [way for way in ways if way != here and all(re.fullmatch(r"\d+\.\d+", one) for one in way)]
+        ratios = [float(time) * float(bandwidth) / product for time, bandwidth in others]
+        assert others and not [ratio for ratio in ratios if 0.5 < ratio < 4]  # what the note says
 
 
 def test_bandwidth_times_time_is_the_sum_of_some_2_to_the_25_integers():
@@ -315,8 +325,8 @@ def gpu(monkeypatch):
 GEMMS = [
     "sgemm/naive (schedule)",
     "sgemm/naive (twin)",
-    "sgemm/shared_tile:000 (schedule)",
-    "sgemm/shared_tile:000 (twin)",
+    "sgemm/shared_tile:article_000 (schedule)",
+    "sgemm/shared_tile:article_000 (twin)",
     "cuBLAS",
     "cuBLASLt",
 ]
@@ -326,7 +336,7 @@ SUMS = ["reduce/first_add (schedule)", "reduce/first_add (twin)", "CUB"]
 def test_articles_are_measured_here(call, gpu, tmp_path):
     code, out, err = call("000", "-o", tmp_path / "r.json")
     assert (code, err) == (0, "") and [subject.label for subject in gpu.seen] == GEMMS
-    assert re.search(r"shared memory +shared_tile:000 +40.5293 +2.36x +10.0 +10.0 +1.00x", out)
+    assert re.search(r"shared memory +shared_tile:article_000 +40.5293 +2.36x +10.0 +10.0 +1.00x", out)
     results = load_results(tmp_path / "r.json")
     assert results["command"] == "experiments/articles.py 000" and len(results["rows"]) == 6
 

@@ -23,7 +23,7 @@ from tir_schedules.run import launches
 from tir_schedules.subjects.packs import save_pack
 
 ARCH = "sm_90"
-NAMES = ("sgemm/naive", "reduce/shuffle", "reduce/unrolled_warp:volatile")
+NAMES = ("sgemm/naive", "reduce/shuffle", "reduce/unrolled_warp:article")
 
 
 def few(arch):
@@ -86,7 +86,7 @@ def test_a_pack_has_cases_to_count_to_sanitize_and_flawed_ones(packed):
     }
     assert all(len(case.predicted) == len(case.binaries) for case in cases if case.predicted)
     assert source["command"].endswith(
-        "c.zip sgemm/naive reduce/shuffle reduce/unrolled_warp:volatile probes --arch sm_90"
+        "c.zip sgemm/naive reduce/shuffle reduce/unrolled_warp:article probes --arch sm_90"
     )
 
 
@@ -111,9 +111,9 @@ def test_a_ladder_is_packed_in_all_its_configurations_and_kinds():
     jobs = {(rung.id, str(workload)) for rung, workload in jobs_of(["reduce", "hgemm"])}
     assert {
         ("reduce/vectorized:resident", "65536 int32"),
-        ("reduce/unrolled_warp:volatile", "20001 int32"),
+        ("reduce/unrolled_warp:article", "20001 int32"),
     } <= jobs
-    assert ("reduce/unrolled_warp:volatile", "65536 int32") not in jobs
+    assert ("reduce/unrolled_warp:article", "65536 int32") not in jobs
     kinds = {name: {shape.partition(" ")[2] for rung,
         shape in jobs if rung == f"hgemm/{name}" and shape.startswith("512")}
              for name in ("wmma_naive", "mma_multistage:256x256")}  # fmt: skip

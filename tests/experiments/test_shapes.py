@@ -27,7 +27,7 @@ def test_all_combinations_of_every_rung_in_every_kind():
     assert {case.row for case in found if case.rung.startswith("reduce")} == {
         (rung.id, dtype) for rung in every_rung("reduce") for dtype in rung.dtypes
     }
-    assert "reduce/unrolled_warp:volatile" not in {case.rung for case in found}
+    assert "reduce/unrolled_warp:article" not in {case.rung for case in found}
     assert max(case.workload.flops for case in found) < 2e8  # the CPU machine's seconds
 
 

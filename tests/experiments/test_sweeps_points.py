@@ -49,7 +49,7 @@ def test_what_is_asked_for_is_swept():
         assert series.field == "block" and series.values == (128, 256, 512, 1024)
     for series in SWEEPS["tile"].series:
         assert series.field in ("ts", "bm") and series.timed[0].m in (2048, 4096)
-    article = series_of("padding", "hgemm/wmma_padded:padded").points()[0].rung.config
+    article = series_of("padding", "hgemm/wmma_padded:article_004").points()[0].rung.config
     assert (article.bm, article.bn, article.bk) == (128, 256, 32)  # article 004's tile
 
 
@@ -101,7 +101,7 @@ def objections(rung, workload, make=lower):
 
 
 def test_rows_that_start_elsewhere_are_misaligned():
-    rung = varied(find("hgemm/wmma_padded:padded")[0], "padding", 4)
+    rung = varied(find("hgemm/wmma_padded:article_004")[0], "padding", 4)
     assert "misaligned" in objections(rung, HalfGemm(128, 256, 32))
     (reason,) = objections(rung, HalfGemm(128, 256, 32), load_twin)
     assert "rows must start on 16 bytes" in reason
@@ -140,7 +140,7 @@ def test_every_swizzle_computes_the_right_thing(width):
 
 
 def test_a_block_needs_its_rows_of_a_and_columns_of_b():
-    coalesced, transposed = find("sgemm/coalesced")[0], find("sgemm/transposed:000")[0]
+    coalesced, transposed = find("sgemm/coalesced")[0], find("sgemm/transposed:article")[0]
     assert block_sectors(coalesced, Gemm(64, 64, 16)) == 4 * (32 + 32) * 16 // 8
     assert block_sectors(varied(transposed, "bm", 32), Gemm(64, 64, 16)) == 2 * (32 + 64) * 16 // 8
 

@@ -147,8 +147,11 @@ def sweeps(rng: random.Random) -> bytes:
         "reads": access,
         "writes": access,
     }
-    points = [{**identity, "name": f"hgemm/wmma_padded:padded,skew={value}", **facts} for value in (0, 8)]
-    points.append({**identity, "name": "hgemm/wmma_padded:padded,skew=2", "cannot": "rows are misaligned"})
+    points = [
+        {**identity, "name": f"hgemm/wmma_padded:article_004,skew={value}", **facts} for value in (0, 8)
+    ]
+    refused = {"name": "hgemm/wmma_padded:article_004,skew=2", "cannot": "rows are misaligned"}
+    points.append({**identity, **refused})
     document |= {
         "command": rng.choice(("bench hgemm", "experiments/sweeps.py padding")),
         "arch": "sm_90",

@@ -62,7 +62,7 @@ def test_pictures_have_the_wavefronts_that_are_counted_for_single_accesses(kind)
             assert_split_as_counted(requests)
 
 
-@pytest.mark.parametrize("name", ["hgemm/wmma_padded", "hgemm/wmma_shared:unpadded"])
+@pytest.mark.parametrize("name", ["hgemm/wmma_padded", "hgemm/wmma_shared:article_004"])
 def test_pictures_have_the_wavefronts_that_are_counted_for_kernels(name):
     workload, binary = of_kernel(name, load_twin, 200, 150, 70)  # C goes through shared memory, too
     requests = CpuMachine().run(binary, workload.arguments(), workload.outputs, watch=Watch()).requests
@@ -146,11 +146,11 @@ def test_the_machine_counts_the_same_at_these_addresses(tile):
 
 
 KERNELS = {
-    "hgemm/wmma_shared:unpadded": SharedTile(32),
-    "hgemm/wmma_padded:padded": SharedTile(32, 8),
+    "hgemm/wmma_shared:article_004": SharedTile(32),
+    "hgemm/wmma_padded:article_004": SharedTile(32, 8),
     "hgemm/mma_xor_swizzle": SharedTile(32, swizzled=True),
 }
-LATER = {("hgemm/wmma_shared:unpadded", lower), ("hgemm/wmma_padded:padded", lower)}
+LATER = {("hgemm/wmma_shared:article_004", lower), ("hgemm/wmma_padded:article_004", lower)}
 """Rungs of article 004 -> the tile of A they have in shared memory."""
 
 

@@ -215,7 +215,7 @@ def test_a_configuration_that_is_chosen_by_the_shape_is_named():
 
 
 def test_findings_of_the_cpu_machine_are_told(capsys):
-    out = inspected(capsys, "reduce/unrolled_warp:volatile", "--n", "512")
+    out = inspected(capsys, "reduce/unrolled_warp:article", "--n", "512")
     assert (
         int(cells(out, "findings")[0]) > 0
         and "the first: missing __syncwarp at reduce_unrolled_warp_volatile_twin.cu:" in out

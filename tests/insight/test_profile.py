@@ -144,7 +144,7 @@ def test_what_is_missing_is_said_with_how_to_get_it(gpu, monkeypatch, capsys):
     (["--from", "x.json"], "cannot read x.json"),
     (["--from", str(RESULTS / "bench_sgemm_h200.json")], "has no counters of Nsight Compute"),
     (["--from", str(RESULTS / "bench_reduce_h200.json")], "has no counters"),
-    (["--from", str(RECORDED), "reduce/unrolled_warp:volatile"], "counters of reduce/unrolled_warp:volatile"),
+    (["--from", str(RECORDED), "reduce/unrolled_warp:article"], "counters of reduce/unrolled_warp:article"),
 ])  # fmt: skip
 def test_what_cannot_be_profiled_is_one_line(arguments, message, capsys, monkeypatch):
     monkeypatch.setattr("tir_schedules.machines.choice.choose", lambda name: pytest.fail("looks for a GPU"))

@@ -138,7 +138,7 @@ def test_an_intermediate_state_that_computes_something_else_is_wrong():
 
 
 def test_the_verdict_is_of_the_finished_schedule():
-    found = traced("reduce/unrolled_warp:volatile", Reduction(2000))
+    found = traced("reduce/unrolled_warp:article", Reduction(2000))
     assert found.states[-1].measured.right and not found.right, (
         "lanes exchange data through memory without __syncwarp"
     )

@@ -36,12 +36,14 @@ def test_a_former_id_stands_for_the_rung_of_today(former, now):
     [
         ("hgemm/mma_permuted:stages=5 (twin)", "hgemm/mma_xor_swizzle:stages=5 (twin)"),
         ("hgemm_mma_permuted", "hgemm_mma_xor_swizzle"),
-        ("hgemm/wmma_padded:padded,skew=8", "hgemm/wmma_padded:padded,padding=8"),
+        ("hgemm/wmma_padded:padded,skew=8", "hgemm/wmma_padded:article_004,padding=8"),
         ("hgemm/mma_permuted_again", "hgemm/mma_permuted_again"),
         ("reduce/divergent:in_place (twin)", "reduce/divergent (twin)"),
         ("reduce/divergent:in_place,block=128", "reduce/divergent:block=128"),
         ("reduce/divergent: no twin", "reduce/divergent: no twin"),
         ("no skew=8 of hgemm/mma_permuted", "no skew=8 of hgemm/mma_permuted"),
+        ("reduce/unrolled_warp:volatile (twin)", "reduce/unrolled_warp:article (twin)"),
+        ("reduce/unrolled_warp:volatile=1", "reduce/unrolled_warp:volatile=1"),
         ([{"skew": 1, "stripe": None}], [{"padding": 1, "threadblock_swizzle": None}]),
     ],
 )

@@ -108,7 +108,7 @@ QUICK = {
     "reduce/interleaved (tir)",
     "reduce/shuffle (twin)",
     "reduce/vectorized (twin)",
-    "hgemm/wmma_shared:unpadded (twin)",
+    "hgemm/wmma_shared:article_004 (twin)",
     "hgemm/mma_xor_swizzle (tir)",
 }
 

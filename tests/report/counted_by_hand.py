@@ -9,7 +9,7 @@ from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.report.counted import Counted
 from tir_schedules.subjects.subject import Subject
 
-PADDED = ("wmma_padded", "wmma_padded:padded", "mma_ldmatrix")
+PADDED = ("wmma_padded", "wmma_padded:article_004", "mma_ldmatrix")
 
 
 def counted(jobs, arch):

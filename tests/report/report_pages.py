@@ -91,10 +91,12 @@ def swept(values):
     )
     facts = {"registers": 99, "shared_bytes": 12345, "occupancy": occupancy, "reads": reads, "writes": writes}
     identity = {key: row[key] for key in ("family", "form", "shape", "workload")}
-    named = {value: f"hgemm/wmma_padded:padded,skew={value}" for value in values}
+    named = {value: f"hgemm/wmma_padded:article_004,skew={value}" for value in values}
     rows = [{**row, "name": name, "median_us": 100.0 + value} for value, name in named.items()]
     points = [{**identity, "name": name, **facts} for name in named.values()]
-    points.append({**identity, "name": "hgemm/wmma_padded:padded,skew=2", "cannot": "rows are misaligned"})
+    points.append(
+        {**identity, "name": "hgemm/wmma_padded:article_004,skew=2", "cannot": "rows are misaligned"}
+    )
     return document | {"command": "experiments/sweeps.py padding", "rows": rows, "points": points}
 
 

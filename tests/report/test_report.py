@@ -129,9 +129,9 @@ def test_the_example_says_what_padding_gains_and_costs(shown):
     gained = [f"{figures(rates[name])} TFLOPS" for name in padding.LADDER]
     swept_rate = f"{figures(swept((0,))['rows'][0]['rate'])} TFLOPS"
     for said in (
-        "the loads of wmma_shared:unpadded take 4,004 wavefronts, 4.00x the ideal 1,001",
-        "wmma_padded:padded take 1,001 wavefronts, 1.00x the ideal",
-        f"4096, padding takes wmma_shared:unpadded from {swept_rate} to {swept_rate}",
+        "the loads of wmma_shared:article_004 take 4,004 wavefronts, 4.00x the ideal 1,001",
+        "wmma_padded:article_004 take 1,001 wavefronts, 1.00x the ideal",
+        f"4096, padding takes wmma_shared:article_004 from {swept_rate} to {swept_rate}",
         f"and wmma_shared from {gained[0]} to {gained[1]}.",
         "stores take 404 wavefronts, 2.00x the ideal 202; without padding 1.00x",
         "with 1,000 requests against 200: 4,206 wavefronts in all become 1,405",
@@ -167,7 +167,7 @@ def test_counters_measured_last_stand_beside_the_predicted_ones(shown):
 
 def test_sweeps_are_drawn_and_listed(folder, shown):
     assert shown.tables["padding: as recorded; lost: wavefronts beyond the ideal"][1:] == [
-        ["wmma_padded:padded on 4096x4096x4096 nt float16, schedule"],
+        ["wmma_padded:article_004 on 4096x4096x4096 nt float16, schedule"],
         ["0", "100", "99", "12,345", "3", "63", "0"],
         ["2", "cannot: rows are misaligned"],
         ["8", "108", "99", "12,345", "3", "63", "0"],

@@ -119,16 +119,25 @@ def list_articles(families: Sequence[str], as_json: bool) -> int:
         return 0
     from tir_schedules.console import print_left_out, print_line, print_table
 
-    columns, left_out = ("step", "rung", "its listing", "article", here.device or "here"), []
-    prose = {"step": 20, "its listing": 28, "article": 12, columns[-1]: 12}
+    device, left_out = here.device or "here", []
+    prose = {"step": 20, "its listing": 28, "article": 12, device: 12}
     for article in articles:
+        columns = (
+            "step",
+            "rung",
+            "its listing",
+            "article",
+            *(f"article, {one}" for one in article.also),
+            device,
+        )
         sizes = f" at {', '.join(map(power, article.sizes))}" if article.sizes else ""
         rows = [
             (
                 step.name,
-                step.rung,
+                step.typed,
                 list_facts(dict(step.facts)) or "-",
                 join_figures(step.figures, article.unit),
+                *step.also,
                 join_figures(here.figures(article, step), article.unit),
             )
             for step in article.steps

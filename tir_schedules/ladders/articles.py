@@ -22,7 +22,8 @@ class Step:
 
     name: in our words. rung: its id here. figures: as printed, one for each of the article's sizes; "" where
     it has none. also: what else is printed in the row, one for each heading in Article.also. facts: of its
-    listing, which ARTICLES takes from `listings.py`.
+    listing, which ARTICLES takes from `listings.py`. layout: of B, where it is another than that of the
+    article's other steps.
     """
 
     name: str
@@ -30,6 +31,12 @@ class Step:
     figures: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    layout: str = ""
+
+    @property
+    def typed(self) -> str:
+        """The rung with the option that its listing needs, as commands take both."""
+        return f"{self.rung} --layout {self.layout}" if self.layout else self.rung
 
 
 @dataclass(frozen=True)
@@ -69,24 +76,24 @@ WARP_TILING = Article(
     (
         Step("naive", "sgemm/naive", ("95.5152", "724.396", "28424", "228681")),
         Step(
-            "shared memory", "sgemm/shared_tile:000", ("40.5293", "198.374", "8245.68", "59048.4"),
+            "shared memory", "sgemm/shared_tile:article_000", ("40.5293", "198.374", "8245.68", "59048.4"),
         ),
         Step(
-            "1D thread tile", "sgemm/thread_tile_1d:000", ("35.215", "174.731", "894.779", "5880.03"),
+            "1D thread tile", "sgemm/thread_tile_1d:article_000", ("35.215", "174.731", "894.779", "5880.03"),
         ),
         Step(
-            "2D thread tile", "sgemm/thread_tile_2d:000", ("34.708", "92.946", "557.829", "3509.920"),
+            "2D thread tile", "sgemm/thread_tile_2d:article_000", ("34.708", "92.946", "557.829", "3509.920"),
         ),
         Step(
-            "vectorized accesses", "sgemm/transposed:000", ("36.567", "90.745", "427.701", "2901.475"),
+            "vectorized accesses", "sgemm/transposed:article", ("36.567", "90.745", "427.701", "2901.475"),
         ),
         Step(
-            "warp tiling", "sgemm/warp_tiling:000", ("25.071", "65.810", "361.433", "2651.449"),
+            "warp tiling", "sgemm/warp_tiling:article", ("25.071", "65.810", "361.433", "2651.449"),
         ),
     ),
     notes=(
         (
-            "The article prints no tile sizes; configurations 000 have those of its series' programs: 64x64"
+            "The article prints no tile sizes; these configurations have those of its series' programs: 64x64"
             " per block and 8 deep, in shared memory alone 32x32 and 32 deep."
         ),
         (
@@ -129,7 +136,7 @@ HALF_PRECISION = Article(
         Step("write-back through shared memory", "hgemm/wmma_staged_epilogue"),
         Step(
             "stripes of blocks: all techniques",
-            "hgemm/wmma_swizzled_grid",
+            "hgemm/wmma_swizzled_grid:article",
             ("61", "61"),
         ),
     ),
@@ -138,6 +145,19 @@ HALF_PRECISION = Article(
         (
             "61 TFLOPS take a card that runs faster than its datasheet's 2460 MHz, at which tensor cores do"
             " 60.5."
+        ),
+        (
+            "The article says that odd groups of blocks (blockIdx.z) begin with the first row of blocks and"
+            " even ones with the last. Its code has it the other way round, as here."
+        ),
+        (
+            "The article says that CEIL_DIV rounds down. It rounds up, or the last rows and columns of C"
+            " would have no block."
+        ),
+        (
+            "The article asks for 92,160 bytes of shared memory where a multiprocessor has more than that"
+            " (sharedMemPerMultiprocessor). What a block may have is sharedMemPerBlockOptin, 1 KiB less on"
+            " most GPUs: of a size in between the launch fails."
         ),
         (
             "The article says that cp.async.ca, unlike .cg, has L2 evict what it copies. PTX says otherwise:"
@@ -170,8 +190,8 @@ UNROLLING = Article(
             ("758.38",),
             ("189.78", "4.11"),
         ),
-        Step("last warp unrolled", "reduce/unrolled_warp", ("484.01",), ("287.25", "6.44")),
-        Step("completely unrolled", "reduce/unrolled", ("477.23",), ("291.77", "6.53")),
+        Step("last warp unrolled", "reduce/unrolled_warp:article", ("484.01",), ("287.25", "6.44")),
+        Step("completely unrolled", "reduce/unrolled:article", ("477.23",), ("291.77", "6.53")),
     ),
     ("GB/s", "speed-up"),
     (
@@ -182,6 +202,15 @@ UNROLLING = Article(
         (
             "The article's speed-ups are ratios of times, but for 2.29, which is the ratio of bandwidths:"
             " that of times is 2.11."
+        ),
+        # They stand as "3118.442.503", "1904.473.522", and so on.
+        (
+            "The article's times and bandwidths have run together. Split in another way, a row's time x"
+            " bandwidth is less than half of what it is here, or more than four times as much."
+        ),
+        (
+            "The article's complete unroll begins with the level of 512 threads. A block of 1024"
+            " would lose half of its sums; here it has one level more."
         ),
     ),
 )
@@ -207,7 +236,7 @@ BLAMS = Article(
             "1D block tiling", "sgemm/thread_tile_1d", ("",),
         ),
         Step(
-            "kernel 4, 2D block tiling", "sgemm/thread_tile_2d:003", ("",),
+            "kernel 4, 2D block tiling", "sgemm/thread_tile_2d:article_003", ("",),
         ),
         Step(
             "kernel 5, vectorized", "sgemm/vectorized", ("",),
@@ -232,10 +261,15 @@ PADDING = Article(
     (
         Step(
             "no padding",
-            "hgemm/wmma_shared:unpadded",
+            "hgemm/wmma_shared:article_004",
         ),
-        Step("8 elements of padding", "hgemm/wmma_padded:padded"),
+        Step("8 elements of padding", "hgemm/wmma_padded:article_004"),
         Step("a permutation in place of padding", "hgemm/mma_xor_swizzle"),
+        Step(
+            "the linked program: mma, ldmatrix",
+            "hgemm/mma_ldmatrix:article",
+            layout="nn",
+        ),
     ),
     notes=(
         (

@@ -262,6 +262,9 @@ LISTINGS: Mapping[str, Mapping[str, Listing]] = {
         "a permutation in place of padding": Listing(
             "words", {"threads": 256, "shared": 73728, "fragment_load": (12288, 49152)}
         ),
+        "the linked program: mma, ldmatrix": Listing(
+            "words", {"threads": 256, "grid": (8, 8, 1), "shared": 27136, "load": 16, "barriers": 2}
+        ),
     },
 }
 """Number of an article -> its steps, as `articles.py` names them."""

@@ -17,7 +17,20 @@ from tir_schedules.model.rung import Rung
 
 TREES = ("reduce/divergent", "reduce/interleaved", "reduce/sequential", "reduce/first_add")
 
-FORMER = {"hgemm/mma_permuted": "hgemm/mma_xor_swizzle"} | {f"{tree}:in_place": tree for tree in TREES}
+FORMER = {f"{tree}:in_place": tree for tree in TREES} | {
+    "hgemm/mma_permuted": "hgemm/mma_xor_swizzle",
+    "hgemm/wmma_shared:unpadded": "hgemm/wmma_shared:article_004",
+    "hgemm/wmma_padded:padded": "hgemm/wmma_padded:article_004",
+    "hgemm/wmma_swizzled_grid:partial_group": "hgemm/wmma_swizzled_grid:article",
+    "reduce/unrolled_warp:volatile": "reduce/unrolled_warp:article",
+    "reduce/unrolled:volatile": "reduce/unrolled:article",
+    "sgemm/shared_tile:000": "sgemm/shared_tile:article_000",
+    "sgemm/thread_tile_1d:000": "sgemm/thread_tile_1d:article_000",
+    "sgemm/thread_tile_2d:000": "sgemm/thread_tile_2d:article_000",
+    "sgemm/thread_tile_2d:003": "sgemm/thread_tile_2d:article_003",
+    "sgemm/transposed:000": "sgemm/transposed:article",
+    "sgemm/warp_tiling:000": "sgemm/warp_tiling:article",
+}
 """Ids that rungs had once -> those they have now. Users may type either; recorded files have either."""
 
 REUSED = {"sgemm/vectorized": ("sgemm/transposed", "2026-11-22T19:10:00Z")} | {
@@ -133,13 +146,13 @@ def reused_since(recorded: dict[str, Any]) -> dict[str, str]:
 
 def renamed(text: str, names: dict[str, str]) -> str:
     """The text with the first of the names in it replaced. Settings follow a rung after a colon, and a
-    configuration after a comma."""
+    configuration after a comma. `RUNG:volatile=1` sets a field, and is no name."""
 
     def now(found: re.Match[str]) -> str:
         name = names[found[1]]
         return name + (("," if ":" in name else ":") if found[2] else "")
 
-    return re.sub(rf"({'|'.join(names)})\b(?:([:,])(?=\w))?", now, text, count=1)
+    return re.sub(rf"({'|'.join(names)})\b(?!=)(?:([:,])(?=\w))?", now, text, count=1)
 
 
 def find_one(name: str, verb: str) -> Rung:

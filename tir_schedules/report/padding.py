@@ -17,7 +17,7 @@ from tir_schedules.report.counted import ByKernel, Counted
 from tir_schedules.report.recorded import Recorded
 
 FAMILY = "hgemm"
-ARTICLE = ("hgemm/wmma_shared:unpadded", "hgemm/wmma_padded:padded")
+ARTICLE = ("hgemm/wmma_shared:article_004", "hgemm/wmma_padded:article_004")
 """The article's tile, 128x256x32, without padding and with it."""
 
 LADDER = ("hgemm/wmma_shared", "hgemm/wmma_padded")
@@ -28,7 +28,10 @@ BETTER = ("hgemm/mma_ldmatrix", "hgemm/mma_xor_swizzle")
 
 NAMES = (*ARTICLE, *LADDER, *BETTER)
 BUFFER = "A"
-SWEPT = {ARTICLE[0]: "hgemm/wmma_padded:padded,padding=0", ARTICLE[1]: "hgemm/wmma_padded:padded,padding=8"}
+SWEPT = {
+    ARTICLE[0]: "hgemm/wmma_padded:article_004,padding=0",
+    ARTICLE[1]: "hgemm/wmma_padded:article_004,padding=8",
+}
 """How experiments/sweeps.py names the same kernels."""
 
 

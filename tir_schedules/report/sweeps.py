@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 VARIED = re.compile(r"(?P<rung>.+?)[:,](?P<field>\w+)=(?P<value>\d+)$")
-"""How a sweep names a point: "hgemm/wmma_padded:padded,padding=8"."""
+"""How a sweep names a point: "hgemm/wmma_padded:article_004,padding=8"."""
 
 FIELDS = {
     "padding": "padding",

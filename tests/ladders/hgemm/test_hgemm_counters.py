@@ -40,7 +40,7 @@ def conflicts(access):
 @layers(
     "name, layout, expected",
     [("hgemm/wmma_shared", None, 4)],
-    [("hgemm/wmma_shared:unpadded", "nn", 6), ("hgemm/wmma_shared:unpadded", "nt", 4)],
+    [("hgemm/wmma_shared:article_004", "nn", 6), ("hgemm/wmma_shared:article_004", "nt", 4)],
 )
 def test_unpadded_loads_conflict_and_stores_do_not(name, layout, expected, make):
     """Rows of 64 bytes: 8 of them use a quarter of the banks. Rows of B as K x N have 512 bytes: all 8 in the
@@ -54,12 +54,25 @@ def test_unpadded_loads_conflict_and_stores_do_not(name, layout, expected, make)
 @layers(
     "name, layout, expected",
     [("hgemm/wmma_padded", None, 2)],
-    [("hgemm/wmma_padded:padded", "nn", 4 / 3), ("hgemm/wmma_padded:padded", "nt", 2)],
+    [("hgemm/wmma_padded:article_004", "nn", 4 / 3), ("hgemm/wmma_padded:article_004", "nt", 2)],
 )
 def test_padding_moves_the_conflicts_to_the_stores(name, layout, expected, make):
     counted = accesses(name, layout, make)
     assert conflicts(counted["ldmatrix"]) == 1
     assert conflicts(counted["shared_store"]) == pytest.approx(expected)
+
+
+@both
+def test_the_program_of_article_004_reads_without_conflicts_by_ldmatrix_and_mma(make):
+    """B is stored as K x N: .trans for its fragments, and sums are fp16."""
+    (rung,) = find("hgemm/mma_ldmatrix:article")
+    counted = accesses(rung.id, "nn", make)
+    assert conflicts(counted["ldmatrix"]) == 1 and "shared_cp_async" not in counted
+    ptx = compile_kernel(make(rung, HalfGemm(128, 256, 64, "nn"), ARCH)).ptx
+    read, transposed = (ptx.count(f"ldmatrix.sync.aligned.m8n8.x4{form}.shared") for form in ("", ".trans"))
+    products = ptx.count("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16")
+    assert (read, transposed, products) == (8, 8, 64)  # a K tile of two steps
+    assert "wmma" not in ptx
 
 
 @both

@@ -134,10 +134,10 @@ def test_launches_go_on_until_one_sum_is_left():
 @both
 def test_the_outdated_volatile_idiom_is_told_apart(make, name):
     """It gives the right sum on a machine that runs warps in lockstep, and is reported nevertheless."""
-    (rung,) = find(f"reduce/{name}:volatile")
+    (rung,) = find(f"reduce/{name}:article")
     workload = Reduction(4096)
     outcome = outcome_of(launches(make, rung, workload, ARCH), workload, CpuMachine())
-    assert {finding.kind for finding in outcome.findings} == {rung.flawed["volatile"]} == {"lockstep"}
+    assert {finding.kind for finding in outcome.findings} == {rung.flawed["article"]} == {"lockstep"}
     assert rung.id not in {other.id for other in every_rung()}
 
 

@@ -22,7 +22,9 @@ def test_stores_of_a_transposed_tile_meet_the_same_banks(name, stores, make):
 
 
 @pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
-@pytest.mark.parametrize("name, cost", [("sgemm/thread_tile_1d", 20480), ("sgemm/thread_tile_2d:003", 8192)])
+@pytest.mark.parametrize(
+    "name, cost", [("sgemm/thread_tile_1d", 20480), ("sgemm/thread_tile_2d:article_003", 8192)]
+)
 def test_neighbours_that_a_thread_brings_are_stored_at_once(name, cost, make):
     """As in article 003's listings. Stored one by one, at a stride of four, they take 69632 and 20480."""
     (metrics,) = metrics_of([compile_kernel(make(find(name)[0], WHOLE, ARCH))], WHOLE)

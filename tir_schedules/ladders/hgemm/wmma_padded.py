@@ -45,7 +45,7 @@ RUNG = wmma_shared.RUNG.followed_by(
     schedule,
     article="004; 001",
     config=Config(),
-    configs={"padded": Config(bm=128, bn=256), "32x64": Config(bm=32, bn=64, bk=128, wm=16, wn=16)},
+    configs={"article_004": Config(bm=128, bn=256), "32x64": Config(bm=32, bn=64, bk=128, wm=16, wn=16)},
     launch=launch,
 )
 

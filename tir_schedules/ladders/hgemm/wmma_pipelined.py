@@ -10,6 +10,10 @@ Mma, then copy, then wait and barrier is the order of "Optimizing Half-Precision
 (article 001), "Three-level pipeline", without its second set of fragments. (To copy before the mma is as
 right: the barrier stands before both.)
 
+Three stages take 90 KiB, and CUDA gives a block more than 48 only to a kernel that asks for it. The article
+asks where a multiprocessor has so many bytes (sharedMemPerMultiprocessor). What counts is what a block may
+have, sharedMemPerBlockOptin, 1 KiB less on most GPUs.
+
 Three things make TVM do this. The copies of A and B become one statement, for its pipelining would count two
 groups of copies per tile but commit one. The mma come first in the order. And the copies become cp.async
 before TVM places barriers: it takes the stages for one buffer, and would put a barrier of its own before each

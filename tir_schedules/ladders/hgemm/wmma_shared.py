@@ -43,7 +43,7 @@ RUNG = wmma_naive.RUNG.followed_by(
     schedule,
     article="001; 004, without padding",
     config=Config(),
-    configs={"unpadded": Config(bm=128, bn=256)},
+    configs={"article_004": Config(bm=128, bn=256)},
     shapes=steps.SHAPES,
     launch=launch,
 )

@@ -6,10 +6,11 @@ reads less and finds more of it in the L2 cache; and every second group runs fro
 so that it begins with the rows of A that the group before has just read. Look for blockIdx.z, the group, and
 the row of blocks that depends on whether it is odd, with `--mnk 4096,4096,4096`: 1024 columns are one group.
 It is "Grid and block" of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001), and the last of
-that article's techniques.
+that article's techniques. Two sentences of the article's text are not what its code does: odd groups run
+upwards, not even ones, and CEIL_DIV rounds up.
 
 The article's groups always have 16 columns, and blocks of the last group that lie beyond C leave at once:
-configuration "partial_group". By default a group has a divisor of 16 that also divides the number of columns,
+configuration `article`. By default a group has a divisor of 16 that also divides the number of columns,
 so that no block starts in vain; but an odd number of columns makes groups of one. On an H200 both are equally
 fast with 32 columns; with 33 of them, 4096x4224x4096, groups of one made 409 TFLOPS and the article's 384.
 
@@ -71,7 +72,7 @@ RUNG = wmma_staged_epilogue.RUNG.followed_by(
     schedule,
     article="001, grid and block",
     config=Config(),
-    configs={"partial_group": Config(partial_group=1)},
+    configs={"article": Config(partial_group=1)},
     launch=launch,
 )
 

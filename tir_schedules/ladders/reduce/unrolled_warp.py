@@ -1,7 +1,7 @@
 """When 64 partial sums are left, one warp adds them up by itself, without barriers of the block.
 
 The lanes of a warp need no __syncthreads among themselves, but they do need __syncwarp: since Volta they may
-run apart. A level is therefore read, __syncwarp, write, __syncwarp. The configuration `volatile` is the idiom
+run apart. A level is therefore read, __syncwarp, write, __syncwarp. The configuration `article` is the idiom
 of article 002 ("Unrolling the Warp", section 2.1) and of older tutorials, which leaves both out and marks the
 memory volatile. It works only as long as a warp happens to run in lockstep; the CPU machine reports the
 missing __syncwarp.
@@ -28,8 +28,8 @@ RUNG = first_add.RUNG.followed_by(
     schedule,
     article="002, last warp unrolled",
     config=WarpTail(),
-    configs={"volatile": WarpTail(volatile=1)},
-    flawed={"volatile": "lockstep"},
+    configs={"article": WarpTail(volatile=1)},
+    flawed={"article": "lockstep"},
     prim_func=tree_with_warp_tail,
 )
 
