@@ -6,7 +6,8 @@
 // A thread needs TM elements of one column of A. They become neighbours, and so float4s, when the tile of A
 // is stored transposed: the float4 read along K is spread over four rows of tile_a. Then four reads of a
 // thread bring 8 elements of A and 8 of B for 64 FMA. The stores cost more: the threads of a warp meet in a
-// few banks. (the step before that of article 000, "Warp Tiling", which calls it vectorized accesses)
+// few banks. With DIAGONAL 1 they do not: rows of A's tile are shifted against each other, without padding,
+// as article 004, "Why does padding resolve bank conflicts?", says of fp32. (the step before that of article 000, "Warp Tiling", which calls it vectorized accesses)
 
 #include "../sizes.cuh"
 #include "float4_copies.cuh"
@@ -17,6 +18,7 @@
 #define BK 8 // extent of the tiles of A and B along K
 #define TM 8 // thread tile of C: TM x TN
 #define TN 8
+#define DIAGONAL 0 // whether each row of A's tile begins four floats after the row above it
 #endif
 
 constexpr int THREADS = (BM / TM) * (BN / TN);
@@ -40,14 +42,16 @@ sgemm_transposed(const float *__restrict__ A, const float *__restrict__ B, float
 
     float acc[TM][TN] = {{0.0f}};
     for (int k0 = 0; k0 < K; k0 += BK) {
-        copy_transposed4<THREADS>(tile_a, A, threadIdx.x, block_row, k0, M, K);
+        copy_transposed4<THREADS, DIAGONAL>(tile_a, A, threadIdx.x, block_row, k0, M, K);
         copy_tile4<THREADS>(tile_b, B, threadIdx.x, k0, block_col, K, N);
         __syncthreads();
 
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
             __align__(16) float a[TM], b[TN];
-            read_shared<TM>(a, &tile_a[k][thread_row]);
+#pragma unroll
+            for (int m = 0; m < TM; m += 4)
+                read_shared<4>(a + m, &tile_a[k][place_in_row<BM, DIAGONAL>(k, thread_row + m)]);
             read_shared<TN>(b, &tile_b[k][thread_col]);
 #pragma unroll
             for (int m = 0; m < TM; ++m)

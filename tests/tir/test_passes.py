@@ -334,6 +334,7 @@ CASES = {
     ),
     "make_persistent": ("sgemm/stream_k", Gemm(1020, 1020, 1024), {}),
     "accumulate_shares": ("sgemm/stream_k", Gemm(1020, 1020, 1024), {}),
+    "store_diagonally": ("sgemm/transposed", Gemm(128, 128, 64), {"diagonal": 1}),
     "wrap_edge_tiles": ("sgemm/pipelined", Gemm(1020, 1020, 1020), {}),
     "shift_edge_tiles": ("sgemm/pipelined", Gemm(1021, 1021, 1020), {}),
     "continue_in_last_block": ("reduce/single_pass", Reduction(70004, "float32"), {}),

@@ -278,6 +278,10 @@ PADDING = Article(
             " in 8 of the 32 banks: 4 times the wavefronts, as the CPU machine counts, and Nsight Compute on"
             " an H200."
         ),
+        (
+            "The article names diagonal storage as what fp32 can have in place of padding:"
+            " sgemm/transposed:diagonal."
+        ),
     ),
     gpu="rtx3090",
 )

@@ -60,6 +60,9 @@ SHIFT_EDGE_TILES = "tir_schedules.shift_edge_tiles"
 """On a padded copy, or a copy of the padded result, whose last tile may start earlier: threes of an axis, the
 extent of a tile along it, and that of the matrix."""
 
+DIAGONAL_ROWS = "tir_schedules.diagonal_rows"
+"""On a copy to shared memory: by how many elements each row is shifted against the row above it."""
+
 LOOP_PEELING = "tir_schedules.loop_peeling"
 """On a loop over K tiles: its last iteration is peeled."""
 

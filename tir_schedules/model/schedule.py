@@ -120,6 +120,11 @@ class Schedule(TvmSchedule):
         with the matrix. edges: axis, counted from the last, -1; extent of a tile; extent of the matrix."""
         self._on_block(copy, annotations.SHIFT_EDGE_TILES, [number for edge in edges for number in edge])
 
+    def store_diagonally(self, copy: Block, shift: int) -> None:
+        """Diagonal storage: each row of the tile that a copy writes to shared memory begins `shift` elements
+        after the row above it, around its end. shift: divides the length of a row; accesses are no wider."""
+        self._on_block(copy, annotations.DIAGONAL_ROWS, shift)
+
     # The whole function.
 
     def async_copies(self) -> None:

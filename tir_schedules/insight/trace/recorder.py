@@ -234,6 +234,10 @@ PRIMITIVES = {
     ),
     "unswitch": ("Unswitches a loop: guards that do not depend on its variable move in front of it."),
     "vectorize": "Makes one access of neighbouring elements, one for each iteration, 16 bytes at most.",
+    "store_diagonally": (
+        "Shifts the rows of a tile in shared memory against each other: elements of a column lie in different"
+        " banks, without padding."
+    ),
     "wrap_edge_tiles": (
         "Wraps rows beyond the last around to the first: the copy of an edge tile needs no guard per row."
     ),

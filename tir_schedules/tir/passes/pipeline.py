@@ -17,6 +17,7 @@ from tir_schedules.model.annotations import PREFIX
 from tir_schedules.tir.passes import Unfit
 from tir_schedules.tir.passes.barrier_elimination import barrier_elimination
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
+from tir_schedules.tir.passes.diagonal_rows import diagonal_rows
 from tir_schedules.tir.passes.l2_prefetch import l2_prefetch
 from tir_schedules.tir.passes.last_block import last_block
 from tir_schedules.tir.passes.loop_peeling import loop_peeling
@@ -172,6 +173,7 @@ def pipeline(asked: Mapping[str, Any]) -> transform.Pass:
             s_tir.transform.UnifyThreadBinding(),
             s_tir.transform.LowerMatchBuffer(),
             s_tir.transform.StmtSimplify(),
+            *chosen(annotations.DIAGONAL_ROWS, diagonal_rows),
             s_tir.transform.InjectPermutedLayout(),
             s_tir.transform.AnnotateIrregularLoop(),
             s_tir.transform.InjectSoftwarePipeline(),
