@@ -96,7 +96,9 @@ def used_by(rungs, ragged=False):
 
 def test_every_primitive_and_annotation_of_the_ladders_has_a_sentence():
     defaults = (rung for family in FAMILIES for rung in ladder(family))
-    primitives, annotations = used_by([*defaults, *find("hgemm/wmma_swizzled_grid:article")])
+    primitives, annotations = used_by(
+        [*defaults, *find("hgemm/wmma_swizzled_grid:article"), *find("sgemm/transposed:diagonal")]
+    )
     assert primitives <= set(PRIMITIVES) and annotations <= set(ANNOTATIONS)
     assert all(text.endswith(".") for text in (*PRIMITIVES.values(), *ANNOTATIONS.values()))
     assert (
