@@ -89,11 +89,12 @@ def elements(records, number, array, thread):
 
 def spelled(flat, shape):
     """ "0, 4 x 0-3": rows and columns of elements; in one dimension places alone; "-" without any.
-    AssertionError where the elements are no rectangle of rows and columns."""
+    The number of elements where they are no rectangle of rows and columns."""
     if not flat:
         return "-"
     axes = [sorted(set(axis.tolist())) for axis in np.unravel_index(sorted(flat), shape)]
-    assert np.prod([len(axis) for axis in axes]) == len(flat), "no rectangle"
+    if np.prod([len(axis) for axis in axes]) != len(flat):
+        return f"{len(flat)} elements"
     return " x ".join(map(series, axes))
 
 

@@ -29,10 +29,10 @@ each_step = pytest.mark.parametrize("article, step", STEPS, ids=lambda value: va
 
 
 @lru_cache(maxsize=None)
-def found(step, form):
+def found(name, layout, form):
     """All facts of a rung's schedule or twin; the kernel is compiled and counted once."""
-    (rung,) = find(step.rung)
-    kind = (step.layout,) if step.layout else ()
+    (rung,) = find(name)
+    kind = (layout,) if layout else ()
     make, workload = MAKERS[form], workload_class(rung.family)
     binary = compile_kernel(launches(make, rung, workload(*EXTENTS[rung.family], *kind), ARCH)[0])
     if rung.family == "reduce":
@@ -45,7 +45,7 @@ def found(step, form):
 @each_step
 def test_a_step_has_the_numbers_of_its_listing(article, step, form):
     listing = LISTINGS[article.name][step.name]
-    counted = found(step, form)
+    counted = found(step.rung, step.layout, form)
     held = {*listing.facts} | ({*COUNTED} & {*counted} if listing.source != "words" else set())
     assert {fact: counted.get(fact) for fact in held} == expected(listing, form)
 
