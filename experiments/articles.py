@@ -37,7 +37,7 @@ from tir_schedules.model.rung import Rung
 from tir_schedules.subjects.results import load_results, save_results
 
 FOLDER = Path(__file__).parent
-RECORDED = FOLDER / "results" / "articles_h200.json"
+RECORDED = FOLDER / "results" / "articles_h100.json"
 
 
 def jobs_of(articles: Sequence[Article]) -> list[tuple[Rung, Any]]:

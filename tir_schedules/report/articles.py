@@ -15,7 +15,7 @@ from tir_schedules.subjects.results import device_name, load_results
 UNITS = {"us": ("median_us", 1), "GB/s": ("rate", 1), "TFLOPS": ("rate", 1), "GFLOPS": ("rate", 1000)}
 """Unit -> the key of a row of results that has it, and what it is multiplied by."""
 
-RECORDED = DEFAULT_FOLDER / "articles_h200.json"
+RECORDED = DEFAULT_FOLDER / "articles_h100.json"
 
 
 def in_unit(row: Json, unit: str) -> float:
