@@ -52,7 +52,7 @@ def test_list_instructions_has_what_was_held_against_a_gpu(tool, tmp_path, monke
 
 def test_list_articles_has_their_figures_beside_ours(tool):
     code, out, _ = tool("list", "--articles")
-    assert code == 0 and "NVIDIA H200" in out
+    assert code == 0 and "NVIDIA H100" in out
     for article in ARTICLES.values():
         assert f"{article.name}, {article.title} (" in out
         assert all(step.name in out and step.rung in out for step in article.steps)

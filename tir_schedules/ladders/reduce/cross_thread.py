@@ -5,7 +5,7 @@ threadIdx.x makes TVM generate the cross-thread reduction: warp shuffles, a word
 and shuffles again. Every thread adds eight elements, as far apart as the grid has threads. Beyond
 article 002 ("Unrolling the Warp").
 
-Measured on an H200 at 2^25 int32: 3886 GB/s, 1.71 times the 2271 of `shuffle`.
+Measured on an H100 80GB HBM3 at 2^25 int32: 2806 GB/s, 1.28 times the 2190 of `shuffle`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ in `unrolled_warp`.
 The article's listing begins with the level of 512 threads: a block of 1024 would lose half of its sums. Here
 a loop is unrolled, which has as many levels as the block needs.
 
-Measured on an H200 at 2^25 int32: 2237 GB/s, 1.04 times the 2144 of `unrolled_warp`.
+Measured on an H100 80GB HBM3 at 2^25 int32: 2170 GB/s, 1.04 times the 2085 of `unrolled_warp`.
 """
 
 from __future__ import annotations

