@@ -7,7 +7,15 @@ other control characters, unless it is `Prose`.
 
 from tir_schedules.subjects.schemas.kinds import Open, Task
 from tir_schedules.subjects.schemas.packs import Manifest
-from tir_schedules.subjects.schemas.results import Counters, Record, Results, ResultsAndPoints, Sweeps, Tuners
+from tir_schedules.subjects.schemas.results import (
+    Counters,
+    Record,
+    Results,
+    ResultsAndPoints,
+    Searches,
+    Sweeps,
+    Tuners,
+)
 
 __all__ = [
     "Counters",
@@ -16,6 +24,7 @@ __all__ = [
     "Record",
     "Results",
     "ResultsAndPoints",
+    "Searches",
     "Sweeps",
     "Task",
     "Tuners",

@@ -246,6 +246,41 @@ class Tuners(Results):
     points: Many[Contestant]
 
 
+class Search(Open):
+    """A search among recorded times, or how well the cost model ranks them."""
+
+    rung: Name
+    shape: Text
+    configurations: Count
+    seed: Count
+    search: Literal["tune", "random search"] = None
+    shares: Many[Share] = None
+    trained: Count = None
+    spearman: float = None
+
+    @model_validator(mode="after")
+    def either(self) -> "Search":
+        given = [
+            name for name in ("search", "shares", "trained", "spearman") if getattr(self, name) is not None
+        ]
+        if given not in (["search", "shares"], ["trained", "spearman"]):
+            raise ValueError("it has neither 'search' with 'shares' nor 'trained' with 'spearman'")
+        return self
+
+
+class Timed(Source):
+    """When, and on what, times were taken."""
+
+    device: Device
+
+
+class Searches(Source):
+    """What experiments/searches.py writes."""
+
+    timed: Timed
+    searches: Many[Search]
+
+
 class Record(Task, Exact):
     """A line of a file of tuning records, besides what `records.Record` checks itself."""
 
