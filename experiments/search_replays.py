@@ -147,18 +147,19 @@ def correlations(task: Task, times: Times) -> Iterator[Json]:
         trials = trials_of(task, times, folder)
         space, workload = trials.space, task.workload
         context = tune_context(space, workload, ARCH, None, 0)
-        timed = [point for point in space.points(workload, ARCH) if times[key(point)]]
-        candidates = {key(point): candidate(space, point, workload) for point in timed}
+        timed = {name: seconds for name, seconds in times.items() if seconds}
+        named = {key(point): point for point in space.points(workload, ARCH)}
+        candidates = {name: candidate(space, named[name], workload) for name in timed}
         for seed in SEEDS:
-            order = random.Random(seed).sample(list(candidates), len(candidates))
+            order = random.Random(seed).sample(sorted(candidates), len(candidates))
             for count in TRAINED:
                 model = cost_model(trials)
                 learned, unseen = order[:count], order[count:]
-                results = [RunnerResult([times[name]], None) for name in learned]
+                results = [RunnerResult([timed[name]], None) for name in learned]
                 model.update(context, [candidates[name] for name in learned], results)
                 said = model.predict(context, [candidates[name] for name in unseen])
-                found = spearmanr(said, [-times[name] for name in unseen]).statistic
-                yield {"seed": seed, "trained": count, "spearman": round(float(found), 4)}
+                found: Any = spearmanr(said, [-timed[name] for name in unseen])
+                yield {"seed": seed, "trained": count, "spearman": round(float(found.statistic), 4)}
 
 
 def replayed(results: Json, step: Callable[[str], None]) -> list[Json]:

@@ -97,7 +97,12 @@ def searched(path: Path) -> Json:
     source = {key: times[key] for key in ("date", "git_revision", "versions", "device")}
     with progress(None, "searching") as step:
         rows = replayed(times, step)
-    return {"schema": 1, **about("experiments/searches.py times.json"), "timed": source, "searches": rows}
+    return {
+        "schema": 1,
+        **about("experiments/searches.py search_times_h100.json"),
+        "timed": source,
+        "searches": rows,
+    }
 
 
 def load_searches(path: Path) -> Json:

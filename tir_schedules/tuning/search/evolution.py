@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -12,7 +11,6 @@ from tvm.ir.utils import derived_object
 from tvm.s_tir.meta_schedule.runner import RunnerResult
 from tvm.s_tir.meta_schedule.search_strategy import PySearchStrategy
 
-from tir_schedules.errors import CheckFailed, TooLarge
 from tir_schedules.tuning.search.metaschedule import candidate, point_in
 from tir_schedules.tuning.search.trials import Trials, fastest
 from tir_schedules.tuning.space.points import Point, key
@@ -27,7 +25,7 @@ WARM_UP = 12
 """Trials before the model is asked: the hand-chosen configurations, what was best for other shapes, and
 random points."""
 
-ELITES, CHILDREN, GENERATIONS = 12, 12, 3
+ELITES, CHILDREN, GENERATIONS = 12, 96, 3
 FRESH = 0.25
 """Share of random points, in each generation and in each batch: what keeps the search from one corner of the
 space."""
@@ -80,13 +78,10 @@ class Evolution(PySearchStrategy):
         self.trials.guarded(self.learn)
 
     def learn(self) -> None:
-        found, results = [], []
-        for record in self.trials.records.values():
-            with suppress(CheckFailed, TooLarge):  # the schedule has changed since
-                found.append(self.candidate_at(record.point))
-                results.append(RunnerResult(list(record.seconds) or None, record.error or None))
-        if found:
-            self.model.update(self.context, found, results)
+        records = self.trials.records.values()
+        results = [RunnerResult([*record.seconds] or None, record.error or None) for record in records]
+        if results:
+            self.model.update(self.context, [self.candidate_at(one.point) for one in records], results)
 
     def post_tuning(self) -> None:
         self.candidates.clear()
@@ -108,22 +103,11 @@ class Evolution(PySearchStrategy):
         return 0 if self.trials.failure or self.used_up else max(0, self.trials.budget - len(self.taken))
 
     def begin(self, points: list[Point]) -> None:
-        """Have candidates evaluated. Points whose schedule is refused are recorded as such; others take their
-        place."""
+        """Have candidates evaluated."""
         self.used_up = not points
         self.taken |= set(map(key, points))
         for point in points:
-            candidate = self.attempt(point)
-            if candidate:
-                self.under_way.begin(candidate, point)
-
-    def attempt(self, point: Point) -> MeasureCandidate | None:
-        """The candidate at a point; None where its schedule is refused, which is recorded."""
-        name, found = key(point), self.trials.attempt(point, lambda: self.candidate_at(point))
-        if found is None and name in self.trials.records:
-            self.taken.add(name)
-            self.known[name] = self.trials.records[name]
-        return found
+            self.under_way.begin(self.candidate_at(point), point)
 
     def notify_runner_results(
         self, measure_candidates: list[MeasureCandidate], results: list[RunnerResult]
@@ -136,7 +120,6 @@ class Evolution(PySearchStrategy):
         raise NotImplementedError("one search has one strategy")
 
     def candidate_at(self, point: Point) -> MeasureCandidate:
-        """CheckFailed when the schedule is not sound, TooLarge when the workload is for it."""
         name = key(point)
         if name not in self.candidates:
             self.candidates[name] = candidate(self.trials.space, point, self.trials.workload)
@@ -196,9 +179,9 @@ class Evolution(PySearchStrategy):
         return list(found.values())
 
     def score(self, points: Sequence[Point]) -> dict[str, Point]:
-        """Those with a sound schedule, by key; `scores` has what the model says of them."""
-        sound = {key(point): self.attempt(point) for point in points}
-        sound = {name: one for name, one in sound.items() if one is not None}
-        if sound:
-            self.scores |= zip(sound, self.model.predict(self.context, list(sound.values())).tolist())
-        return {key(point): point for point in points if key(point) in sound}
+        """The points by key; `scores` has what the model says of them."""
+        named = {key(point): point for point in points}
+        if named:
+            candidates = [self.candidate_at(point) for point in named.values()]
+            self.scores |= zip(named, self.model.predict(self.context, candidates).tolist())
+        return named

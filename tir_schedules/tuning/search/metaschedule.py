@@ -7,10 +7,11 @@ import json
 import logging
 import sys
 from contextlib import contextmanager
+from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Iterator, cast
 
-from tir_schedules.compiler.lower import algorithm, scheduled, target
+from tir_schedules.compiler.lower import algorithm, target
 from tir_schedules.errors import MissingTool
 from tir_schedules.model.workload import Workload
 from tir_schedules.tir.tvm import import_tvm
@@ -19,6 +20,7 @@ from tir_schedules.tuning.space.points import Point, Space, key
 
 if TYPE_CHECKING:
     from tvm import IRModule
+    from tvm.s_tir import Schedule
     from tvm.s_tir.meta_schedule import MeasureCandidate, SearchStrategy, TuneContext
 
 POINT = "tir_schedules.point"
@@ -75,14 +77,24 @@ def tune_context(
         )
 
 
-def candidate(space: Space, point: Point, workload: Workload) -> MeasureCandidate:
-    """The rung's schedule at a point. CheckFailed when it is not sound."""
-    meta_schedule = import_metaschedule()
-    schedule = scheduled(parsed_once(space.rung_at(point)), workload)
+def at_point(module: IRModule, point: Point) -> Schedule:
+    """A schedule of the module that only says which point it is at."""
+    schedule = import_tvm().s_tir.Schedule(module)
     schedule.annotate(schedule.get_sblock("root"), POINT, key(point))
-    return meta_schedule.MeasureCandidate(
-        schedule, meta_schedule.arg_info.ArgInfo.from_entry_func(schedule.mod)
-    )
+    return schedule
+
+
+@lru_cache(maxsize=8)
+def unscheduled(space: Space, workload: Workload) -> IRModule:
+    return import_tvm().IRModule({"main": algorithm(parsed_once(space.rung), workload)})
+
+
+def candidate(space: Space, point: Point, workload: Workload) -> MeasureCandidate:
+    """A point as MetaSchedule takes it: the algorithm, which is scheduled only when the point is built. The
+    cost model needs no schedule, and a search ranks many more points than it builds."""
+    meta_schedule, module = import_metaschedule(), unscheduled(space, workload)
+    arguments = meta_schedule.arg_info.ArgInfo.from_entry_func(module)
+    return meta_schedule.MeasureCandidate(at_point(module, point), arguments)
 
 
 def point_in(module: IRModule) -> Point:
@@ -103,10 +115,8 @@ def tuning_record(space: Space, point: Point, workload: Workload, context: TuneC
     module = (
         tvm.IRModule({"main": algorithm(rung, workload)}) if rung.prim_func else cast("IRModule", context.mod)
     )
-    schedule = tvm.s_tir.Schedule(module)
-    schedule.annotate(schedule.get_sblock("root"), POINT, key(point))
     arguments = import_metaschedule().arg_info.ArgInfo.from_entry_func(module)
     record = database.TuningRecord(
-        schedule.trace, database.Workload(module), [1.0], context.target, arguments
+        at_point(module, point).trace, database.Workload(module), [1.0], context.target, arguments
     )
     return record.as_json()
