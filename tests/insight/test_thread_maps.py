@@ -129,6 +129,18 @@ __global__ void last(int *ticket, float *Y) {
 // check: --kernel pairs --grid 2 --block 32 --arg A=f32[128] --arg C=f32[128]:out --expect 'C=A'
 
 // check: --kernel last --grid 3 --block 1 --arg ticket=i32[1]:zeros --arg Y=f32[1]:zeros
+
+__global__ void uneven(volatile float *X, float *Y) {
+  if (threadIdx.x < 2) Y[threadIdx.x] = X[0] + X[1] + X[1];
+  else if (threadIdx.x >= 8 && threadIdx.x < 24) Y[threadIdx.x] = 0;
+}
+// check: --kernel uneven --grid 1 --block 64 --arg X=f32[2] --arg Y=f32[64]:zeros
+
+__global__ void far(float *Y) { if (blockIdx.x % 62 == 0) Y[blockIdx.x / 62 * 4] = 1; }
+// check: --kernel far --grid 63 --block 1 --arg Y=f32[8]:zeros
+
+__global__ void before(float *Y) { Y[(int)threadIdx.x - 1] = 1; }
+// check: --kernel before --grid 1 --block 64 --arg Y=f32[64]:zeros
 """
 
 
@@ -153,7 +165,44 @@ def test_a_block_that_counts_others_is_among_them(call):
     _, out, _ = call("Y", "--kernel", "last", "--at", "2,0,0", "--json")
     assert json.loads(out)["accesses"] == [[0, 2, 0, 0, 0]]
     code, _, error = call("Y", "--kernel", "last")
-    assert code == 2 and "block 0,0,0 never accesses an element of Y" in error
+    assert code == 2 and "block 0,0,0 never accesses an element of Y; --by block shows who does" in error
+
+
+def test_sentences_are_true_where_elements_are_not_alike(call):
+    _, out, _ = call("X", "--kernel", "uneven")
+    assert "loads 2 elements: 0-1 of X (2 elements), each by 2 threads, up to twice each." in out
+    _, out, _ = call("Y", "--kernel", "uneven", "--warp", "1")
+    assert "stores 18 elements in 2 pieces, 8 apart, from element 0 of Y (64 elements), each once." in out
+    assert "Warp 1 stores none of them." in out
+    _, out, _ = call("Y", "--kernel", "uneven", "--lane", "5")
+    assert "Lane 5 of it stores none of them." in out
+
+
+def test_accesses_outside_of_the_array_are_told(call):
+    code, out, _ = call("Y", "--kernel", "before")
+    assert code == 0 and "stores 63 elements: 0-62 of Y" in out
+    assert "Accesses outside of every array are left out; `check` or `run` says where they are." in out
+
+
+@pytest.mark.parametrize(
+    "words, part",
+    [
+        (("--columns=-5",), "--columns takes at least 1, not -5"),
+        (("--columns", "0"), "--columns takes at least 1, not 0"),
+        (("--tile=-1",), "there is no tile -1"),
+        (("--lane", "32"), "there is no lane 32; a warp has 32, counted from 0"),
+        (("--memory", "global", "--warp", "2"), "there is no warp 2; a block has 2, counted from 0"),
+        (("--at", "1,0"), "--at takes three integers"),
+    ],
+)
+def test_numbers_that_name_nothing(call, words, part):
+    code, out, error = call("Y", "--kernel", "uneven", *words)
+    assert (code, out, error.count("\n")) == (2, "", 1) and part in error
+
+
+def test_a_row_is_no_longer_than_the_array(call):
+    code, out, _ = call("Y", "--kernel", "uneven", "--columns", "2000000000", "--json")
+    assert code == 0 and len(json.loads(out)["accesses"]) == 18
 
 
 def test_text_fits_80_columns(tool):
@@ -162,11 +211,19 @@ def test_text_fits_80_columns(tool):
     assert drawn and max(map(len, drawn)) <= 80 and "of elements, all alike" in out
 
 
+def test_two_keys_have_one_symbol_only_where_there_are_too_many(call):
+    _, out, _ = call("Y", "--kernel", "far", "--by", "block")
+    assert "      0  0...1...\n" in out and "0-1: blocks 0, 62; . not accessed" in out
+
+
 def test_what_does_not_fit_is_left_out_and_told():
     found = ts.layout("sgemm/naive", "A", by="step", mnk=(64, 64, 256))
     drawn, told = text_of(found.shown.pictures[0], 60)
     assert max(map(len, drawn.plain.splitlines())) <= 60
     assert any("48 of 256 columns are shown" in line for line in told)
+    _, told = text_of(found.shown.pictures[0], 200)
+    assert told[0] == "0-9 A-Z a-z: steps of a thread 0-183, after z from 0 on again"
+    assert text_of(found.shown.pictures[0], 10)[0].plain.splitlines()[1].split() == ["0", "01234567"]
 
 
 def test_pages_and_pictures(tool, tmp_path, check_page):

@@ -53,7 +53,7 @@ def add_verb(verbs: Verbs) -> None:
         help="the block to look at (default 0,0,0); of a file the threads of a block, as for `check`",
     )
     verb.add_argument(
-        "--at", metavar="X,Y,Z", type=parse_block, help="of a file: the block to look at (default 0,0,0)"
+        "--at", metavar="X,Y,Z", type=parse_at, help="of a file: the block to look at (default 0,0,0)"
     )
     verb.add_argument(
         "--warp",
@@ -136,21 +136,18 @@ def is_of_global(options: Options) -> bool | None:
 
 def asked_of(options: Options, block: Dim3) -> Asked:
     """What is asked of an array in global memory."""
-    from tir_schedules.insight.threads.mapping import Asked
+    from tir_schedules.insight.threads.mapping import ALL, Asked
 
-    tile = (
-        None
-        if options.tile is None
-        else -1
-        if options.tile == "all"
-        else integer_for("--tile", 0)(options.tile)
-    )
+    tile = None
+    if options.tile is not None:
+        tile = ALL if options.tile == "all" else integer_for("--tile", 0)(options.tile)
+        if options.tile != "all" and tile < 0:
+            raise BadInput(f"there is no tile {tile}; they are counted from 0")
+    columns = 0 if options.columns is None else options.columns
+    if options.columns is not None and columns < 1:
+        raise BadInput(f"--columns takes at least 1, not {columns}")
     return Asked(
-        options.buffer,
-        None if options.by == "block" else block,
-        options.access or "",
-        tile,
-        options.columns or 0,
+        options.buffer, None if options.by == "block" else block, options.access or "", tile, columns
     )
 
 
@@ -170,6 +167,10 @@ def shown_map(options: Options, found: ThreadMap) -> int:
 
 def parse_block(text: str) -> tuple[int, int, int]:
     return three_integers(text, "--block takes three integers X,Y,Z such as 0,1,0")
+
+
+def parse_at(text: str) -> tuple[int, int, int]:
+    return three_integers(text, "--at takes three integers X,Y,Z such as 0,1,0")
 
 
 def layout(options: Options) -> int:

@@ -198,7 +198,8 @@ def thread_map(launches: Iterable[Launched], asked: Asked, of: str) -> ThreadMap
     what = f"{asked.access}s" if asked.access else "accesses"
     instead = f"; it {' and '.join(f'{kind}s' for kind in kinds)} it" if kinds else ""
     launch = " in any launch" if several else ""
-    raise BadInput(f"{label}: {where} {never} {what} an element of {asked.array}{launch}{instead}")
+    others = "; --by block shows who does" if asked.block and not kinds else ""
+    raise BadInput(f"{label}: {where} {never} {what} an element of {asked.array}{launch}{instead}{others}")
 
 
 def map_of(one: Launched, touches: Touches, asked: Asked, access: str, of: str) -> ThreadMap:
@@ -215,7 +216,7 @@ def map_of(one: Launched, touches: Touches, asked: Asked, access: str, of: str) 
     tile = asked.tile
     if tile is None and access == "load" and asked.block is not None and count > 1:
         tile = 0
-    if tile is not None and tile >= count:
+    if tile is not None and not ALL <= tile < count:
         raise BadInput(f"there is no tile {tile} of {asked.array}; there are {count}, counted from 0")
     tile = None if tile == ALL else tile
     if tile is not None:
@@ -224,7 +225,9 @@ def map_of(one: Launched, touches: Touches, asked: Asked, access: str, of: str) 
     if asked.columns and not flat:
         size = " x ".join(map(str, array.shape))
         raise BadInput(f"--columns is for arrays of one dimension; {asked.array} is {size}")
-    columns = (asked.columns or min(COLUMNS, array.size)) if flat else array.shape[-1]
+    if asked.columns < 0:
+        raise BadInput(f"a row has at least one element, not {asked.columns}")
+    columns = min(asked.columns or COLUMNS, array.size) if flat else array.shape[-1]
     shape = (-(-array.size // columns), columns)
     notes = []
     if one.count > 1:
@@ -234,6 +237,8 @@ def map_of(one: Launched, touches: Touches, asked: Asked, access: str, of: str) 
             "a unit makes these copies in bulk: their elements count as those of the lane that tells it to,"
             " in one step"
         )
+    if any(finding.kind == "out_of_bounds" for finding in one.execution.findings):
+        notes.append("accesses outside of every array are left out; `check` or `run` says where they are")
     found = elements_of(table, array.itemsize, array.size)
     lines = lines_of(touches, table)
     return ThreadMap(

@@ -65,12 +65,12 @@ def text_of(picture: Picture, width: int | None = None) -> tuple[Text, list[str]
     from rich.text import Text
 
     grid, notes = grid_of(picture.found, picture.by), []
-    down, across, grid, note = folded(grid, (width or USUAL_WIDTH) - LABEL)
+    down, across, grid, note = folded(grid, max(TICKS, (width or USUAL_WIDTH) - LABEL))
     if down * across > 1:
         size = f"{plural(down, 'row')} x {plural(across, 'column')}"
         notes.append(f"a character is {size} of elements, all alike")
     notes += [note] if note else []
-    lines, flat = Text(), picture.found.flat
+    lines, flat, places = Text(), picture.found.flat, places_of(grid)
     count = grid.keys.shape[1]
     ticks = "".join(f"{grid.column + at * across:<{TICKS}}" for at in range(0, count, TICKS))
     lines.append(" " * LABEL + ticks.rstrip() + "\n", "dim")
@@ -82,22 +82,31 @@ def text_of(picture: Picture, width: int | None = None) -> tuple[Text, list[str]
         for key in keys.tolist():
             symbol, style = UNTOUCHED, "dim"
             if key != NOBODY:
-                symbol = MIXED if key == SEVERAL else SYMBOLS[key % len(SYMBOLS)]
+                symbol = MIXED if key == SEVERAL else SYMBOLS[places[key]]
                 style = "" if key == SEVERAL else STYLES[key % len(STYLES)]
             lines.append(symbol, style)
         lines.append("\n")
     return lines, [legend(picture, grid), *notes]
 
 
+def places_of(grid: Grid) -> dict[int, int]:
+    """Of each key, rising, the place of its symbol: the key itself; where one has no symbol, its place among
+    those that are drawn, from the first symbol on again where they are more."""
+    keys = sorted({*np.unique(grid.keys).tolist()} - {NOBODY, SEVERAL})
+    ranked = bool(keys) and keys[-1] >= len(SYMBOLS)
+    return {key: (at if ranked else key) % len(SYMBOLS) for at, key in enumerate(keys)}
+
+
 def legend(picture: Picture, grid: Grid) -> str:
     """What the symbols of a picture mean."""
-    keys = sorted({*np.unique(grid.keys).tolist()} - {NOBODY, SEVERAL})
-    told = []
+    places, told = places_of(grid), []
+    keys = [*places]
     names = {"step": "steps of a thread", "scheduler": "warp schedulers"}.get(picture.by, f"{picture.by}s")
     if keys:
-        symbols = ranges_of(sorted({key % len(SYMBOLS) for key in keys}))
+        symbols = ranges_of(sorted({*places.values()}))
         numbers = ", ".join(span_of(run) for run in runs_in_list(keys))
         same = "" if symbols == numbers else f" {numbers}"
+        same += f", after {SYMBOLS[-1]} from 0 on again" if len(keys) > len(SYMBOLS) else ""
         told.append(f"{symbols}: {names}{same}")
     told += [f"{MIXED} several {names}"] if (grid.keys == SEVERAL).any() else []
     told += [f"{UNTOUCHED} not accessed"] if (grid.keys == NOBODY).any() else []

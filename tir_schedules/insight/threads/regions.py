@@ -92,13 +92,17 @@ def summary(found: ThreadMap, warp: int, lane: int) -> list[str]:
     """What the block does, a warp of it, and a lane of that, as far as these access the array."""
     told = [of_block(found)]
     mine = found.accesses["warp"] == warp
-    if found.block is None or not mine.any():
+    if found.block is None:
         return told
+    if not mine.any():
+        return [*told, f"Warp {warp} {found.access}s none of them."]
     ours = found.among(mine)
     told.append(f"Warp {warp} {found.access}s {place_of(ours)}{how_often(ours)}.")
     own = ours.among(ours.accesses["lane"] == lane)
     if len(own.accesses):
         told.append(f"Lane {lane} of it {found.access}s {place_of(own)}{at_a_time(own)}.")
+    else:
+        told.append(f"Lane {lane} of it {found.access}s none of them.")
     return told
 
 
@@ -168,7 +172,7 @@ def pieces(runs: Sequence[tuple[int, int]], start: str) -> str:
     first, length = runs[0]
     if len(runs) == 1:
         return f": {span(first, first + length - 1)}"
-    alike = len({length for _, length in runs[:-1]}) == 1
+    alike = len({length for _, length in runs}) == 1
     each = f" of {length}" if alike else ""
     apart = {b[0] - a[0] for a, b in zip(runs, runs[1:])}
     steps = f", {apart.pop()} apart" if len(apart) == 1 else ""
@@ -180,7 +184,8 @@ def how_often(found: ThreadMap) -> str:
     accesses = found.accesses
     _, times = np.unique(accesses["element"], return_counts=True)
     thread = (accesses["block"].astype(np.int64) << 16) + accesses["warp"] * 32 + accesses["lane"]
-    pairs = np.unique(np.stack([accesses["element"].astype(np.int64), thread], 1), axis=0)
+    both = np.stack([accesses["element"].astype(np.int64), thread], 1)
+    pairs, of_thread = np.unique(both, axis=0, return_counts=True)
     _, threads = np.unique(pairs[:, 0], return_counts=True)
     if (times == 1).all():
         return ", each once"
@@ -190,8 +195,10 @@ def how_often(found: ThreadMap) -> str:
     several = f"{threads.max()} threads"
     if threads.min() != threads.max():
         return f", each by {threads.min()} to {several}"
-    again = f", {plural_times(int(times[0] // threads[0]))} each" if times.max() > threads.max() else ""
-    return f", each by {several}{again}"
+    if times.max() == threads.max():
+        return f", each by {several}"
+    most = "" if of_thread.min() == of_thread.max() else "up to "
+    return f", each by {several}, {most}{plural_times(int(of_thread.max()))} each"
 
 
 def plural_times(count: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.console import console, print_line, terminal_width
+from tir_schedules.errors import BadInput
 from tir_schedules.files import Json
 from tir_schedules.insight.threads.mapping import ThreadMap
 from tir_schedules.insight.threads.pictures import (
@@ -28,6 +29,13 @@ class Shown:
     by: str | None = None
     warp: int | None = None
     lane: int | None = None
+
+    def __post_init__(self) -> None:
+        warps = -(-self.found.kernel.threads // 32)
+        if self.warp is not None and not 0 <= self.warp < warps:
+            raise BadInput(f"there is no warp {self.warp}; a block has {warps}, counted from 0")
+        if self.lane is not None and not 0 <= self.lane < 32:
+            raise BadInput(f"there is no lane {self.lane}; a warp has 32, counted from 0")
 
     @property
     def title(self) -> str:
