@@ -14,6 +14,7 @@ from layers import layers
 from tir_schedules.compiler.lower import algorithm, has_threads, lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
+from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import every_rung, find, ladder
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of, run
@@ -55,6 +56,21 @@ def test_schedule_and_twin_are_right(rung, n):
 def test_floats_are_summed_right(rung, n):
     (verdict,) = run([(rung, Reduction(n, "float32"))], ARCH, CpuMachine())
     assert verdict.faults == ()
+
+
+@pytest.mark.parametrize(
+    "name, least, block",
+    [
+        ("divergent", 2, 48), ("sequential:rfactor", 2, 96), ("unrolled_warp", 64, 32),
+        ("unrolled:article", 64, 32), ("shuffle", 32, 16), ("vectorized", 32, 48), ("single_pass:256x4", 32, 16),
+    ],
+)  # fmt: skip
+def test_a_block_that_a_rung_cannot_fold_is_refused(name, least, block):
+    """It would read beyond its tile."""
+    (rung,) = find(f"reduce/{name}{',' if ':' in name else ':'}block={block}")
+    for make in (lower, load_twin):
+        with pytest.raises(BadInput, match=f"a power of two of threads, from {least} on, and not {block}"):
+            make(rung, Reduction(1000), ARCH)
 
 
 @pytest.mark.slow

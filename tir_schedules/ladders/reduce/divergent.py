@@ -13,7 +13,14 @@ Measured on an H100 80GB HBM3 at 2^25 int32: 346 GB/s.
 from __future__ import annotations
 
 from tir_schedules.ladders.reduce import tree
-from tir_schedules.ladders.reduce.steps import Config, TreeLevel, keep_loop, one_each, tree_in_place
+from tir_schedules.ladders.reduce.steps import (
+    Config,
+    TreeLevel,
+    blocks_from,
+    keep_loop,
+    one_each,
+    tree_in_place,
+)
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.reduction import Reduction
@@ -46,6 +53,7 @@ RUNG = Rung(
     launch=one_each,
     dtypes=("int32",),
     prim_func=prim_func,
+    refuses=blocks_from(2),
 )
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Lanes hand their sums to each other directly: shared memory holds one sum per warp, two barriers become
+"""Lanes hand their sums to each other directly: shared memory holds one sum per warp, three barriers become
 one.
 
 Two levels: every warp folds its 32 values with __shfl_down_sync, lane 0 leaves the sum in shared memory, and
@@ -21,6 +21,7 @@ from tir_schedules.ladders.reduce.steps import (
     WARP,
     Config,
     added,
+    blocks_from,
     ceil_div,
     constant_zero,
     log2,
@@ -92,6 +93,7 @@ RUNG = unrolled.RUNG.followed_by(
     config=Config(),
     dtypes=("int32", "float32"),
     prim_func=prim_func,
+    refuses=blocks_from(WARP),
 )
 
 if __name__ == "__main__":

@@ -18,9 +18,20 @@ FULL_MASK = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Config:
-    """block: threads per block, a power of two from 128 to 1024."""
+    """block: threads per block, a power of two up to 1024: see `blocks_from`."""
 
     block: int = 256
+
+
+def blocks_from(least: int) -> Callable[[Reduction, Config], str]:
+    """Of a rung's `refuses`: a block is a power of two from `least` on."""
+
+    def refuses(reduction: Reduction, config: Config) -> str:
+        if config.block < least or config.block & (config.block - 1):
+            return f"a block has a power of two of threads, from {least} on, and not {config.block}"
+        return ""
+
+    return refuses
 
 
 def one_each(reduction: Reduction, config: Config) -> Launch:
