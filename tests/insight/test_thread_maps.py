@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tir_schedules as ts
+from tir_schedules.errors import BadInput
 from tir_schedules.insight.threads.pictures import text_of
 from tir_schedules.insight.threads.regions import Grid, filled, rectangles_of, runs_of
 
@@ -165,7 +166,7 @@ def test_a_block_that_counts_others_is_among_them(call):
     _, out, _ = call("Y", "--kernel", "last", "--at", "2,0,0", "--json")
     assert json.loads(out)["accesses"] == [[0, 2, 0, 0, 0]]
     code, _, error = call("Y", "--kernel", "last")
-    assert code == 2 and "block 0,0,0 never accesses an element of Y; --by block shows who does" in error
+    assert code == 2 and "block 0,0,0 never accesses an element of Y; all blocks, by block, show who does" in error
 
 
 def test_sentences_are_true_where_elements_are_not_alike(call):
@@ -209,6 +210,11 @@ def test_text_fits_80_columns(tool):
     _, out, _ = tool("layout", "sgemm/vectorized", "C", "--mnk", "128,128,16", "--by", "lane")
     drawn = [line for line in out.splitlines() if re.match(r" +\d+  \S+$", line)]
     assert drawn and max(map(len, drawn)) <= 80 and "of elements, all alike" in out
+
+
+def test_an_array_has_a_name():
+    with pytest.raises(BadInput, match="array is None; it takes the name of an array"):
+        ts.layout("sgemm/naive", None)
 
 
 def test_two_keys_have_one_symbol_only_where_there_are_too_many(call):

@@ -107,6 +107,8 @@ def layout(
     Raises BadInput if something named does not exist or the block does not access the array, and CheckFailed
     if a kernel does not compile.
     """
+    if not isinstance(array, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"array is {array!r}; it takes the name of an array such as 'C'")
     if by not in (None, *BY):
         raise BadInput(f"by is {by!r}; it can be {', '.join(BY)}")
     if access not in ("", *ACTS):

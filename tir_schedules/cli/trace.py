@@ -41,7 +41,8 @@ def trace_verb(options: Options) -> int:
     if options.output:
         text = found.page()
         write_text(options.output, text)
-        size = f"{len(found.states) - 1} steps, {len(text.encode()) >> 10} KiB"
+        steps = len(found.states) - 1
+        size = f"{steps} step{'s' * (steps != 1)}, {len(text.encode()) >> 10} KiB"
         if not options.json:
             print_line(f"written: {options.output}, {size}; open it in a browser")
     if options.json or not options.output:

@@ -198,7 +198,7 @@ def thread_map(launches: Iterable[Launched], asked: Asked, of: str) -> ThreadMap
     what = f"{asked.access}s" if asked.access else "accesses"
     instead = f"; it {' and '.join(f'{kind}s' for kind in kinds)} it" if kinds else ""
     launch = " in any launch" if several else ""
-    others = "; --by block shows who does" if asked.block and not kinds else ""
+    others = "; all blocks, by block, show who does" if asked.block and not kinds else ""
     raise BadInput(f"{label}: {where} {never} {what} an element of {asked.array}{launch}{instead}{others}")
 
 

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from tir_schedules.console import print_error, print_line, print_source, print_table, print_whole
 from tir_schedules.files import Json, to_json
+from tir_schedules.insight.metrics.formats import plural
 from tir_schedules.insight.trace.diffs import unified
 from tir_schedules.insight.trace.key_metrics import FIGURES, figures, outputs
 from tir_schedules.insight.trace.states import State, Trace
@@ -21,7 +22,7 @@ STEP_FIELDS = ("primitive", "annotation", "call", "what", "places")
 def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
     """A table with a line per step; then, if asked for, what each step changes."""
     print_line(
-        f"{trace.rung.id}, {trace.workload}, {trace.arch}: {len(trace.states) - 1} steps; executed on the CPU"
+        f"{trace.rung.id}, {trace.workload}, {trace.arch}: {plural(len(trace.states) - 1, 'step')}; executed on the CPU"
         " machine"
     )
     print_table(
