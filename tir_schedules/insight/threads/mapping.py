@@ -237,7 +237,10 @@ def map_of(one: Launched, touches: Touches, asked: Asked, access: str, of: str) 
             "a unit makes these copies in bulk: their elements count as those of the lane that tells it to,"
             " in one step"
         )
-    if any(finding.kind == "out_of_bounds" for finding in one.execution.findings):
+    faults = {finding.kind for finding in one.execution.findings}
+    if faults & {"deadlock", "endless_loop"}:
+        notes.append("the launch does not come to its end; this is what is done until then")
+    if "out_of_bounds" in faults:
         notes.append("accesses outside of every array are left out; `check` or `run` says where they are")
     found = elements_of(table, array.itemsize, array.size)
     lines = lines_of(touches, table)

@@ -21,10 +21,8 @@ STEP_FIELDS = ("primitive", "annotation", "call", "what", "places")
 
 def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
     """A table with a line per step; then, if asked for, what each step changes."""
-    print_line(
-        f"{trace.rung.id}, {trace.workload}, {trace.arch}: {plural(len(trace.states) - 1, 'step')}; executed on the CPU"
-        " machine"
-    )
+    steps = plural(len(trace.states) - 1, "step")
+    print_line(f"{trace.rung.id}, {trace.workload}, {trace.arch}: {steps}; executed on the CPU machine")
     print_table(
         COLUMNS, [[escape(cell) for cell in row] for row in rows(trace)], prose={"call": 30, "outputs": 16}
     )
