@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from tir_schedules.ladders.reduce import tree
 from tir_schedules.ladders.reduce.steps import (
+    BlocksFrom,
     Config,
     TreeLevel,
-    blocks_from,
     keep_loop,
     one_each,
     tree_in_place,
@@ -53,7 +53,7 @@ RUNG = Rung(
     launch=one_each,
     dtypes=("int32",),
     prim_func=prim_func,
-    refuses=blocks_from(2),
+    refuses=BlocksFrom(2),
 )
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from tir_schedules.ladders.reduce import unrolled
 from tir_schedules.ladders.reduce.steps import (
     FULL_MASK,
     WARP,
+    BlocksFrom,
     Config,
     added,
-    blocks_from,
     ceil_div,
     constant_zero,
     log2,
@@ -93,7 +93,7 @@ RUNG = unrolled.RUNG.followed_by(
     config=Config(),
     dtypes=("int32", "float32"),
     prim_func=prim_func,
-    refuses=blocks_from(WARP),
+    refuses=BlocksFrom(WARP),
 )
 
 if __name__ == "__main__":

@@ -18,20 +18,21 @@ FULL_MASK = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Config:
-    """block: threads per block, a power of two up to 1024: see `blocks_from`."""
+    """block: threads per block, a power of two up to 1024: see `BlocksFrom`."""
 
     block: int = 256
 
 
-def blocks_from(least: int) -> Callable[[Reduction, Config], str]:
-    """Of a rung's `refuses`: a block is a power of two from `least` on."""
+@dataclass(frozen=True)
+class BlocksFrom:
+    """`refuses` of a rung whose blocks are powers of two from `least` on."""
 
-    def refuses(reduction: Reduction, config: Config) -> str:
-        if config.block < least or config.block & (config.block - 1):
-            return f"a block has a power of two of threads, from {least} on, and not {config.block}"
+    least: int
+
+    def __call__(self, reduction: Reduction, config: Config) -> str:
+        if config.block < self.least or config.block & (config.block - 1):
+            return f"a block has a power of two of threads, from {self.least} on, and not {config.block}"
         return ""
-
-    return refuses
 
 
 def one_each(reduction: Reduction, config: Config) -> Launch:

@@ -12,7 +12,7 @@ Measured on an H100 80GB HBM3 at 2^25 int32: 2085 GB/s, 1.33 times the 1570 of `
 from __future__ import annotations
 
 from tir_schedules.ladders.reduce import first_add
-from tir_schedules.ladders.reduce.steps import WARP, WarpTail, blocks_from, keep_loop, tree_with_warp_tail
+from tir_schedules.ladders.reduce.steps import WARP, BlocksFrom, WarpTail, keep_loop, tree_with_warp_tail
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.reduction import Reduction
@@ -31,7 +31,7 @@ RUNG = first_add.RUNG.followed_by(
     configs={"article": WarpTail(volatile=1)},
     flawed={"article": "lockstep"},
     prim_func=tree_with_warp_tail,
-    refuses=blocks_from(2 * WARP),
+    refuses=BlocksFrom(2 * WARP),
 )
 
 if __name__ == "__main__":
