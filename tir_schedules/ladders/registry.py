@@ -34,7 +34,7 @@ FORMER = {f"{tree}:in_place": tree for tree in TREES} | {
 """Ids that rungs had once -> those they have now. Users may type either; recorded files have either."""
 
 REUSED = {"sgemm/vectorized": ("sgemm/transposed", "2026-11-22T19:10:00Z")} | {
-    tree: (f"{tree}:rfactor", "2026-11-26T21:00:00Z") for tree in TREES
+    tree: (f"{tree}:rfactor", "2026-11-26T22:06:00Z") for tree in TREES
 }
 """Ids that another rung or configuration has had since a time (UTC) -> what is now the id of the one that had
 them before.
