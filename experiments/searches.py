@@ -38,7 +38,7 @@ from tir_schedules.machines.choice import the_gpu
 from tir_schedules.subjects.results import about, device_name, load_results, save_results
 
 FOLDER = Path(__file__).parent
-RECORDED = FOLDER / "results" / "searches.json"
+RECORDED = FOLDER / "results" / "searches" / "replayed.json"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -99,7 +99,7 @@ def searched(path: Path) -> Json:
         rows = replayed(times, step)
     return {
         "schema": 1,
-        **about("experiments/searches.py search_times_h100.json"),
+        **about("experiments/searches.py times_h100.json"),
         "timed": source,
         "searches": rows,
     }

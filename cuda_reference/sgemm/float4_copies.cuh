@@ -39,15 +39,15 @@ __device__ __forceinline__ void copy_tile4(float (&tile)[HEIGHT][WIDTH], const f
     }
 }
 
-// Where an element of a row of LENGTH lies in it. DIAGONAL: each row begins four elements after the row above
+// Where an element of a row of LENGTH lies in it. SHIFTED: each row begins four elements after the row above
 // it, and goes on at its beginning.
-template <int LENGTH, bool DIAGONAL> __device__ __forceinline__ int place_in_row(int row, int element)
+template <int LENGTH, bool SHIFTED> __device__ __forceinline__ int place_in_row(int row, int element)
 {
-    return DIAGONAL ? (element + 4 * row) % LENGTH : element;
+    return SHIFTED ? (element + 4 * row) % LENGTH : element;
 }
 
-// The tile transposed: four neighbours of a row of the matrix go to four rows. DIAGONAL: see place_in_row.
-template <int THREADS, bool DIAGONAL = false, int HEIGHT, int WIDTH>
+// The tile transposed: four neighbours of a row of the matrix go to four rows. SHIFTED: see place_in_row.
+template <int THREADS, bool SHIFTED = false, int HEIGHT, int WIDTH>
 __device__ __forceinline__ void copy_transposed4(float (&tile)[WIDTH][HEIGHT],
                                                  const float *__restrict__ matrix, unsigned thread, int row,
                                                  int col, int rows, int cols)
@@ -58,9 +58,9 @@ __device__ __forceinline__ void copy_transposed4(float (&tile)[WIDTH][HEIGHT],
         const int y = (i * THREADS + thread) / (WIDTH / 4);
         const int x = (i * THREADS + thread) % (WIDTH / 4) * 4;
         const float4 tmp = load4(matrix, row + y, col + x, rows, cols);
-        tile[x][place_in_row<HEIGHT, DIAGONAL>(x, y)] = tmp.x;
-        tile[x + 1][place_in_row<HEIGHT, DIAGONAL>(x + 1, y)] = tmp.y;
-        tile[x + 2][place_in_row<HEIGHT, DIAGONAL>(x + 2, y)] = tmp.z;
-        tile[x + 3][place_in_row<HEIGHT, DIAGONAL>(x + 3, y)] = tmp.w;
+        tile[x][place_in_row<HEIGHT, SHIFTED>(x, y)] = tmp.x;
+        tile[x + 1][place_in_row<HEIGHT, SHIFTED>(x + 1, y)] = tmp.y;
+        tile[x + 2][place_in_row<HEIGHT, SHIFTED>(x + 2, y)] = tmp.z;
+        tile[x + 3][place_in_row<HEIGHT, SHIFTED>(x + 3, y)] = tmp.w;
     }
 }

@@ -218,7 +218,7 @@ def test_findings_of_the_cpu_machine_are_told(capsys):
     out = inspected(capsys, "reduce/unrolled_warp:article", "--n", "512")
     assert (
         int(cells(out, "findings")[0]) > 0
-        and "the first: missing __syncwarp at reduce_unrolled_warp_volatile_twin.cu:" in out
+        and "the first: missing __syncwarp at reduce_unrolled_warp_article_twin.cu:" in out
     )
 
 

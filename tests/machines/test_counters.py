@@ -30,7 +30,10 @@ from tir_schedules.workloads.gemm import Gemm
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 ARCH = "sm_90"
-RECORDED = current(json.loads((EXPERIMENTS / "results" / "counters_h200.json").read_text()))["kernels"]
+FILES = [EXPERIMENTS / "results" / f"counters_{gpu}.json" for gpu in ("h200", "h100")]
+"""The later one has what changed since."""
+
+RECORDED = [entry for file in FILES for entry in current(json.loads(file.read_text()))["kernels"]]
 MEASURED = {entry["probe"]: entry["measured"] for entry in RECORDED if "probe" in entry}
 PROBES = {probe.name: probe for probe in probes(ARCH)}
 # The data pipe's own counters also count stalls of other traffic; those of the instrumented code are exact.

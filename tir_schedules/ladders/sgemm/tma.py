@@ -115,7 +115,7 @@ def refuses(gemm: Gemm, config: Config) -> str:
         return "bm and bn are at most 256, the largest box"
     if config.bm % config.wm or config.bn % config.wn:
         return f"warp tiles of {config.wm}x{config.wn} do not divide the block tile, {config.bm}x{config.bn}"
-    if not config.covered(quads=True):
+    if not config.covered_by_quads():
         return warp_tiles.UNCOVERED_QUADS
     if config.threads % config.bm or DEPTH // VECTOR % (config.threads // config.bm):
         return (

@@ -42,13 +42,10 @@ class WarpTiling(warp_tiling.Config):
         """Elements of C that a lane accumulates: its FMA for each k."""
         return self.wmiter * self.wniter * self.tm * self.tn
 
-    def covered(self, quads: bool = False) -> bool:
-        """Whether the lanes of a warp cover a sub-tile. quads: and stand in pairs of rows; of those TVM takes
-        no single column."""
-        rows, rows_left = divmod(self.wm, self.wmiter * self.tm)
-        columns, columns_left = divmod(self.wn, self.wniter * self.tn)
-        whole = not rows_left and not columns_left and rows * columns == WARP_SIZE
-        return whole and (not quads or rows % 2 == 0 and columns > 1)
+    def covered_by_quads(self) -> bool:
+        """Whether they also stand in pairs of rows; of those TVM takes no single column."""
+        rows, columns = self.wm // (self.wmiter * self.tm), self.wn // (self.wniter * self.tn)
+        return self.covered() and rows % 2 == 0 and columns > 1
 
 
 Staged = tuple[Block, Block, Block]

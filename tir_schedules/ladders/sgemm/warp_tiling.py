@@ -57,6 +57,12 @@ class Config:
         """Threads of a block."""
         return (self.bm // self.wm) * (self.bn // self.wn) * WARP_SIZE
 
+    def covered(self) -> bool:
+        """Whether the lanes of a warp cover a sub-tile."""
+        rows, rows_left = divmod(self.wm, self.wmiter * self.tm)
+        columns, columns_left = divmod(self.wn, self.wniter * self.tn)
+        return not rows_left and not columns_left and rows * columns == WARP_SIZE
+
 
 def launch(gemm: Gemm, config: Config) -> Launch:
     return launch_columns_by_rows(gemm, config.bm, config.bn, config.threads)

@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes, split_k, stream_k
+from tir_schedules.ladders.sgemm import (
+    multistage,
+    pipelined,
+    serpentine,
+    shapes,
+    split_k,
+    stream_k,
+    warp_tiling,
+)
 from tir_schedules.ladders.sgemm.steps import VECTOR
 from tir_schedules.ladders.sgemm.warp_tiles import UNCOVERED, UNCOVERED_QUADS, WarpTiling
 from tir_schedules.ladders.sgemm.warp_tiling import WARP_SIZE
@@ -33,12 +41,12 @@ LANES = ("wm", "wn", "wmiter", "wniter", "tm", "tn")
 Config = pipelined.Config | multistage.Config
 
 
-def lanes_cover(config: WarpTiling, gemm: Gemm, arch: str) -> bool:
+def lanes_cover(config: warp_tiling.Config, gemm: Gemm, arch: str) -> bool:
     return config.covered()
 
 
 def quads_cover(config: WarpTiling, gemm: Gemm, arch: str) -> bool:
-    return config.covered(quads=True)
+    return config.covered_by_quads()
 
 
 def padding_fits(config: Config, gemm: Gemm, arch: str) -> bool:
