@@ -10,7 +10,7 @@ from tir_schedules.bench.views import figures, short
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.roofline import find_gpu
 from tir_schedules.ladders.articles import ARTICLES, Article, Step
-from tir_schedules.ladders.listings import COUNTS, FACTS, LISTINGS, MAPS, SOURCES
+from tir_schedules.ladders.listings import COUNTS, FACTS, HASHES, LISTINGS, MAPS, SOURCES
 from tir_schedules.numerals import power
 from tir_schedules.report.articles import UNITS, in_unit, listing_rows
 from tir_schedules.subjects.results import device_name
@@ -22,6 +22,9 @@ TABLES = {
     for article in [ARTICLES[name]]
 }
 """Articles with figures, and of them the steps that stand in their tables."""
+
+KNOWN = FACTS | COUNTS | MAPS | HASHES
+"""Facts of listings, in the order of the tables."""
 
 NOTHING = "Not recorded yet."
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
@@ -191,9 +194,9 @@ def listing_section(name: str) -> str:
     """What an article's listings cost, as Markdown: a line per fact, a column per step, and what differs. Of
     name "facts": what the facts are."""
     if name == "facts":
-        return "\n".join(f"- {fact}: {meaning}" for fact, meaning in (FACTS | COUNTS | MAPS).items())
+        return "\n".join(f"- {fact}: {meaning}" for fact, meaning in KNOWN.items())
     article, notes = ARTICLES[name], []
-    cells = {(fact, step.name): "" for fact in FACTS | COUNTS | MAPS for step in article.steps}
+    cells = {(fact, step.name): "" for fact in KNOWN for step in article.steps}
     for row in listing_rows(article):
         cells[row.fact, row.step] = row.listing + (f" \\{THROTTLED}" if row.reason else "")
         if row.reason:
@@ -203,7 +206,7 @@ def listing_section(name: str) -> str:
     used = dict.fromkeys(sources)
     lines = [
         (fact, *(cells[fact, step.name] for step in article.steps))
-        for fact in FACTS | COUNTS | MAPS
+        for fact in KNOWN
         if any(cells[fact, step.name] for step in article.steps)
     ]
     heads = ("fact", *(f"{step.name} ({1 + [*used].index(at)})" for step, at in zip(article.steps, sources)))

@@ -1,6 +1,7 @@
 """The facts of a kernel as the table of listings has them: of its launch, its PTX, and what is counted."""
 
 import re
+from hashlib import sha256
 from itertools import groupby
 
 import numpy as np
@@ -54,7 +55,7 @@ def facts_of_copies(ptx):
 
 
 def facts_of_a_block(binary, workload, tile_k):
-    """Barriers and maps, of block (0, 0, 0) alone."""
+    """Barriers, maps and their hashes, of block (0, 0, 0) alone."""
     kernel = binary.kernel
     arguments = kernel.prepared(workload, workload.arguments())
     watch = Watch(limit=1 << 19, every=True)
@@ -62,37 +63,45 @@ def facts_of_a_block(binary, workload, tile_k):
     met = execution.counters.mix.get("barrier", 0) // kernel.threads
     arrays = [name for name in kernel.params if isinstance(arguments[name], np.ndarray)]
     assert not execution.records.lost
-    threads = [thread % kernel.threads for thread in THREADS]
+    held = [held_by_threads(execution.records, number, arguments[name]) for number, name in enumerate(arrays)]
     maps = {
         name: tuple(
-            spelled(elements(execution.records, number, arguments[name], thread), arguments[name].shape)
-            for thread in threads
+            spelled(elements[threads == thread % kernel.threads], arguments[name].shape) for thread in THREADS
         )
-        for number, name in enumerate(arrays)
+        for name, (threads, elements) in zip(arrays, held)
     }
-    return {"barriers": met // (workload.k // tile_k if tile_k else 1), "all_barriers": met, **maps}
+    barriers = met // (workload.k // tile_k if tile_k else 1)
+    return {"barriers": barriers, "all_barriers": met, **maps, "all_maps": tuple(map(hash_of, held))}
 
 
-def elements(records, number, array, thread):
-    """Flat indices of the elements of an array that a thread loads, copies or stores. number: of the array
-    among those of the launch."""
-    known = [number for number, kind in records.kinds.items() if kind.startswith("global")]
-    (warp, lane), start, found = divmod(thread, 32), ARRAYS * (number + 1), set()
+def held_by_threads(records, number, array):
+    """Threads, and flat indices of the elements of an array that they load, copy or store: each pair once,
+    sorted. number: of the array among those of the launch."""
+    known = [counter for counter, kind in records.kinds.items() if kind.startswith("global")]
+    start, pairs = ARRAYS * (number + 1), [np.empty(0, np.int64)]
     for counter, address, lanes in (("counter", "address", "mask"), ("source_counter", "source", "reads")):
-        table = records.table[np.isin(records.table[counter], known) & (records.table["warp"] == warp)]
-        places = table[address][:, lane].astype(np.int64) - start
-        own = (table[lanes] >> lane & 1 == 1) & (0 <= places) & (places < array.nbytes)
-        for place, width in zip(places[own].tolist(), table["width"][own].tolist()):
-            found |= {*range(place // array.itemsize, (place + width) // array.itemsize)}
-    return found
+        table = records.table[np.isin(records.table[counter], known)]
+        places = table[address].astype(np.int64) - start
+        own = (table[lanes][:, None] >> np.arange(32) & 1 == 1) & (0 <= places) & (places < array.nbytes)
+        rows, lane = np.nonzero(own)
+        threads = table["warp"][rows].astype(np.int64) * 32 + lane
+        first, count = places[own] // array.itemsize, table["width"][rows] // array.itemsize
+        for step in range(count.max(initial=0)):
+            pairs.append((threads * array.size + first + step)[step < count])
+    return np.divmod(np.unique(np.concatenate(pairs)), array.size)
+
+
+def hash_of(held):
+    """Eight hexadecimal digits of what the threads of a block have."""
+    return sha256(np.stack(held).astype("<i8").tobytes()).hexdigest()[:8]
 
 
 def spelled(flat, shape):
     """ "0, 4 x 0-3": rows and columns of elements; in one dimension places alone; "-" without any.
     The number of elements where they are no rectangle of rows and columns."""
-    if not flat:
+    if not len(flat):
         return "-"
-    axes = [sorted(set(axis.tolist())) for axis in np.unravel_index(sorted(flat), shape)]
+    axes = [sorted(set(axis.tolist())) for axis in np.unravel_index(flat, shape)]
     if np.prod([len(axis) for axis in axes]) != len(flat):
         return f"{len(flat)} elements"
     return " x ".join(map(series, axes))

@@ -1,6 +1,7 @@
 """The articles' steps are what their listings say: schedule and twin, in what nvcc makes of them and what the
 CPU machine counts."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -11,10 +12,11 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.ladders.articles import ARTICLES, FACTS
 from tir_schedules.ladders.known import workload_class
-from tir_schedules.ladders.listings import COUNTS, EXTENTS, GRID_EXTENTS, LISTINGS, MAPS, SOURCES
+from tir_schedules.ladders.listings import COUNTS, EXTENTS, GRID_EXTENTS, HASHES, LISTINGS, MAPS, SOURCES
 from tir_schedules.ladders.registry import FAMILIES, find, ladder
 from tir_schedules.report.articles import expected, listing_rows
 from tir_schedules.run import launches
+from tir_schedules.workloads.reduction import Reduction
 
 ARCH = "sm_80"
 MAKERS = {"schedule": lower, "twin": load_twin}
@@ -46,15 +48,26 @@ def found(name, layout, form):
 def test_a_step_has_the_numbers_of_its_listing(article, step, form):
     listing = LISTINGS[article.name][step.name]
     counted = found(step.rung, step.layout, form)
-    held = {*listing.facts} | ({*COUNTED} & {*counted} if listing.source != "words" else set())
+    held = {*listing.facts} | ({*COUNTED, *HASHES} & {*counted} if listing.source != "words" else set())
     assert {fact: counted.get(fact) for fact in held} == expected(listing, form)
+
+
+def test_threads_that_are_swapped_are_seen_wherever_they_are():
+    """Of the hash alone: threads 2 and 3 are not among those whose elements the table spells."""
+    (rung,) = find("reduce/first_add")
+    kernel = launches(load_twin, rung, Reduction(*EXTENTS["reduce"]), ARCH)[0]
+    own, swapped = "const int t = threadIdx.x;", "const int t = threadIdx.x ^ (threadIdx.x / 2 == 1);"
+    assert kernel.source.count(own) == 1
+    changed = replace(kernel, source=kernel.source.replace(own, swapped))
+    right, seen = found(rung.id, "", "twin"), facts_of(compile_kernel(changed), rung.family)
+    assert {fact for fact in right if right[fact] != seen[fact]} == {"all_maps"}
 
 
 def test_every_step_has_a_listing_and_every_fact_is_explained():
     names = {name: [step.name for step in article.steps] for name, article in ARTICLES.items()}
     assert {name: [*steps] for name, steps in LISTINGS.items()} == names
     listings = [listing for steps in LISTINGS.values() for listing in steps.values()]
-    assert {fact for listing in listings for fact in listing.facts} == {*FACTS, *COUNTS, *MAPS}
+    assert {fact for listing in listings for fact in listing.facts} == {*FACTS, *COUNTS, *MAPS, *HASHES}
     assert {listing.source for listing in listings} == {*SOURCES}
 
 

@@ -52,6 +52,10 @@ MAPS = {
 }
 """Who has what. "0-3 by 8 to 59" is 0-3, 8-11, and so on to 56-59."""
 
+HASHES = {"all_maps": "a hash of who has what among all threads of the block, for each array"}
+"""Digits of SHA-256, which hold all threads and not only those of THREADS. Without them where the article
+prints no kernel."""
+
 SOURCES = {
     "listing": "the article prints the kernel",
     "part": "the article prints one kernel with all techniques; it was counted without those of later steps",
@@ -72,8 +76,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Listing:
-    """source: a key of SOURCES. facts: by keys of FACTS, COUNTS and MAPS; what the article leaves open is
-    missing."""
+    """source: a key of SOURCES. facts: by keys of FACTS, COUNTS, MAPS and HASHES, without what the article
+    leaves open."""
 
     source: str
     facts: Mapping[str, Fact]
@@ -99,18 +103,21 @@ NAIVE = Listing("listing", {
     "A": ("0 x 0-255", "1 x 0-255", "0 x 0-255", "31 x 0-255"),
     "B": ("0-255 x 0", "0-255 x 0", "0-255 x 1", "0-255 x 31"),
     "C": ("0 x 0", "1 x 0", "0 x 1", "31 x 31"),
+    "all_maps": ("6513d021", "d8a167af", "e3544799"),
 })
 COALESCED = after(NAIVE, "listing",
     global_load=(1048576, 2621440), global_store=(2048, 8192),
     A=("0 x 0-255", "0 x 0-255", "1 x 0-255", "31 x 0-255"),
     B=("0-255 x 0", "0-255 x 1", "0-255 x 0", "0-255 x 31"),
     C=("0 x 0", "0 x 1", "1 x 0", "31 x 31"),
+    all_maps=("73320f17", "9a221288", "e8fb3d54"),
 )
 SHARED_TILE = after(COALESCED, "listing",
     shared=8192, barriers=2, all_barriers=16,
     global_load=(32768, 131072), shared_load=(655360, 786432), shared_store=(32768, 32768),
     A=("0 x 0 by 32 to 224", "0 x 1 by 32 to 225", "1 x 0 by 32 to 224", "31 x 31 by 32 to 255"),
     B=("0 by 32 to 224 x 0", "0 by 32 to 224 x 1", "1 by 32 to 225 x 0", "31 by 32 to 255 x 31"),
+    all_maps=("a5d22dae", "0eac2665", "e8fb3d54"),
 )
 
 THREAD_TILE_1D = after(SHARED_TILE, "listing",
@@ -120,6 +127,7 @@ THREAD_TILE_1D = after(SHARED_TILE, "listing",
     shared_load=(196608, 589824), shared_store=(8192, 20480),
     B=("0 by 32 to 224 x 0-3", "0 by 32 to 224 x 4-7", "1 by 32 to 225 x 0-3", "31 by 32 to 255 x 124-127"),
     C=("0 x 0-3", "0 x 4-7", "1 x 0-3", "31 x 124-127"),
+    all_maps=("a5d22dae", "bd231433", "1dbbf89e"),
 )
 THREAD_TILE_2D = after(THREAD_TILE_1D, "listing",
     Difference("shared_load", (65536, 196608), UNROLLED.format("two")),
@@ -127,12 +135,14 @@ THREAD_TILE_2D = after(THREAD_TILE_1D, "listing",
     global_load=(8192, 81920), shared_load=(98304, 196608), shared_store=(5120, 8192),
     A=("0-3 x 0 by 32 to 224", "0-3 x 1 by 32 to 225", "4-7 x 0 by 32 to 224", "124-127 x 31 by 32 to 255"),
     C=("0-3 x 0-3", "0-3 x 4-7", "4-7 x 0-3", "124-127 x 124-127"),
+    all_maps=("de1a7944", "bd231433", "3f45ebd2"),
 )
 VECTORIZED = after(THREAD_TILE_2D, "listing",
     load=16,
     global_load=(2048, 32768), global_store=(512, 8192),
     shared_load=(65536, 196608), shared_store=(2048, 8192),
     A=("0 x 0-3 by 32 to 227", "0 x 4-7 by 32 to 231", "4 x 0-3 by 32 to 227", "127 x 28-31 by 32 to 255"),
+    all_maps=("60d65ac1", "bd231433", "3f45ebd2"),
 )
 
 SERIES_1D = after(SHARED_TILE, "words",  # its loop over a tile unrolled, else reads of A stay single
@@ -141,6 +151,7 @@ SERIES_1D = after(SHARED_TILE, "words",  # its loop over a tile unrolled, else r
     A=("0 x 0 by 8 to 248", "0 x 1 by 8 to 249", "4 x 0 by 8 to 248", "63 x 7 by 8 to 255"),
     B=("0 by 8 to 248 x 0", "0 by 8 to 248 x 1", "0 by 8 to 248 x 32", "7 by 8 to 255 x 63"),
     C=("0-7 x 0", "0-7 x 1", "0-7 x 32", "56-63 x 63"),
+    all_maps=None,
 )
 SERIES_2D = after(SERIES_1D, "words",
     threads=64,
@@ -157,6 +168,7 @@ SERIES_VECTORIZED = after(SERIES_2D, "part",
     A=("0, 32 x 0-3 by 8 to 251", "0, 32 x 4-7 by 8 to 255", "16, 48 x 0-3 by 8 to 251",
        "31, 63 x 4-7 by 8 to 255"),
     B=("0 by 4 to 252 x 0-3", "0 by 4 to 252 x 4-7", "2 by 4 to 254 x 0-3", "3 by 4 to 255 x 60-63"),
+    all_maps=("af819582", "bf3cf5aa", "798f4a07"),
 )
 WARP_TILING = after(SERIES_VECTORIZED, "listing",
     threads=128,
@@ -164,6 +176,7 @@ WARP_TILING = after(SERIES_VECTORIZED, "listing",
     A=("0 x 0-3 by 8 to 251", "0 x 4-7 by 8 to 255", "16 x 0-3 by 8 to 251", "63 x 4-7 by 8 to 255"),
     B=("0 by 8 to 248 x 0-3", "0 by 8 to 248 x 4-7", "2 by 8 to 250 x 0-3", "7 by 8 to 255 x 60-63"),
     C=("0-3, 16-19 x 0-3", "0-3, 16-19 x 4-7", "0-3, 16-19 x 32-35", "44-47, 60-63 x 60-63"),
+    all_maps=("d1b975ca", "e311b567", "134c321f"),
 )
 
 # ---- 001, 004: HGEMM ---
@@ -177,6 +190,7 @@ BLOCK_TILES = Listing("part", {
           "119, 127 x 24-31 by 32 to 1535"),
     "C": ("0 by 8 to 56 x 0-1 by 8 to 57", "0 by 8 to 56 x 2-3 by 8 to 59",
           "0 by 8 to 56 x 64-65 by 8 to 121", "199 by 8 to 255 x 70-71 by 8 to 127"),
+    "all_maps": ("73cb3004", "aedbf871", "a006fa59"),
 })
 PADDED = after(BLOCK_TILES, "part",
     shared=30720, shared_store=(4608, 36864), fragment_load=(12288, 49152),
@@ -191,6 +205,7 @@ STAGED_EPILOGUE = after(REGISTER_PIPELINED, "part",
     all_barriers=50,
     global_store=(256, 4096), shared_load=(256, 1024), shared_store=(1024, 1024),
     C=("0 by 2 to 30 x 0-7", "0 by 2 to 30 x 8-15", "32 by 2 to 62 x 0-7", "225 by 2 to 255 x 120-127"),
+    all_maps=("73cb3004", "aedbf871", "1655ba1f"),
 )
 
 UNPADDED_WIDE = after(BLOCK_TILES, "words",
@@ -201,6 +216,7 @@ UNPADDED_WIDE = after(BLOCK_TILES, "words",
        "32 by 8 to 56 x 0-7 by 32 to 1511", "231 by 8 to 255 x 24-31 by 32 to 1535"),
     C=("0 by 8 to 56 x 0-1 by 8 to 57", "0 by 8 to 56 x 2-3 by 8 to 59", "0 by 8 to 56 x 64-65 by 8 to 121",
        "71 by 8 to 127 x 198-199 by 8 to 255"),
+    all_maps=None,
 )
 
 # ---- 002: sums ---
@@ -214,15 +230,15 @@ INTERLEAVED = after(DIVERGENT, "words", shared_load=(6400, 24320), shared_store=
 SEQUENTIAL = after(INTERLEAVED, "words", shared_load=(6400, 6400), shared_store=(5120, 5120))
 FIRST_ADD = after(SEQUENTIAL, "part",
     global_store=(128, 128), shared_load=(3200, 3200), shared_store=(2560, 2560),
-    X=("0, 256", "1, 257", "32, 288", "255, 511"),
+    X=("0, 256", "1, 257", "32, 288", "255, 511"), all_maps=("35099524", "374708ff"),
 )
 UNROLLED_WARP = after(FIRST_ADD, "listing", barriers=3, all_barriers=3)
 # fmt: on
 
 LISTINGS: Mapping[str, Mapping[str, Listing]] = {
     "000": {
-        "naive": after(NAIVE, "words"),
-        "shared memory": after(SHARED_TILE, "words"),
+        "naive": after(NAIVE, "words", all_maps=None),
+        "shared memory": after(SHARED_TILE, "words", all_maps=None),
         "1D thread tile": SERIES_1D,
         "2D thread tile": SERIES_2D,
         "vectorized accesses": SERIES_VECTORIZED,

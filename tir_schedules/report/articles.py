@@ -51,8 +51,8 @@ def list_facts(facts: dict[str, Fact]) -> str:
 
 
 def show_fact(name: str, fact: Fact) -> str:
-    """ "32x64x1" of a grid, "1 then 0" of waits, "1,024 in 256" of a cost and its requests, and of a map
-    "0: 0-3 x 0; 1: ..." """
+    """ "32x64x1" of a grid, "1 then 0" of waits, "1,024 in 256" of a cost and its requests, hashes one by
+    one, and of a map "0: 0-3 x 0; 1: ..." """
     if isinstance(fact, int):
         return str(fact)
     if name in MAPS:
@@ -61,7 +61,7 @@ def show_fact(name: str, fact: Fact) -> str:
     if name in COUNTS:
         requests, cost = fact
         return f"{cost:,} in {requests:,}"
-    return ("x" if name == "grid" else " then ").join(map(str, fact))
+    return {"grid": "x", "all_maps": ", "}.get(name, " then ").join(map(str, fact))
 
 
 class ListingRow(NamedTuple):
