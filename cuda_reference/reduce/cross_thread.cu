@@ -12,7 +12,7 @@
 #include "shuffle.cuh"
 
 #ifndef BLOCK
-#define BLOCK 256 // threads per block, a power of two from 128 to 1024
+#define BLOCK 256 // threads per block, a power of two from 32 to 1024
 #endif
 #ifndef ITEMS
 #define ITEMS 8 // elements each thread adds by itself
@@ -20,6 +20,8 @@
 #ifndef DTYPE
 #define DTYPE int
 #endif
+
+static_assert(BLOCK >= 32 && (BLOCK & (BLOCK - 1)) == 0, "threads must be a power of two from 32 on");
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_cross_thread(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)

@@ -13,11 +13,13 @@
 #include "fold.cuh"
 
 #ifndef BLOCK
-#define BLOCK 256 // threads per block, a power of two from 128 to 1024
+#define BLOCK 256 // threads per block, a power of two from 2 to 1024
 #endif
 #ifndef DTYPE
 #define DTYPE int
 #endif
+
+static_assert(BLOCK >= 2 && (BLOCK & (BLOCK - 1)) == 0, "threads must be a power of two from 2 on");
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_divergent(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)

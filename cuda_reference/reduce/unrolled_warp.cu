@@ -13,7 +13,7 @@
 #include "fold.cuh"
 
 #ifndef BLOCK
-#define BLOCK 256 // threads per block, a power of two from 128 to 1024
+#define BLOCK 256 // threads per block, a power of two from 64 to 1024
 #endif
 #ifndef VOLATILE
 #define VOLATILE 0
@@ -21,6 +21,8 @@
 #ifndef DTYPE
 #define DTYPE int
 #endif
+
+static_assert(BLOCK >= 64 && (BLOCK & (BLOCK - 1)) == 0, "threads must be a power of two from 64 on");
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_unrolled_warp(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)

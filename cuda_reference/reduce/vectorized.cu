@@ -12,7 +12,7 @@
 #include "shuffle.cuh"
 
 #ifndef BLOCK
-#define BLOCK 256 // threads per block, a power of two from 128 to 1024
+#define BLOCK 256 // threads per block, a power of two from 32 to 1024
 #endif
 #ifndef UNROLL
 #define UNROLL 8              // 16-byte loads under way per thread
@@ -21,6 +21,8 @@
 #ifndef DTYPE
 #define DTYPE int
 #endif
+
+static_assert(BLOCK >= 32 && (BLOCK & (BLOCK - 1)) == 0, "threads must be a power of two from 32 on");
 
 struct __align__(16) Vector {
     DTYPE x, y, z, w;

@@ -1,7 +1,10 @@
 """Every rung of the Reduce ladder, schedule and twin, down to one number; and what its counters tell."""
 
 import json
+import os
+import subprocess
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,7 @@ from layers import layers
 
 from tir_schedules.compiler.lower import algorithm, has_threads, lower
 from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import every_rung, find, ladder
@@ -21,6 +25,7 @@ from tir_schedules.run import launches, outcome_of, run
 from tir_schedules.workloads.reduction import Reduction
 
 ARCH = "sm_80"
+TWINS = Path(str(resources.files("cuda_reference"))) / "reduce"
 RUNGS = every_rung("reduce")
 LADDER = ladder("reduce")
 both = pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
@@ -72,6 +77,19 @@ def test_a_block_that_a_rung_cannot_fold_is_refused(name, least, block):
     for make in (lower, load_twin):
         with pytest.raises(BadInput, match=f"a power of two of threads, from {least} on, and not {block}"):
             make(rung, Reduction(1000), ARCH)
+
+
+def test_a_twin_by_itself_refuses_such_a_block():
+    for rung in LADDER:
+        least, path = rung.refuses.least, TWINS / f"{rung.name}.cu"
+        needed = f"static_assert(BLOCK >= {least} && (BLOCK & (BLOCK - 1)) == 0, "
+        assert needed in path.read_text(encoding="utf-8"), path
+    command = [str(find_toolchain().nvcc), f"-arch={ARCH}", "-ptx", "-o", os.devnull]
+    for block in (32, 96):
+        done = subprocess.run(
+            [*command, f"-DBLOCK={block}", str(TWINS / "unrolled.cu")], capture_output=True, text=True
+        )
+        assert done.returncode and "threads must be a power of two from 64 on" in done.stderr
 
 
 @pytest.mark.slow

@@ -8,6 +8,10 @@ in `unrolled_warp`.
 The article's listing begins with the level of 512 threads: a block of 1024 would lose half of its sums. Here
 a loop is unrolled, which has as many levels as the block needs.
 
+The listing leaves out levels that a block smaller than 64 does not have (`if (BLOCKSIZE >= 64)`). In a block
+of 32 its sum is right, but lanes 16 to 31 read beyond the 32 elements in shared memory. Here a block has 64
+threads or more, and others are refused.
+
 Measured on an H100 80GB HBM3 at 2^25 int32: 2170 GB/s, 1.04 times the 2085 of `unrolled_warp`.
 """
 
