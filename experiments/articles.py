@@ -27,7 +27,7 @@ from writing import update
 
 from tir_schedules.bench import session
 from tir_schedules.bench.tables import escape_cells, refusal
-from tir_schedules.cli.options import check_pack_arch, is_pack
+from tir_schedules.cli.options import check_pack_arch, check_pack_file, is_pack
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import check_folder
 from tir_schedules.ladders.articles import Article
@@ -121,7 +121,7 @@ def perform(options: Namespace) -> int:
         check_alone("a pack to be timed", options, ("pack", "recorded", "arch"))
     if options.pack:
         check_alone("--pack", options, ("output", "recorded"))
-        check_folder(options.pack)
+        check_pack_file(options.pack)
         return pack(articles, options.arch, options.pack)
     if options.output:
         check_folder(options.output)

@@ -32,7 +32,7 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 from cuda_tools import SANITIZERS
 from packs import at_once, cells, launched, loaded, manifest_of, noting, positive, read_result, saved
-from scripts import README, exit_code
+from scripts import README, add_write_or_check, exit_code
 from writing import update
 
 from tir_schedules import processes
@@ -290,8 +290,7 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("result", type=Path, metavar="RESULT.json")
         if does is table:
             one.add_argument("result", type=Path, metavar="RESULT.json", nargs="?", default=RECORDED)
-            one.add_argument("--write", action="store_true", help="write the sums into the README")
-            one.add_argument("--check", action="store_true", help="exit code 1 when --write would change it")
+            add_write_or_check(one, "write the sums into the README")
             one.add_argument("--readme", metavar="FILE", type=Path, default=README, help="which README")
         if does is pack:
             one.add_argument("--arch", required=True, help="the GPU's architecture, such as sm_90")

@@ -24,15 +24,17 @@ def add_recorded_options(parser: ArgumentParser, *recorded: Path) -> None:
         type=Path,
         help="show an earlier --output instead of measuring",
     )
-    parser.add_argument(
-        "--write", action="store_true", help=f"rewrite the README from --from (default {names})"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="exit code 1 when --write would change the README"
-    )
+    add_write_or_check(parser, f"rewrite the README from --from (default {names})")
     parser.add_argument(
         "--readme", metavar="FILE", type=Path, default=README, help="the README of --write and --check"
     )
+
+
+def add_write_or_check(parser: ArgumentParser, what: str) -> None:
+    """Options that write the README or compare with it, one of the two. what: --write does."""
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--write", action="store_true", help=what)
+    either.add_argument("--check", action="store_true", help="exit code 1 when --write would change it")
 
 
 def check_alone(what: str, options: Namespace, others: Sequence[str]) -> None:

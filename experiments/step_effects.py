@@ -9,6 +9,7 @@ there is no such recording, the docstring has no such line.
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from pathlib import Path
@@ -72,8 +73,9 @@ def rewritten(text: str, line: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None, folder: Path = LADDERS, results: Path = RESULTS) -> int:
-    check = "--check" in (sys.argv[1:] if arguments is None else arguments)
-    code = 0
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a docstring would change")
+    check, code = parser.parse_args(arguments).check, 0
     for name, line in effects(recordings(results)).items():
         path = folder / f"{name}.py"
         before = path.read_text(encoding="utf-8")

@@ -31,7 +31,7 @@ from writing import update
 
 from tir_schedules.bench.plots import check_plot
 from tir_schedules.bench.tables import escape_cells, refusal
-from tir_schedules.cli.options import is_pack
+from tir_schedules.cli.options import check_pack_file, is_pack
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder
@@ -96,8 +96,9 @@ def perform(options: Namespace) -> int:
         check_alone("a pack to be timed", options, ("pack", "recorded", "arch"))
     if options.recorded:
         check_alone("--from", options, ("pack", "arch"))
-    for path in filter(None, (options.output, options.plot, options.pack)):
+    for path in filter(None, (options.output, options.plot)):
         check_folder(path)
+    check_pack_file(options.pack)
     if options.pack:
         check_alone("--pack", options, ("output", "json", "plot"))
         line, refused = pack(sweeps, options.arch, options.pack)

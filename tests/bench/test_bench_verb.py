@@ -308,6 +308,7 @@ def test_a_pack_needs_neither_tvm_nor_what_compiling_needs(tool, tmp_path):
         (["sgemm", "-o", "/missing/a.json"], ["cannot write /missing/a.json"]),
         (["sgemm", "--plot", "a.txt"], [".png"]),
         (["sgemm", "--pack", "a.zip"], ["--arch sm_90"]),
+        (["sgemm", "--pack", "a.txt", "--arch", "sm_90"], ["must end with .zip, such as a.zip"]),
         (["sgemm", "--pack", "a.zip", "--predict"], ["do not go together"]),
         (["sgemm", "--pack", "a.zip", "--json"], ["--json does not go with --pack"]),
         (["sgemm", "--predict", "-o", "a.json"], ["--output does not go with --predict"]),

@@ -290,6 +290,7 @@ def test_the_readme_of_the_experiments_is_what_was_recorded(call):
     (["--from", "nowhere.json"], "nowhere.json"),
     (["x.zip", "002"], "x.zip"),
     (["x.zip", "--arch", "sm_90"], "--arch"),
+    (["--pack", "x.txt", "--arch", "sm_90"], "must end with .zip, such as x.zip"),
     (["--write", "002"], "articles"),
 ])  # fmt: skip
 def test_bad_input_is_said_in_one_line(call, arguments, message, monkeypatch, tmp_path):
@@ -300,6 +301,11 @@ def test_bad_input_is_said_in_one_line(call, arguments, message, monkeypatch, tm
     monkeypatch.setattr(session, "gpu_machine", lambda: pytest.fail("looks for a GPU"))
     code, out, err = call(*arguments)
     assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+
+
+def test_a_readme_is_written_or_checked(call, tmp_path):
+    code, out, err = call("--write", "--check", "--readme", tmp_path / "R.md")
+    assert (code, out) == (2, "") and "--check: not allowed with argument --write" in err
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import shutil
 
+import pytest
 import step_effects
 from step_effects import LADDERS, effect, effects, main, recordings, rewritten
 
@@ -34,6 +35,12 @@ def test_a_docstring_that_says_another_rate_is_found_and_rewritten(tmp_path, cap
         assert main(["--check"], tmp_path) == 1 and path.read_text() == broken
         assert f"{path} does not say what was recorded" in capsys.readouterr().err
         assert main([], tmp_path) == 0 and path.read_text() == right
+
+
+def test_words_that_it_does_not_know_are_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["nope"], tmp_path)
+    assert "unrecognized arguments: nope" in capsys.readouterr().err and not [*tmp_path.iterdir()]
 
 
 def test_both_rates_are_of_one_recording():

@@ -230,6 +230,7 @@ def test_the_readme_of_the_experiments_is_what_was_recorded(call):
     (["--pack", "x.zip"], "--arch"),
     (["--pack", "x.zip", "--arch", "sm_90", "-o", "x.json"], "--output"),
     (["--pack", "x.zip", "--arch", "sm_91"], "sm_91"),
+    (["--pack", "x.txt", "--arch", "sm_90"], "must end with .zip, such as x.zip"),
     (["--pack", "nowhere/x.zip", "--arch", "sm_90"], "nowhere"),
     (["-o", "nowhere/x.json"], "nowhere"),
     (["--plot", "x.txt"], ".png"),

@@ -136,6 +136,7 @@ def test_what_is_missing_is_said_with_how_to_get_it(gpu, monkeypatch, capsys):
     (["reduce/shufle"], "did you mean 'reduce/shuffle'"),
     ([NAME, "--mnk", "1,2,3"], "--mnk is for"),
     (["x.zip", "--arch", "sm_90"], "--arch does not go with a pack"),
+    ([NAME, "--pack", "y.txt", "--arch", "sm_90"], "must end with .zip, such as y.zip"),
     (["x.zip", "--pack", "y.zip"], "--pack takes ladders and rungs"),
     (["x.zip"], "cannot read x.zip"),
     (["--from", "x.json", "--pack", "y.zip"], "do not go together"),

@@ -14,6 +14,7 @@ from tir_schedules.cli.options import (
     add_tuned,
     check_pack,
     check_pack_arch,
+    check_pack_file,
     is_pack,
 )
 from tir_schedules.cli.problems import add_problems
@@ -148,9 +149,9 @@ def check_together(options: Options, mode: str) -> None:
         )
     if options.threshold and not options.compare:
         raise BadInput("--threshold goes with --compare: name the results to compare with")
-    for path in (options.output, options.plot, options.pack):
-        if path:
-            check_folder(path)
+    for path in filter(None, (options.output, options.plot)):
+        check_folder(path)
+    check_pack_file(options.pack)
 
 
 def plan(options: Options, mode: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Iterable, Sequence, TypeAlias
 
 from tir_schedules.check.options import Parser as Parser
 from tir_schedules.errors import BadInput
+from tir_schedules.files import check_folder
 from tir_schedules.ladders.known import FAMILIES
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.rung import Rung
@@ -62,6 +63,15 @@ def is_pack(names: Sequence[str]) -> bool:
         others = ", ".join(name for name in names if name != packs[0])
         raise BadInput(f"a pack is timed alone: name {packs[0]} without {others}")
     return bool(packs)
+
+
+def check_pack_file(path: Path | None) -> None:
+    """BadInput where a pack cannot be written, and for a name that nothing would take for a pack."""
+    if path is None:
+        return
+    check_folder(path)
+    if not is_pack([str(path)]):
+        raise BadInput(f"--pack {path}: the name of a pack must end with .zip, such as {path.stem}.zip")
 
 
 def check_pack(rungs: Iterable[Rung]) -> None:

@@ -24,6 +24,7 @@ from tir_schedules.cli.options import (
     add_path,
     check_pack,
     check_pack_arch,
+    check_pack_file,
     is_pack,
 )
 from tir_schedules.cli.problems import add_problem
@@ -121,9 +122,9 @@ def check_together(options: Options, mode: str) -> None:
     for name in sorted({name for names in TAKEN.values() for name in names} - set(TAKEN[mode])):
         if getattr(options, name) is not None:
             raise BadInput(f"--{SPELLED.get(name, name)} does not go with {WHAT[mode]}: leave it out")
-    for path in (options.output, options.pack):
-        if path:
-            check_folder(path)
+    if options.output:
+        check_folder(options.output)
+    check_pack_file(options.pack)
     if mode == "pack":
         check_pack_arch(options.arch)
 
