@@ -215,11 +215,17 @@ def test_a_configuration_that_is_chosen_by_the_shape_is_named():
 
 
 def test_findings_of_the_cpu_machine_are_told(capsys):
-    out = inspected(capsys, "reduce/unrolled_warp:article", "--n", "512")
-    assert (
-        int(cells(out, "findings")[0]) > 0
-        and "the first: missing __syncwarp at reduce_unrolled_warp_article_twin.cu:" in out
-    )
+    """Also those of a configuration that is shown for its fault: as `run`, it ends with 1."""
+    out = inspected(capsys, "reduce/unrolled_warp:article", "--n", "1024", code=1)
+    line = r"^reduce/unrolled_warp:article \((.*?)\): (\d+) findings? of the CPU machine"
+    told = dict(re.findall(line, out, re.M))
+    launches = [f"{form}, launch {number} of 2" for form in twins.FORMS for number in (1, 2)]
+    assert [*told] == launches and cells(out, "findings") == [told[launches[0]], told[launches[2]]]
+    assert "missing __syncwarp at reduce_unrolled_warp_article_twin.cu:" in out
+    for view in ("--conflicts", "--json"):
+        inspected(capsys, "reduce/unrolled_warp:article", "--n", "512", view, code=1)
+    both = inspected(capsys, "reduce/unrolled_warp:article", "reduce/shuffle", "--n", "512", code=1)
+    assert len(re.findall(r"^reduce/.* of the CPU machine", both, re.M)) == 2
 
 
 def test_every_class_of_instruction_has_its_place_in_the_mix():

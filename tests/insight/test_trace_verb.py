@@ -211,6 +211,15 @@ def test_a_page_that_could_not_be_written_is_said_before_anything_is_compiled(mo
     assert tool("sgemm/naive", "-o", tmp_path)[0] == 2
 
 
+@pytest.mark.parametrize("options", [(), ("-o",), ("-o", "--tir")])
+def test_why_a_trace_is_not_right_is_one_line(tool, tmp_path, options):
+    page = [tmp_path / "page.html"] * ("-o" in options)
+    code, out, err = tool("reduce/unrolled_warp:article", "--n", "512", *options[:1], *page, *options[1:])
+    assert code == 1 and err.count("\n") == 1
+    found = "reduce/unrolled_warp:article: 1 finding of the CPU machine: missing __syncwarp at"
+    assert err.startswith(f"tir-schedules: {found} reduce_unrolled_warp_article_tir.cu:")
+
+
 def test_a_schedule_that_is_refused_is_shown_and_fails(monkeypatch, tool, found, tmp_path):
     monkeypatch.setattr(
         tracing,
@@ -221,5 +230,8 @@ def test_a_schedule_that_is_refused_is_shown_and_fails(monkeypatch, tool, found,
     assert (
         code == 1 and "decompose_reduction" in out and err == "tir-schedules: sgemm/naive: TVM refuses <it>\n"
     )
-    assert tool("sgemm/naive", *SMALL, "-o", tmp_path / "page.html")[0] == 1
+    code, out, err = tool("sgemm/naive", *SMALL, "-o", tmp_path / "page.html")
+    assert (
+        code == 1 and out.startswith("written: ") and err == "tir-schedules: sgemm/naive: TVM refuses <it>\n"
+    )
     assert "TVM refuses &lt;it&gt;" in (tmp_path / "page.html").read_text()

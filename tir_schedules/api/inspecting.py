@@ -51,7 +51,8 @@ VIEWS = ("lines", "conflicts", "advice", *CODES)
 @dataclass(frozen=True, repr=False)
 class Costs(Result):
     """What kernels cost. launches: counters, registers and occupancy of each launch, by the name of its
-    kernel; of a rung "schedule" and "twin". ok: whether all compiled, and those that were judged are right.
+    kernel; of a rung "schedule" and "twin". ok: whether all compiled, those that were judged are right, and
+    the CPU machine found no fault, not even the one that a configuration is shown for: as of `run`.
     faults: why not. view: None for the table, or "lines", "conflicts", "advice", "sass", "ptx", which `show`
     prints and `to_json` has."""
 
@@ -80,12 +81,22 @@ class RungCosts(Costs):
     stands_in: bool = False
 
     @property
-    def faults(self) -> tuple[str, ...]:
+    def refusals(self) -> tuple[str, ...]:
+        """Why kernels did not compile."""
         return tuple(
             f"{one.rung.id} ({form}): {reason}"
             for one in self.inspections
             for form, reason in one.refused.items()
         )
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """What the CPU machine found in launches, a line for each."""
+        return tuple(line for one in self.inspections for line in inspections.findings_of(one))
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        return (*self.refusals, *self.found)
 
     def show(self) -> None:
         first = self.inspections[0]
@@ -97,6 +108,8 @@ class RungCosts(Costs):
             inspections.print_one(first, self.view, self.default_size)
             if self.reasons[0] and not self.stands_in:
                 print_line(self.reasons[0])
+        for line in self.found:
+            print_line(line)
 
     def to_json(self) -> Json | list[Json]:
         found = [

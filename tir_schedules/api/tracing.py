@@ -51,8 +51,8 @@ INEXACT = "its regions are not exact"
 @dataclass(frozen=True, repr=False)
 class Trace(Result):
     """A schedule, state by state. states: the function before the first step and after each: its TensorIR,
-    CUDA once it is a kernel, registers and counters. right: whether the finished kernel is. refusal: why TVM
-    refuses the schedule, or empty."""
+    CUDA once it is a kernel, registers and counters. right: whether the finished kernel is. fault: why it is
+    not, or empty. refusal: why TVM refuses the schedule, or empty."""
 
     recorded: Recorded
     tir: bool = False
@@ -73,6 +73,10 @@ class Trace(Result):
     @property
     def refusal(self) -> str:
         return self.recorded.refusal
+
+    @property
+    def fault(self) -> str:
+        return self.recorded.fault
 
     def __repr__(self) -> str:
         right = "right" if self.right else "not right"

@@ -73,7 +73,7 @@ def add_verb(verbs: Verbs) -> None:
 
 
 def inspect_verb(options: Options) -> int:
-    """Run the verb; returns the exit code: 1 when a kernel does not compile, or one of a file is wrong."""
+    """Run the verb; returns the exit code: 1 when a kernel does not compile, or is not right."""
     from tir_schedules.api.inspecting import costs_of_rungs, jobs_to_inspect
     from tir_schedules.api.plans import plan_of_jobs, plan_of_requests
     from tir_schedules.api.results import finish
@@ -96,8 +96,8 @@ def inspect_verb(options: Options) -> int:
         return finish(plan, options.json, 1)
     found = costs_of_rungs(options.names, asked, options.gpu, options.view)
     code = finish(found, options.json, 1)
-    for fault in found.faults:
-        print_error(fault)
+    for refusal in found.refusals:
+        print_error(refusal)
     return code
 
 

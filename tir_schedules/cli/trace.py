@@ -30,7 +30,7 @@ def trace_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when the finished schedule is not right."""
     from tir_schedules.api.results import finish
     from tir_schedules.api.tracing import plan_of_trace, trace
-    from tir_schedules.console import print_line
+    from tir_schedules.console import print_error, print_line
     from tir_schedules.files import write_text
 
     if options.output:
@@ -49,4 +49,6 @@ def trace_verb(options: Options) -> int:
         return finish(found.showing(options.tir, options.cuda), options.json, 1)
     if options.tir or options.cuda:
         found.showing(options.tir, options.cuda).show()
+    elif found.fault:
+        print_error(found.fault)
     return 0 if found.ok else 1

@@ -16,7 +16,7 @@ from tir_schedules.insight.inspection.listing import (
 from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, full_table, roofline_rows, short_rows
 from tir_schedules.insight.inspection.twins import Inspection
 from tir_schedules.insight.metrics.counting import ACTIONS, GLOBAL, SHARED, UNITS, Metrics, conflicts, total
-from tir_schedules.insight.metrics.formats import number, pair, percent, ratio
+from tir_schedules.insight.metrics.formats import list_findings, number, pair, percent, ratio
 from tir_schedules.insight.metrics.roofline import Gpu, ridge
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.model.counters import Access
@@ -68,8 +68,6 @@ def print_full(inspection: Inspection) -> None:
     if any(one.access(*UNITS).requests for launches in inspection.kernels.values() for one in launches):
         print_line(MODELS)
     print_line(roofline_note(inspection.gpu, inspection.workload))
-    for line in findings_of(inspection):
-        print_line(line)
 
 
 def roofline_note(gpu: Gpu, workload: Workload) -> str:
@@ -82,16 +80,13 @@ def roofline_note(gpu: Gpu, workload: Workload) -> str:
 
 
 def findings_of(inspection: Inspection) -> Iterator[str]:
-    """How many findings each kernel has that has any, and the first."""
+    """What was found in each launch that is not right, all of them and not only the rung's own."""
     for form, launches in inspection.kernels.items():
-        found = [finding for launch in launches for finding in launch.findings]
-        if found:
-            first, run = found[0], f"tir-schedules run {inspection.rung.typed} --machine cpu"
-            place = f"{first.location.file}:{first.location.line}"
-            yield (
-                f"{form}: {len(found)} findings of the CPU machine, the first: {first.title} at {place};"
-                f" `{run}` shows all"
-            )
+        for place, launch in enumerate(launches, 1):
+            if launch.findings:
+                which = f"{form}, launch {place} of {len(launches)}" if len(launches) > 1 else form
+                run = f"`tir-schedules run {inspection.rung.typed} --machine cpu` shows all"
+                yield f"{inspection.rung.id} ({which}): {list_findings(launch.findings)}; {run}"
 
 
 def print_several(inspections: Sequence[Inspection]) -> None:

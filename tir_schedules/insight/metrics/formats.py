@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Sequence
+
 from tir_schedules.insight.metrics.counting import conflicts
 from tir_schedules.model.counters import Access, Counters
+from tir_schedules.model.findings import Finding
 
 MIX = {
     "fp arithmetic": ("fp32", "fp16", "fp64", "special"),
@@ -31,6 +34,13 @@ def number(value: int) -> str:
 
 def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def list_findings(findings: Sequence[Finding]) -> str:
+    """ "2 findings of the CPU machine, the first: race at mine.cu:4"."""
+    first, found = findings[0], plural(len(findings), "finding")
+    place = first.location.place or f"PTX line {first.location.ptx_line}"
+    return f"{found} of the CPU machine{', the first' * (len(findings) > 1)}: {first.title} at {place}"
 
 
 def decimal(value: float) -> str:

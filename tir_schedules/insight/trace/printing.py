@@ -28,8 +28,8 @@ def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
     )
     for gap in gaps(trace):
         print_line(gap)
-    if trace.refusal:
-        print_error(trace.refusal)
+    if trace.fault:
+        print_error(trace.fault)
     if tir or cuda:
         print_changes(trace, tir, cuda)
 

@@ -17,6 +17,7 @@ from tir_schedules.compiler.source_text import kernel_part
 from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.files import Json
 from tir_schedules.insight.metrics.counting import Metrics, occupancy_of
+from tir_schedules.insight.metrics.formats import list_findings
 from tir_schedules.insight.ring.timeline import Timeline, timeline, watch_units
 from tir_schedules.insight.trace.recorder import Step, only_function, record, script
 from tir_schedules.machines.execution import execute, written
@@ -115,11 +116,24 @@ class Trace:
     def right(self) -> bool:
         """Whether the finished schedule is accepted, its outputs are right, and the CPU machine finds no
         fault."""
-        measured = self.states[-1].measured
-        if self.refusal or not (measured and measured.right):
-            return False
-        faults = measured.metrics and [f for f in measured.metrics.findings if f.kind not in NOTES]
-        return measured.metrics is not None and not faults
+        return not self.fault
+
+    @property
+    def fault(self) -> str:
+        """Why it is not right, in one line that begins with the rung; empty where it is right."""
+        last, why = self.states[-1], ""
+        if self.refusal:
+            return self.refusal
+        measured = last.measured
+        if measured is None:
+            why = last.reason or "no kernel"
+        elif measured.wrong or measured.unknown or measured.metrics is None:
+            why = measured.wrong or measured.unknown or "not executed"
+        elif measured.outside:
+            why = f"code outside the kernel fills {', '.join(measured.outside)}; outputs are not judged"
+        elif found := [each for each in measured.metrics.findings if each.kind not in NOTES]:
+            why = list_findings(found)
+        return f"{self.rung.id}: {why}" if why else ""
 
     def cuda_before(self, state: State) -> str:
         """The CUDA of the last earlier state that has any."""
