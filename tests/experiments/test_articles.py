@@ -54,6 +54,16 @@ def test_times_and_bandwidths_of_002_can_be_split_in_one_way():
         assert others and not [ratio for ratio in ratios if 0.5 < ratio < 4]  # what the note says
 
 
+def test_times_of_000_grow_as_its_note_says():
+    steps = [list(map(float, step.figures)) for step in SGEMM_1080TI.steps]
+    first, second, *others = [times[2] / times[1] for times in steps]
+    said = (
+        f"{first:.0f} and {second:.0f} times as long at 1024 as at 512, for 8 times the work, and the others"
+    )
+    said += f" {min(others):.1f} to {max(others):.0f} times"
+    assert len([note for note in SGEMM_1080TI.notes if said in note]) == 1
+
+
 def test_bandwidth_times_time_is_the_sum_of_some_2_to_the_25_integers():
     moved = [float(step.also[0]) * 1e9 * float(step.figures[0]) / 1e6 for step in REDUCE.steps]
     assert 132.5e6 < min(moved) < max(moved) < 144e6  # what the note says

@@ -256,6 +256,15 @@ BLAMS = Article(
             "The article's matrix size is lost from its text, as are the figures after kernel 3; 4096 is our"
             " choice."
         ),
+        (
+            "The article's kernels are right where whole tiles cover M, N and K. From kernel 3 on a loop over"
+            " K / 32 tiles leaves out the last K % 32 products."
+        ),
+        (
+            "From kernel 3 on threads outside C return before __syncthreads, which all threads of a block"
+            " must reach. What they should copy is then missing from the tiles. Here they stay, and tiles are"
+            " filled with zeros."
+        ),
     ),
     gpu="t4",
 )  # fmt: skip
@@ -288,6 +297,10 @@ PADDING = Article(
             " an H200."
         ),
         "The article says that a thread computes 64 x 64 of C. A warp does.",
+        (
+            "The article counts 8 loads from shared memory for a warp's 64 x 64 x 32. A takes 8 and B takes"
+            " 8: 4 fragments of each for either half of the 32."
+        ),
         (
             "The article names diagonal storage as what fp32 can have in place of padding:"
             " sgemm/transposed:diagonal."

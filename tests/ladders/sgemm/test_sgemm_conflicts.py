@@ -8,6 +8,7 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.ladders.registry import find
+from tir_schedules.ladders.sgemm import lane_quads
 
 
 @pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
@@ -32,6 +33,16 @@ def test_a_tile_stored_diagonally_has_no_conflicts_of_stores(name, stores, make)
     assert (accesses["shared_store"].cost, accesses["shared_store"].ideal) == (stores, 16384)
     assert accesses["shared_load"].cost * 3 == accesses["shared_load"].ideal * 5
     assert binary.resources.shared == 2 * 8 * 64 * 4
+
+
+@pytest.mark.parametrize(
+    "name, cost",
+    [("sgemm/warp_tiling", 163840), ("sgemm/warp_tiling:128x128x8", 98304), ("sgemm/lane_quads", 65536)],
+)
+def test_lanes_in_quads_take_the_wavefronts_that_their_text_says(name, cost):
+    (metrics,) = metrics_of([compile_kernel(lower(find(name)[0], WHOLE, ARCH))], WHOLE)
+    assert metrics.counters.accesses["shared_load"].cost == cost
+    assert f"{cost:,}" in lane_quads.__doc__
 
 
 @pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])

@@ -7,6 +7,10 @@ before the copy (all have finished with the last tile), one after it (the tile i
 ("choiBLAMS"), kernel 3. The step before the thread tiles in the series of article 000 ("Warp Tiling") has the
 same tiles: configuration `article_000`.
 
+The listing of article 003 is right where whole tiles cover M, N and K. Its loop over K / 32 tiles leaves out
+the last K % 32 products. Threads outside C return before the barriers, which all threads of a block must
+reach, and what they should copy is missing. Here they stay, and tiles are filled with zeros.
+
 Measured on an H100 80GB HBM3 at 4096: 9.28 TFLOPS, 1.46 times the 6.34 of `coalesced`.
 """
 
