@@ -5,11 +5,11 @@ python experiments/reference_tables.py [--check]
 
 from __future__ import annotations
 
+import argparse
 import inspect
-import sys
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, Iterable, Iterator
+from typing import Any, Iterable, Iterator, Sequence
 
 import tir_schedules as ts
 from tir_schedules.api.options import Shape
@@ -89,8 +89,10 @@ def members(kind: type) -> Iterator[tuple[str, str]]:
             yield f"{name}{brackets}", " ".join(text.split())
 
 
-def main() -> int:
-    if "--check" in sys.argv[1:]:
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="exit code 1 when the page would change")
+    if parser.parse_args(arguments).check:
         return int(PAGE.read_text(encoding="utf-8") != page())
     write_text(PAGE, page())
     return 0

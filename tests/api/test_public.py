@@ -23,6 +23,9 @@ COMMAND = ("--mnk", "16,24,8")
 
 
 def test_the_names_are_those_of_the_reference_page():
+    assert reference_tables.main(["--check"]) == 0
+    with pytest.raises(SystemExit, match="2"):
+        reference_tables.main(["nope"])
     page = reference_tables.PAGE.read_text()
     assert re.findall(r"^### (\w+)$", page, re.M) == reference_tables.order_of(dir(ts))
     assert dir(ts) == sorted(ts.__all__) and page == reference_tables.page(), (
