@@ -99,6 +99,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """A hint such as ", did you mean 'sgemm/naive'?", or nothing when no known name is close."""
     known = list(known)
     close = [one for one in difflib.get_close_matches(name, known) if is_near(name, one)]
-    if not close:  # a rung named without its family
-        close = [k for k in known if k.split("/")[-1] == name][:1]
+    if not close:  # a rung named without its family, or a name in other letters
+        close = [k for k in known if k.split("/")[-1] == name or k.lower() == name.lower()][:1]
     return f", did you mean {close[0]!r}?" if close else ""

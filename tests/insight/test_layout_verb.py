@@ -66,7 +66,11 @@ def test_a_picture(tool, tmp_path):
         ((*TILE, "--n", "5"), "--n is for reduce"),
         (
             ("layout", "sgemm/shared_tile", "Z", "--twin"),
-            "no buffer 'Z' in shared memory; it touches A, tile_a, B, tile_b",
+            "no buffer 'Z' in shared memory; it touches A, tile_a, B, tile_b; arrays in global memory are A,",
+        ),
+        (
+            ("layout", "sgemm/shared_tile", "c", "--twin"),
+            "'c' in shared memory, did you mean 'C'?",
         ),
         (("layout", "sgemm/naive", "--twin", "--mnk", "64,64,64"), "makes no request to shared memory"),
     ],

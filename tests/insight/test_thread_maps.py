@@ -3,13 +3,15 @@ what is printed, and one clear line for what cannot be shown."""
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tir_schedules as ts
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.threads.pictures import text_of
+from tir_schedules.insight.threads import pictures
+from tir_schedules.insight.threads.pictures import CUT, LESS, text_of
 from tir_schedules.insight.threads.regions import Grid, filled, rectangles_of, runs_of
 
 SMALL = {"mnk": (128, 128, 32)}
@@ -35,11 +37,11 @@ def test_a_warp_tile_and_its_threads(twin):
     row, piece = rows % 4, columns % 32 // 16
     assert (owners(found, "step") == (piece * 4 + row if twin else row * 2 + piece)).all()
     assert found.shown.said == [
-        "Block 0,0,0 of 2 x 2 x 1 stores 64 x 64 elements: rows 0-63, columns 0-63 of C (128 x 128), each"
+        "Block 0,0,0 (grid 2 x 2 x 1) stores 64 x 64 elements of C (128 x 128): rows 0-63, columns 0-63, each"
         " once.",
         "Warp 0 stores 32 x 32 elements: rows 0-31, columns 0-31, each once.",
-        "Lane 0 of it stores 4 x 8 elements in 2 pieces of 4 x 4, the first at row 0, column 0, 4 elements"
-        " (16 bytes) at a time, in 8 steps.",
+        "Lane 0 of warp 0 stores 4 x 8 elements in 2 pieces of 4 x 4, the first at row 0, column 0, in 8"
+        " steps of 4 elements (16 bytes).",
     ]
 
 
@@ -53,7 +55,7 @@ def test_naive_and_coalesced_differ_in_the_direction_of_a_warp():
 
 def test_elements_that_many_threads_load():
     found = ts.layout("sgemm/naive", "A", mnk=(64, 64, 8))
-    assert found.shown.said[0].endswith("of A (64 x 8), each by 32 threads.")
+    assert found.shown.said[0].endswith("of A (64 x 8): rows 0-31, columns 0-7, each by 32 threads.")
     by_warp, by_lane, by_step = (text_of(one)[0].plain.splitlines() for one in found.shown.pictures)
     assert by_warp[1].split() == ["0", "*" * 8]
     assert by_lane[2].split() == ["1", "1" * 8] and by_step[1].split() == ["0", "01234567"]
@@ -79,7 +81,7 @@ def test_a_tile_of_loads_and_another():
 
 def test_tiles_of_cp_async_are_groups():
     found = ts.layout("hgemm/mma_multistage", "A", tile=1, mnk=(256, 128, 256))
-    assert "columns 64-127 of A (256 x 256), each once" in found.shown.said[0]
+    assert "of A (256 x 256): rows 0-255, columns 64-127, each once" in found.shown.said[0]
 
 
 def test_all_blocks():
@@ -93,7 +95,7 @@ def test_all_blocks():
 
 def test_a_block_at_the_edge_has_what_is_left():
     found = ts.layout("sgemm/warp_tiling", "C", at=(0, 1), mnk=(100, 37, 16))
-    assert "36 x 37 elements: rows 64-99, columns 0-36 of C (100 x 37)" in found.shown.said[0]
+    assert "36 x 37 elements of C (100 x 37): rows 64-99, columns 0-36" in found.shown.said[0]
 
 
 def test_fragments_are_stored_in_pairs():
@@ -113,9 +115,79 @@ def test_a_sum():
     assert (found.map.accesses["lane"] == found.map.accesses["element"] % 32).all()
     assert (
         found.shown.said[0]
-        == "Block 0,0,0 of 4 x 1 x 1 loads 256 elements: 0-255 of X (1,000 elements), each once."
+        == "Block 0,0,0 (grid 4 x 1 x 1) loads 256 elements of X (1,000 elements): 0-255, each once."
     )
-    assert found.map.notes == ("of launch 1 of 2",)
+    assert found.map.notes == ("this is launch 1 of 2; --launch N shows another",)
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["schedule", "twin"])
+def test_an_output_is_that_of_the_last_launch(twin):
+    """Two launches: parts of K, and their sum, which has the shape of the workload."""
+    found = ts.layout("sgemm/split_k", "C", twin=twin, mnk=(129, 127, 1000))
+    assert (found.map.launch, found.map.launches, found.map.extents) == (2, 2, (129, 127))
+    assert "of C (129 x 127): row 0, columns 0-126" in found.shown.said[0]
+    assert found.shown.subject == "129x127x1000, launch 2 of 2, block 0,0,0"
+    parts = ts.layout("sgemm/split_k", "C", twin=twin, mnk=(129, 127, 1000), launch=1, at=(0, 0, 3))
+    assert "of C (13 x 129 x 128): rows 387-418" in parts.shown.said[0]
+    assert "In this launch C is 13 x 129 x 128, partial results; the workload's own C is 129 x 127." in (
+        parts.shown.notes
+    )
+
+
+def test_all_launches_of_a_sum():
+    last = ts.layout("reduce/interleaved", "Y", n=1000)
+    assert last.shown.said[0] == "Block 0,0,0 (grid 1 x 1 x 1) stores element 0 of Y (1 element)."
+    assert not any("partial" in note for note in last.shown.notes)
+    first = ts.layout("reduce/interleaved", "Y", n=1000, launch=1)
+    assert "of Y (4 elements)" in first.shown.said[0] and "partial results" in first.shown.notes[1]
+    loaded = ts.layout("reduce/interleaved", "X", n=1000, launch=2)
+    assert "loads 4 elements of X (4 elements): 0-3" in loaded.shown.said[0]
+
+
+@pytest.mark.parametrize(
+    "words, part",
+    [
+        (("Y", "--launch", "3"), "there is no launch 3; there are 2, counted from 1"),
+        (("Y", "--launch", "1", "--launch", "2"), "--launch takes one number, not 1 and 2"),
+        (
+            ("Y", "--block", "3,0,0"),
+            "2 of 2 has no block 3,0,0; its grid is 1,1,1; launch 1 takes Y too",
+        ),
+        (
+            ("Y", "--access", "load"),
+            "never loads an element of Y; it stores it; this is launch 2 of 2",
+        ),
+        (("X", "--launch", "2", "--memory", "shared"), "--launch is for global memory"),
+        (("X", "--launch", "k[1,1]()"), "--launch is for files"),
+    ],
+)
+def test_launches_that_there_are_not(tool, words, part):
+    code, out, error = tool("layout", "reduce/interleaved", *words, "--n", "1000")
+    assert (code, out, error.count("\n")) == (2, "", 1) and part in error
+
+
+def test_what_is_drawn_follows_the_warp_and_lane_that_are_named():
+    def drawn(**named):
+        shown = ts.layout("sgemm/warp_tiling", "C", mnk=(64, 64, 16), **named).shown
+        one, page = shown.pictures[0], shown.of_page
+        assert len(one.found.accesses) == {"lane": 32 * 32, "step": 4 * 8}[named["by"]]
+        return [one.title, *(each.title for each in page)]
+
+    assert drawn(by="lane", warp=1) == [
+        "elements of warp 1 by lane",
+        "elements of warp 1 by lane", "elements of the block by warp", "elements of warp 1 by step",
+    ]  # fmt: skip
+    assert drawn(by="step", warp=1, lane=3) == [
+        "elements of lane 3 of warp 1 by step",
+        "elements of lane 3 of warp 1 by step", "elements of the block by warp", "elements of warp 1 by lane",
+    ]  # fmt: skip
+    assert drawn(by="step", lane=3)[0] == "elements of lane 3 of warp 0 by step"
+
+
+def test_all_blocks_have_no_warp_that_is_named():
+    for named in ({"at": (0, 0)}, {"warp": 0}, {"lane": 1}):
+        with pytest.raises(BadInput, match=f"all blocks are shown whole; leave out {[*named][0]}"):
+            ts.layout("sgemm/naive", "C", by="block", mnk=(64, 64, 8), **named)
 
 
 SOURCE = """\
@@ -145,6 +217,16 @@ __global__ void waits(int *Y) { while (atomicAdd(Y, 0) == 0); }
 
 __global__ void before(float *Y) { Y[(int)threadIdx.x - 1] = 1; }
 // check: --kernel before --grid 1 --block 64 --arg Y=f32[64]:zeros
+
+struct View { float *p; int n; };
+__device__ float G[64];
+__global__ void fill(View v) {
+  __shared__ float room[64];
+  room[threadIdx.x] = 1;
+  if ((int)threadIdx.x < v.n) v.p[threadIdx.x] = G[threadIdx.x] = room[threadIdx.x];
+}
+__global__ void twice(View v) { if ((int)threadIdx.x < v.n) v.p[threadIdx.x] *= 2; }
+// check: --kernel fill --block 64 --then --kernel twice --block 32 --arg v.p=f32[64]:zeros --arg v.n=64
 """
 
 
@@ -161,7 +243,7 @@ def test_a_file(call):
     assert re.search(r"^ +64  0011223344556677$", out, re.M) and re.search(
         r"^ +112  OOPPQQRRSSTTUUVV$", out, re.M
     )
-    assert "64 elements: 64-127 of C (128 elements), up to twice." in out
+    assert "64 elements of C (128 elements): 64-127, each up to twice." in out
 
 
 def test_a_block_that_counts_others_is_among_them(call):
@@ -172,19 +254,49 @@ def test_a_block_that_counts_others_is_among_them(call):
     assert code == 2 and "block 0,0,0 never accesses an element of Y; all blocks, by block, " in error
 
 
+def test_launches_of_a_file_and_members_of_a_struct(call):
+    one = (*"--block 64 --then --kernel twice --block 32 --arg v.n=64 --arg".split(), "v.p=f32[64]:zeros")
+    launches = ("--kernel", "fill", *one)
+    _, out, _ = call("v.p", *launches)
+    assert out.startswith("fill: who stores p, mine.cu, launch 1 of 2, block 0,0,0\n")
+    _, out, _ = call("v_p", *launches, "--launch", "2")
+    assert out.startswith("twice: who stores p, mine.cu, launch 2 of 2, block 0,0,0\n")
+    _, out, _ = call("room", *launches)
+    assert "this is launch 1 of 2; --launch N shows another" in out
+    for word, part in (
+        ("G", "G is a variable of the file, and layout shows arrays that a kernel is given: p"),
+        ("P", "did you mean 'p'?; it touches room in line 32; arrays in global memory are p"),
+    ):
+        code, _, error = call(word, *launches)
+        assert (code, error.count("\n")) == (2, 1) and part in error
+    error = call("p", *launches, "--access", "update")[2]
+    assert "twice: block 0,0,0 never updates an element of p in any launch; it stores and loads it\n" in error
+    assert "makes no request to shared memory" in call("--launch", "2", *launches)[2]
+
+
+def test_a_warp_that_accesses_nothing_has_no_picture(call):
+    code, out, _ = call("Y", "--kernel", "uneven", "--warp", "1", "--by", "lane", "-o", "page.html")
+    assert code == 0 and "By warp" in (page := Path("page.html").read_text()) and "By lane" not in page
+    code, out, _ = call("Y", "--kernel", "uneven", "--warp", "1", "--by", "lane")
+    assert code == 0 and "elements of warp 1" not in out and "Warp 1 stores none of them." in out
+
+
 def test_sentences_are_true_where_elements_are_not_alike(call):
     _, out, _ = call("X", "--kernel", "uneven")
-    assert "loads 2 elements: 0-1 of X (2 elements), each by 2 threads, up to twice each." in out
+    assert "of X (2 elements): 0-1, each by 2 threads, by each of them up to twice." in out
     _, out, _ = call("Y", "--kernel", "uneven", "--warp", "1")
-    assert "stores 18 elements in 2 pieces, 8 apart, from element 0 of Y (64 elements), each once." in out
+    assert (
+        "stores 18 elements of Y (64 elements) in 2 pieces, 8 apart, the first at element 0, each once."
+        in out
+    )
     assert "Warp 1 stores none of them." in out
     _, out, _ = call("Y", "--kernel", "uneven", "--lane", "5")
-    assert "Lane 5 of it stores none of them." in out
+    assert "Lane 5 of warp 0 stores none of them." in out
 
 
 def test_accesses_outside_of_the_array_are_told(call):
     code, out, _ = call("Y", "--kernel", "before")
-    assert code == 0 and "stores 63 elements: 0-62 of Y" in out
+    assert code == 0 and "stores 63 elements of Y (64 elements): 0-62" in out
     assert "Accesses outside of every array are left out; `check` or `run` says where they are." in out
 
 
@@ -227,7 +339,8 @@ def test_an_array_has_a_name():
 
 def test_two_keys_have_one_symbol_only_where_there_are_too_many(call):
     _, out, _ = call("Y", "--kernel", "far", "--by", "block")
-    assert "      0  0...1...\n" in out and "0-1: blocks 0, 62; . not accessed" in out
+    told = "0-1: blocks 0, 62; blocks are numbered with x fastest, then y, then z; .: not accessed"
+    assert "      0  0...1...\n" in out and told in out
 
 
 def test_what_does_not_fit_is_left_out_and_told():
@@ -236,8 +349,24 @@ def test_what_does_not_fit_is_left_out_and_told():
     assert max(map(len, drawn.plain.splitlines())) <= 60
     assert any("48 of 256 columns are shown" in line for line in told)
     _, told = text_of(found.shown.pictures[0], 200)
-    assert told[0] == "0-9 A-Z a-z: steps of a thread 0-183, after z from 0 on again"
+    assert told[0] == "0-9 A-Z a-z: steps 0-183, z is followed by 0 again"
     assert text_of(found.shown.pictures[0], 10)[0].plain.splitlines()[1].split() == ["0", "01234567"]
+
+
+def test_a_page_shows_all_where_colours_are_few(tool, tmp_path, monkeypatch):
+    """A piece for each element would be 32,768; of a colour they are 1024."""
+    page, words = (
+        tmp_path / "page.html",
+        ("layout", "sgemm/naive", "A", "--mnk", "64,64,1024", "--by", "step"),
+    )
+    assert "-o FILE.html shows all rows and columns.\n" in tool(*words)[1]
+    assert tool(*words, "-o", str(page))[0] == 0
+    assert "several warps, several lanes, step 1023: row 0-31, column 1023" in page.read_text()
+    assert CUT not in page.read_text()
+    monkeypatch.setattr(pictures, "MOST_RECTANGLES", 1000)
+    assert f"-o FILE.html shows more, but not all. {LESS}\n" in tool(*words)[1]
+    assert tool(*words, "-o", str(page))[0] == 0
+    assert f"the first 1 of 32 rows and 512 of 1024 columns {CUT}. {LESS}" in page.read_text()
 
 
 def test_pages_and_pictures(tool, tmp_path, check_page):

@@ -19,13 +19,14 @@ from tir_schedules.compiler.toolchain import check_arch
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.files import Json, to_json
-from tir_schedules.insight.files.views import launches_of_file, ready_for
+from tir_schedules.insight.files.views import map_of_file, ready_for
 from tir_schedules.insight.threads.mapping import (
     ACTS,
     ALL,
     BY,
     Asked,
     ThreadMap,
+    check_selection,
     launches_of_rung,
     thread_map,
 )
@@ -76,7 +77,7 @@ def map_of_request(request: Request, asked: Asked) -> ThreadMap:
     ready = ready_for(request)
     if isinstance(ready, CheckFailed):
         raise ready
-    return thread_map(launches_of_file(ready, asked), asked, request.source.file)
+    return map_of_file(ready, asked, request.source.file)
 
 
 def layout(
@@ -85,12 +86,13 @@ def layout(
     *,
     twin: bool = False,
     by: str | None = None,
-    at: Sequence[int] = (0, 0, 0),
+    at: Sequence[int] | None = None,
     warp: int | None = None,
     lane: int | None = None,
     tile: int | str | None = None,
     access: str = "",
     columns: int = 0,
+    launch: int | None = None,
     arch: str = CPU_ARCH,
     **asked: Unpack[AskingAll],
 ) -> Layout:
@@ -100,9 +102,11 @@ def layout(
     TVM's, with the options of `check`. array: its name, such as "C". twin: of the rung's hand-written twin.
     by: what pictures colour elements by: "block" (of all blocks), "warp", "scheduler", "lane" or "step"; None
     for the block by warp, a warp of it by lane and a lane of that by step. warp, lane: which ones; None for
-    the first that access the array. at: the block (x, y, z). tile: what is accessed up to the next barrier,
-    from 0 on, or "all"; None for the first of loads and all of stores. access: "store", "update" or "load";
-    "" for the first that occurs. columns: elements in a row of the picture, of an array of one dimension.
+    the first that access the array, and with `by` for all. at: the block (x, y, z); None for the first. tile:
+    what is accessed up to the next barrier, from 0 on, or "all"; None for the first of loads and all of
+    stores. access: "store", "update" or "load"; "" for the first that occurs. columns: elements in a row of
+    the picture, of an array of one dimension. launch: of several, from 1 on; None for the last that takes an
+    output of a rung, else for the first that accesses the array.
 
     Raises BadInput if something named does not exist or the block does not access the array, and CheckFailed
     if a kernel does not compile.
@@ -117,11 +121,14 @@ def layout(
         raise BadInput(f"tile is {tile!r}; it takes a number from 0 on, or 'all'")
     kind = kind_of(subject, "layout", RUNG, OWN, CODE)
     check_arch(arch)
-    if not 1 <= len(at) <= 3 or not all(hasattr(one, "__index__") for one in at):
+    if at is not None and (not 1 <= len(at) <= 3 or not all(hasattr(one, "__index__") for one in at)):
         raise BadInput(f"at is {at!r}; it takes up to three integers such as (0, 1, 0)")
-    x, y, z = (*map(int, at), 0, 0)[:3]
+    if launch is not None and not isinstance(launch, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"launch is {launch!r}; it takes a number from 1 on")
+    check_selection(by, {"at": at, "warp": warp, "lane": lane})
+    x, y, z = (*map(int, at or (0,)), 0, 0)[:3]
     block = None if by == "block" else (x, y, z)
-    wanted = Asked(array, block, access, ALL if isinstance(tile, str) else tile, columns)
+    wanted = Asked(array, block, access, ALL if isinstance(tile, str) else tile, columns, launch)
     given: dict[str, Any] = dict(asked)
     if kind == RUNG:
         options = options_of(given, "layout", arch=arch)

@@ -66,7 +66,7 @@ class Then(argparse.Action):
         vars(namespace).update(dict.fromkeys(PART))
 
 
-def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
+def add_subject(verb: Parser, problem: bool = True, block: bool = True, numbers: str = "") -> None:
     """The options that say what of a file is launched, on what, and what is right. problem, block: with
     --mnk, --n, --layout and --accumulate, and with --block, which other verbs have already."""
     own = verb.add_argument_group("what is launched")
@@ -81,7 +81,7 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True) -> None:
     then = "ends a launch: --kernel, --grid, --block and --shared behind it are of the next one"
     own.add_argument("--then", action=Then, help=then)
     launch = "several launches in order, in place of the four above: 'kernel[grid, block, shared](A, B, N)'"
-    own.add_argument("--launch", metavar="LAUNCH", action="append", help=launch)
+    own.add_argument("--launch", metavar="LAUNCH", action="append", help=launch + numbers)
     own.add_argument(
         "--let", metavar="NAME=NUMBER", action="append", help="a size that others are written with"
     )

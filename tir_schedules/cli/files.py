@@ -24,10 +24,10 @@ OWN = (
 SPELLED = {"defines": "-D", "includes": "-I", "flags": "--nvcc", "ladder": "--as"}
 
 
-def add_file(verb: Parser, block: bool = True) -> None:
+def add_file(verb: Parser, block: bool = True, numbers: str = "") -> None:
     """The options of a verb that takes files besides rungs, and has those of a problem already, and perhaps a
-    --block."""
-    add_subject(verb, problem=False, block=block)
+    --block. numbers: what the help says of a number as --launch, where the verb takes one."""
+    add_subject(verb, problem=False, block=block, numbers=numbers)
 
 
 def the_file(names: Sequence[str], verb: str) -> Path | None:

@@ -4,6 +4,7 @@ which thread loads or stores which element of an array in global memory."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Sequence
 
@@ -11,7 +12,7 @@ from tir_schedules.api.problems import check_options, problem_of
 from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_request, the_file
 from tir_schedules.cli.options import RUNG_HELP, Options, Parser, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.files import check_folder, to_json, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
 SUFFIXES = (".html", ".svg")
 RING_SHAPES = {"hgemm": ((256, 256, 768),)}
 """Sizes at which every slot of a ring is used twice."""
+
+
+NUMBERS = (
+    "; or a number, of rungs too: which of several launches to look at, from 1 on (default: of an output of a"
+    " rung the last, else the first that accesses the array)"
+)
+"""What `--launch` takes besides what it takes for `check`."""
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -76,7 +84,7 @@ def add_verb(verbs: Verbs) -> None:
         default=40,
         help="with --ring: how many steps to print (default 40)",
     )
-    add_file(verb, block=False)
+    add_file(verb, block=False, numbers=NUMBERS)
     verb.set_defaults(verb=layout)
 
 
@@ -91,8 +99,9 @@ def add_global(verb: Parser) -> None:
     verb.add_argument(
         "--by",
         choices=("block", "warp", "scheduler", "lane", "step"),
-        help="of global memory: colour elements by what accesses them, `block` those of all blocks (default:"
-        " the block by warp, a warp by lane, a lane by step)",
+        help="of global memory: colour elements by what accesses them, `block` those of all blocks; with"
+        " --warp and --lane those of this warp or lane alone (default: the block by warp, a warp by lane, a"
+        " lane by step)",
     )
     verb.add_argument(
         "--lane", metavar="L", type=integer_for("--lane", 1), help="of global memory: the lane of the warp"
@@ -120,13 +129,15 @@ OF_GLOBAL = ("by", "lane", "tile", "access", "columns")
 """Options that are for arrays in global memory alone."""
 
 
-def is_of_global(options: Options) -> bool | None:
+def is_of_global(options: Options, of_rung: bool) -> bool | None:
     """Whether global memory is asked for; None where that is open."""
-    given = [name for name in OF_GLOBAL if getattr(options, name) is not None]
-    if given and options.memory == "shared":
-        raise BadInput(f"--{given[0]} is for global memory; leave out --memory shared")
-    if given and options.ring:
-        raise BadInput(f"--{given[0]} is for global memory; --ring shows shared memory")
+    names = (*OF_GLOBAL, "number") if of_rung else OF_GLOBAL
+    given = [name for name in names if getattr(options, name) is not None]
+    name = "" if not given else "--launch" if given[0] == "number" else f"--{given[0]}"
+    if name and options.memory == "shared":
+        raise BadInput(f"{name} is for global memory; leave out --memory shared")
+    if name and options.ring:
+        raise BadInput(f"{name} is for global memory; --ring shows shared memory")
     if not given and options.memory is None:
         return None
     if options.memory != "shared" and not options.buffer:
@@ -134,9 +145,9 @@ def is_of_global(options: Options) -> bool | None:
     return options.memory != "shared"
 
 
-def asked_of(options: Options, block: Dim3) -> Asked:
-    """What is asked of an array in global memory."""
-    from tir_schedules.insight.threads.mapping import ALL, Asked
+def asked_of(options: Options, block: Dim3 | None) -> Asked:
+    """What is asked of an array in global memory. block: None where none is named."""
+    from tir_schedules.insight.threads.mapping import ALL, Asked, check_selection
 
     tile = None
     if options.tile is not None:
@@ -146,9 +157,14 @@ def asked_of(options: Options, block: Dim3) -> Asked:
     columns = 0 if options.columns is None else options.columns
     if options.columns is not None and columns < 1:
         raise BadInput(f"--columns takes at least 1, not {columns}")
-    return Asked(
-        options.buffer, None if options.by == "block" else block, options.access or "", tile, columns
-    )
+    named = {
+        "--block" if options.at is None else "--at": block,
+        "--warp": options.warp,
+        "--lane": options.lane,
+    }
+    check_selection(options.by, named)
+    at = None if options.by == "block" else block or (0, 0, 0)
+    return Asked(options.buffer, at, options.access or "", tile, columns, options.number)
 
 
 def shown_map(options: Options, found: ThreadMap) -> int:
@@ -180,14 +196,26 @@ def layout(options: Options) -> int:
             raise BadInput(f"layout writes {' or '.join(SUFFIXES)}, not {options.output}")
         check_folder(options.output)
     path = the_file([options.rung], "layout")
+    options = with_number(options)
     if options.ring and path:
         raise BadInput(f"--ring is for rungs; {path} is a file")
     return layout_of_file(options, path) if path else layout_of_rung(options)
 
 
+def with_number(options: Options) -> Options:
+    """The same with `number`: the launch that --launch names by its number, None where it names none."""
+    numbers = [text for text in options.launch or () if re.fullmatch(r"[+-]?\d+", text)]
+    if len(numbers) > 1:
+        raise BadInput(f"--launch takes one number, not {' and '.join(numbers)}")
+    number = integer_for("--launch", 1)(numbers[0]) if numbers else None
+    rest = [text for text in options.launch or () if text not in numbers]
+    return Options(**{**vars(options), "launch": rest or None, "number": number})
+
+
 def layout_of_rung(options: Options) -> int:
-    wants_global = is_of_global(options)
-    block = (0, 0, 0) if options.block is None else parse_block(options.block)
+    wants_global = is_of_global(options, of_rung=True)
+    named = None if options.block is None else parse_block(options.block)
+    block = named or (0, 0, 0)
     check_no_file(Options(**{**vars(options), "block": None}), options.rung)
     if options.at:
         raise BadInput("--at is for files; of a rung --block names the block to look at")
@@ -200,7 +228,7 @@ def layout_of_rung(options: Options) -> int:
     from tir_schedules.compiler.nvcc import compile_kernel
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
-    from tir_schedules.insight.banks.requests import chosen, patterns_of, watch_block
+    from tir_schedules.insight.banks.requests import chosen, in_global, patterns_of, watch_block
     from tir_schedules.insight.banks.shared_tiles import find_shared_tiles
     from tir_schedules.insight.banks.views import place
     from tir_schedules.insight.threads.mapping import array_names
@@ -210,7 +238,7 @@ def layout_of_rung(options: Options) -> int:
     ((rung, workload),) = settle_jobs([(rung, workload)], options.arch)
 
     def of_global() -> int:
-        asked = asked_of(options, block)
+        asked = asked_of(options, named)
         return shown_map(options, map_of_rung((rung, workload), asked, options.arch, options.twin))
 
     if wants_global or wants_global is None and not options.ring and options.buffer in workload.outputs:
@@ -224,24 +252,26 @@ def layout_of_rung(options: Options) -> int:
     tiles = find_shared_tiles(execution.events) if execution.events else []
     every = patterns_of(binary, execution, inputs, workload.outputs, None)
     known = {name for one in every for name in (one.buffer, one.variable)} | {tile.buffer for tile in tiles}
-    arrays = {*array_names([binary.kernel], workload)}
+    arrays = array_names([binary.kernel], workload)
     anything = bool(execution.requests or tiles)
-    if wants_global is None and options.buffer and (not anything or options.buffer in arrays - known):
+    if wants_global is None and options.buffer and (not anything or options.buffer in {*arrays} - known):
         return of_global()
     if not anything:
         raise BadInput(
             f"{binary.kernel.label}: {where} makes no request to shared memory; there is nothing to show."
             " Name an array to see who accesses it in global memory"
         )
-    named = [tile for tile in tiles if options.buffer in (None, tile.buffer)]
-    patterns = every if named or options.buffer is None else chosen(every, options.buffer)
+    at_units = [tile for tile in tiles if options.buffer in (None, tile.buffer)]
+    patterns = every if at_units or options.buffer is None else chosen(every, options.buffer, arrays)
     patterns = [one for one in patterns if options.buffer in (None, one.buffer, one.variable)]
-    if not patterns and not named:
+    if not patterns and not at_units:
+        touched = [tile.buffer for tile in tiles]
         raise BadInput(
-            f"no unit and no thread of {where} touches a buffer {options.buffer!r} in shared memory; units"
-            f" touch {', '.join(tile.buffer for tile in tiles)}"
+            f"no unit and no thread of {where} touches a buffer {shown(options.buffer)} in shared memory"
+            f"{nearest(options.buffer or '', [*touched, *arrays])}; units touch {', '.join(touched)}"
+            f"{in_global(arrays)}"
         )
-    return shown_as(options, binary, str(workload), block, patterns, cut_off(execution), named)
+    return shown_as(options, binary, str(workload), block, patterns, cut_off(execution), at_units)
 
 
 def ring_of(options: Options, binary: Binary, workload: Workload, block: Dim3) -> int:
@@ -274,14 +304,15 @@ def layout_of_file(options: Options, path: Path) -> int:
     from tir_schedules.insight.files.views import (
         arrays_of_file,
         chosen,
-        launches_of_file,
+        map_of_file,
+        name_of,
         patterns_in,
         ready_for,
+        variables_of,
         watch_launches,
     )
-    from tir_schedules.insight.threads.mapping import thread_map
 
-    wants_global = is_of_global(options)
+    wants_global = is_of_global(options, of_rung=False)
     if options.twin:
         raise BadInput(f"--twin is for rungs; {path} is a file")
     check_arch(options.arch)
@@ -291,27 +322,29 @@ def layout_of_file(options: Options, path: Path) -> int:
     block, warp = options.at or (0, 0, 0), options.warp or 0
 
     def of_global() -> int:
-        asked = asked_of(options, block)
-        return shown_map(options, thread_map(launches_of_file(ready, asked), asked, str(path)))
+        return shown_map(options, map_of_file(ready, asked_of(options, options.at), str(path)))
 
     if wants_global:
         return of_global()
-    found = next((pair for pair in watch_launches(ready, block, warp) if pair[1].requests), None)
-    patterns = patterns_in(found[0].binary, found[1].requests) if found else []
+    launches = watch_launches(ready, block, warp, options.number)
+    found = next((one for one in launches if one[2].requests), None)
+    patterns = patterns_in(found[1].binary, found[2].requests) if found else []
     known = {name for one in patterns for name in (one.variable, one.name)}
-    arrays = {*arrays_of_file(ready)} - known
-    if wants_global is None and options.buffer and (not found or options.buffer in arrays):
+    arrays = arrays_of_file(ready)
+    others = {*arrays, *variables_of(ready)} - known
+    is_array = options.buffer and name_of(ready, options.buffer) in others
+    if wants_global is None and options.buffer and (not found or is_array):
         return of_global()
     if not found:
         raise BadInput(
             f"{ready.label}: {place(block, warp)} makes no request to shared memory; there is nothing to"
             " show. Name an array to see who accesses it in global memory"
         )
-    step, execution = found
-    patterns = patterns if options.buffer is None else chosen(patterns, options.buffer)
+    number, step, execution = found
+    patterns = patterns if options.buffer is None else chosen(patterns, options.buffer, arrays)
     notes = cut_off(execution)
     if len(ready.steps) > 1:
-        notes.append(f"of launch {ready.steps.index(step) + 1} of {len(ready.steps)}")
+        notes.append(f"this is launch {number} of {len(ready.steps)}; --launch N shows another")
     return shown_as(options, step.binary, str(path), block, patterns, notes)
 
 

@@ -13,7 +13,7 @@ from typing import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.errors import BadInput, nearest
+from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.files import Json, to_json
 from tir_schedules.insight.banks.wavefronts import PAIRING, WORD, Phase, bank_of, cost, split
 from tir_schedules.insight.metrics.counting import ACTIONS
@@ -162,18 +162,23 @@ def group_requests(requests: Iterable[tuple[Request, str, str]], by_line: bool =
     return list(found.values())
 
 
-def chosen(patterns: Sequence[Pattern], buffer: str) -> list[Pattern]:
-    """The patterns of a buffer. BadInput when there are none."""
+def chosen(patterns: Sequence[Pattern], buffer: str, arrays: Sequence[str] = ()) -> list[Pattern]:
+    """The patterns of a buffer. BadInput when there are none. arrays: those in global memory."""
     found = [pattern for pattern in patterns if buffer in (pattern.buffer, pattern.variable)]
     if patterns and not found:
         names = list(
             dict.fromkeys(name for pattern in patterns for name in (pattern.buffer, pattern.variable) if name)
         )
         raise BadInput(
-            f"this warp touches no buffer {buffer!r} in shared memory{nearest(buffer, names)}; it touches"
-            f" {', '.join(names)}"
+            f"this warp touches no buffer {shown(buffer)} in shared memory"
+            f"{nearest(buffer, [*names, *arrays])}; it touches {', '.join(names)}{in_global(arrays)}"
         )
     return found
+
+
+def in_global(arrays: Sequence[str]) -> str:
+    """What a message says of the arrays that are not in shared memory."""
+    return f"; arrays in global memory are {', '.join(dict.fromkeys(arrays))}" if arrays else ""
 
 
 def pattern_of(request: Request, origin: str, array: str) -> Pattern:

@@ -196,7 +196,7 @@ def costliest_patterns(view: View, at: int) -> list[Pattern]:
     if not view.ready or not view.launches[at].access(*SHARED).requests:
         return []
     try:
-        step, execution = list(watch_launches(view.ready, (0, 0, 0), 0))[at]
+        _, step, execution = list(watch_launches(view.ready, (0, 0, 0), 0))[at]
     except CheckFailed:
         return []
     found = patterns_in(step.binary, execution.requests)

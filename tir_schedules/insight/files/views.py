@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Iterator, Mapping, Sequence
 
 from tir_schedules.check.preparing import Prepared, Request, Step
@@ -17,6 +17,7 @@ from tir_schedules.check.session import (
     prepare_requests,
     run_prepared,
 )
+from tir_schedules.check.structs import other_names
 from tir_schedules.console import print_line, print_table
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool, nearest, one_line, shown
 from tir_schedules.faults import closing_words
@@ -26,6 +27,7 @@ from tir_schedules.insight.banks.requests import (
     array_at,
     arrays_of,
     group_requests,
+    in_global,
     shared_variables,
 )
 from tir_schedules.insight.inspection.listing import listing, opcodes
@@ -39,7 +41,16 @@ from tir_schedules.insight.metrics.counting import Metrics, occupancy_of
 from tir_schedules.insight.profile.cases import entry_of, peculiarities, predictions
 from tir_schedules.insight.profile.nsight import Entry, nsight_counters
 from tir_schedules.insight.profile.results import Result, document
-from tir_schedules.insight.threads.mapping import Asked, Launched, check_array, watched
+from tir_schedules.insight.threads.mapping import (
+    Asked,
+    Launched,
+    ThreadMap,
+    check_array,
+    check_launch,
+    numbers_of,
+    thread_map,
+    watched,
+)
 from tir_schedules.insight.threads.mapping import arrays_of as arrays_of_kernel
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.cpu.extents import source_name
@@ -178,15 +189,23 @@ PRINTERS: dict[str | None, Callable[[Mapping[str, Metrics]], None]] = {
 """View of `inspect` -> what prints it."""
 
 
+VARIABLE = re.compile(r"^\s*(?:\.\w+ )*\.(?:global|const) .*?([\w$]+)(?:\[\d*\])?(?: = .*)?;", re.M)
+"""A variable in PTX that outlives a launch: its symbol."""
+
 LINE = re.compile(r"(?:(.*):)?(\d+)", re.S)
 """How a line is named: its number, or FILE:NUMBER."""
 
 
-def watch_launches(ready: Prepared, block: Dim3, warp: int) -> Iterator[tuple[Step, Execution]]:
-    """Each launch with what one warp of it asks of shared memory, on the first inputs. Only the warp's block
-    is executed; what a later launch takes from it comes from a whole run."""
-    for step, run in watchable(ready):
-        yield step, run(Watch(block, warp))
+def watch_launches(
+    ready: Prepared, block: Dim3, warp: int, only: int | None = None
+) -> Iterator[tuple[int, Step, Execution]]:
+    """The number of each launch, or of one alone, with what one warp of it asks of shared memory, on the
+    first inputs. Only the warp's block is executed; what a later launch takes from it comes from a whole
+    run."""
+    check_launch(only, len(ready.steps))
+    for number, (step, run) in enumerate(watchable(ready), 1):
+        if only in (None, number):
+            yield number, step, run(Watch(block, warp))
 
 
 def watchable(ready: Prepared) -> Iterator[tuple[Step, Callable[[Watch], Execution]]]:
@@ -211,13 +230,38 @@ def arrays_of_file(ready: Prepared) -> list[str]:
     return [name for kernel in kernels for name in arrays_of_kernel(kernel) if name in arrays]
 
 
+def name_of(ready: Prepared, array: str) -> str:
+    """The name of an array; of a struct's member also where `p` is called `v.p`."""
+    parameters = [one for step in ready.steps for one in step.target.parameters]
+    return other_names(parameters).get(array, array)
+
+
+def map_of_file(ready: Prepared, asked: Asked, of: str) -> ThreadMap:
+    """Who accesses an array in global memory."""
+    asked = replace(asked, array=name_of(ready, asked.array))
+    return thread_map(launches_of_file(ready, asked), asked, of)
+
+
 def launches_of_file(ready: Prepared, asked: Asked) -> Iterator[Launched]:
-    """The launches that take an array. BadInput where there are none."""
-    check_array(asked.array, ready.label, arrays_of_file(ready))
+    """The launches that are asked for and take an array. BadInput where there are none."""
+    kernels, arrays = [step.binary.kernel for step in ready.steps], arrays_of_file(ready)
+    if asked.array not in arrays and asked.array in variables_of(ready):
+        raise BadInput(
+            f"{asked.array} is a variable of the file, and layout shows arrays that a kernel is given:"
+            f" {', '.join(dict.fromkeys(arrays)) or 'here it is given none'}"
+        )
+    check_array(asked.array, ready.label, arrays)
     array = fresh(ready.trials.runs[0])[asked.array]
+    numbers = numbers_of(kernels, asked, last=False)
     for number, (step, run) in enumerate(watchable(ready), 1):
-        if asked.array in arrays_of_kernel(step.binary.kernel):
-            yield Launched(step.binary, array, watched(step.binary, asked, run), number, len(ready.steps))
+        if number in numbers:
+            execution = watched(step.binary, asked, run)
+            yield Launched(step.binary, array, execution, number, len(kernels), array.shape)
+
+
+def variables_of(ready: Prepared) -> set[str]:
+    """Names of `__device__` and `__constant__` variables."""
+    return {source_name(name) for step in ready.steps for name in VARIABLE.findall(step.binary.ptx)}
 
 
 def patterns_in(binary: Binary, requests: Sequence[SharedRequest]) -> list[Pattern]:
@@ -232,8 +276,9 @@ def dynamic_name(binary: Binary) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
-def chosen(patterns: Sequence[Pattern], what: str) -> list[Pattern]:
-    """Those of an array or a line. BadInput where there are none, with those there are."""
+def chosen(patterns: Sequence[Pattern], what: str, arrays: Sequence[str]) -> list[Pattern]:
+    """Those of an array or a line. BadInput where there are none, with those there are. arrays: those in
+    global memory."""
     found = [pattern for pattern in patterns if what in (pattern.variable, pattern.name)]
     line = None if found else LINE.fullmatch(what)
     if line:
@@ -242,9 +287,10 @@ def chosen(patterns: Sequence[Pattern], what: str) -> list[Pattern]:
         return found
     names = list(dict.fromkeys(pattern.name for pattern in patterns))
     lines = sorted({one.locations[0].line for one in patterns})
+    where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
     raise BadInput(
-        f"this warp touches no shared array or line {shown(what)}{nearest(what, names)}; it touches"
-        f" {', '.join(names)} in lines {', '.join(map(str, lines))}"
+        f"this warp touches no shared array or line {shown(what)}{nearest(what, [*names, *arrays])}; it"
+        f" touches {', '.join(names)} in {where}{in_global(arrays)}"
     )
 
 

@@ -4,14 +4,16 @@ and inline SVG, in colours for light and dark."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Sequence
 
 import numpy as np
 from markupsafe import Markup
 
+from tir_schedules.errors import fold_paragraph
 from tir_schedules.insight.metrics.formats import plural
 from tir_schedules.insight.threads.mapping import ThreadMap
-from tir_schedules.insight.threads.regions import NOBODY, SEVERAL, Grid, grid_of, rectangles_of
+from tir_schedules.insight.threads.regions import NOBODY, SEVERAL, Grid, Rectangle, grid_of, rectangles_of
 from tir_schedules.pages import element
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ LABEL = 9  # characters before the first element
 TICKS = 8  # characters from one number of a column to the next
 USUAL_WIDTH = 80  # where no terminal says
 MOST_LINES = 64
+CUT = "are shown"
+LESS = "--warp, --lane, --tile or a smaller size show less at once."
 MOST_FOLDED = 1 << 10  # elements along one side of what a character stands for
 
 
@@ -36,19 +40,14 @@ class Picture:
     title: str
 
 
-def pictures_of(found: ThreadMap, by: str | None, warp: int, lane: int) -> list[Picture]:
-    """One, or without `by` three: of the block by warp, of a warp by lane, of a lane by step."""
-    if by:
-        of = "all blocks" if found.block is None else "the block"
-        return [Picture(found, by, f"elements of {of} by {by}")]
-    drawn = [Picture(found, "warp", "elements of the block by warp")]
-    ours = found.among(found.accesses["warp"] == warp)
-    if len(ours.accesses):
-        drawn.append(Picture(ours, "lane", f"elements of warp {warp} by lane"))
-        own = ours.among(ours.accesses["lane"] == lane)
-        if len(np.unique(own.accesses["step"])) > 1:
-            drawn.append(Picture(own, "step", f"elements of lane {lane} of warp {warp} by step"))
-    return drawn
+def picture_of(found: ThreadMap, by: str, warp: int | None = None, lane: int | None = None) -> Picture:
+    """Of the block, or of a warp of it, or of a lane of that."""
+    of = "all blocks" if found.block is None else "the block"
+    if warp is not None:
+        found, of = found.among(found.accesses["warp"] == warp), f"warp {warp}"
+        if lane is not None:
+            found, of = found.among(found.accesses["lane"] == lane), f"lane {lane} of {of}"
+    return Picture(found, by, f"elements of {of} by {by}")
 
 
 def first_of(found: ThreadMap, warp: int | None, lane: int | None) -> tuple[int, int]:
@@ -68,7 +67,7 @@ def text_of(picture: Picture, width: int | None = None) -> tuple[Text, list[str]
     down, across, grid, note = folded(grid, max(TICKS, (width or USUAL_WIDTH) - LABEL))
     if down * across > 1:
         size = f"{plural(down, 'row')} x {plural(across, 'column')}"
-        notes.append(f"a character is {size} of elements, all alike")
+        notes.append(f"a character stands for {size} of elements, all alike")
     notes += [note] if note else []
     lines, flat, places = Text(), picture.found.flat, places_of(grid)
     count = grid.keys.shape[1]
@@ -101,15 +100,16 @@ def legend(picture: Picture, grid: Grid) -> str:
     """What the symbols of a picture mean."""
     places, told = places_of(grid), []
     keys = [*places]
-    names = {"step": "steps of a thread", "scheduler": "warp schedulers"}.get(picture.by, f"{picture.by}s")
+    names = "warp schedulers" if picture.by == "scheduler" else f"{picture.by}s"
     if keys:
         symbols = ranges_of(sorted({*places.values()}))
         numbers = ", ".join(span_of(run) for run in runs_in_list(keys))
-        same = "" if symbols == numbers else f" {numbers}"
-        same += f", after {SYMBOLS[-1]} from 0 on again" if len(keys) > len(SYMBOLS) else ""
-        told.append(f"{symbols}: {names}{same}")
-    told += [f"{MIXED} several {names}"] if (grid.keys == SEVERAL).any() else []
-    told += [f"{UNTOUCHED} not accessed"] if (grid.keys == NOBODY).any() else []
+        again = f", {SYMBOLS[-1]} is followed by 0 again" if len(keys) > len(SYMBOLS) else ""
+        told.append(f"{symbols}: {names if len(keys) > 1 else names[:-1]} {numbers}{again}")
+        if picture.by == "block":
+            told.append("blocks are numbered with x fastest, then y, then z")
+    told += [f"{MIXED}: several {names}"] if (grid.keys == SEVERAL).any() else []
+    told += [f"{UNTOUCHED}: not accessed"] if (grid.keys == NOBODY).any() else []
     return "; ".join(told)
 
 
@@ -155,10 +155,7 @@ def folded(grid: Grid, room: int) -> tuple[int, int, Grid, str]:
         small = replace(small, rows=small.rows[:MOST_LINES], keys=small.keys[:MOST_LINES])
     rows = min(whole[0], len(small.rows) * down)
     if rows < whole[0] or grid.keys.shape[1] < whole[1]:
-        note = (
-            f"the first {rows} of {whole[0]} rows and {grid.keys.shape[1]} of {whole[1]} columns are shown;"
-            " -o FILE.html shows all"
-        )
+        note = cut_note((rows, grid.keys.shape[1]), whole)
     return down, across, small, note
 
 
@@ -183,6 +180,7 @@ def fold(grid: Grid, down: int, across: int) -> Grid | None:
 # ---- SVG ---
 WIDTH = 768  # px for all columns
 LEAST, MOST = 2, 26  # px for an element
+LETTERS = 120  # of a line of text
 SIDE, TOP = 60, 20  # px for the numbers of rows and columns
 HUES = 32
 ROOM = 14  # px that a number needs
@@ -225,16 +223,19 @@ def svg_of(picture: Picture, y: int | None = None) -> Markup:
     for level in levels[:-1]:
         merged = grids[level].joined(merged) if (grids[level].keys != SEVERAL).any() else merged
     hidden = merged.keys if merged is grid else np.where(grid.keys == NOBODY, NOBODY, merged.keys)
-    rectangles = list(rectangles_of(Grid(grid.rows, grid.column, hidden)))
-    kept = rectangles[:MOST_RECTANGLES]
+    whole, rectangles = grid, at_most(Grid(grid.rows, grid.column, hidden))
+    if rectangles is None:  # then one for neighbours of one colour, whoever else they differ in
+        grid = fitting(grid)
+        grids = {level: each.first(*grid.keys.shape) for level, each in grids.items()}
+        rectangles = list(rectangles_of(grid))
     scale = max(LEAST, min(MOST, WIDTH // grid.keys.shape[1]))
     parts = [axes(grid, scale, found)]
-    for each in kept:
+    for each in rectangles:
         key = int(grid.keys[each.top, each.left])
         x, top = SIDE + each.left * scale, TOP + each.top * scale
         width, height = (each.right - each.left) * scale, (each.bottom - each.top) * scale
         told = [
-            f"{level} {name_of(found, level, int(grids[level].keys[each.top, each.left]))}"
+            name_of(found, level, each.key_in(grids[level]), f"{level} ", f"several {level}s")
             for level in levels
         ]
         where = place_text(found, grid, each.top, each.bottom, each.left, each.right)
@@ -247,9 +248,11 @@ def svg_of(picture: Picture, y: int | None = None) -> Markup:
             parts.append(element("text", name_of(found, picture.by, key), x=middle[0], y=middle[1]))
     if "warp" in grids and picture.by != "warp":
         parts.append(element("path", class_="warps", d=borders(grids["warp"], scale)))
-    if len(rectangles) > len(kept):
+    if grid.keys.shape != whole.keys.shape:
         below = TOP + grid.keys.shape[0] * scale + 14
-        parts.append(element("text", "further rows are left out", class_="dim", x=SIDE + 90, y=below))
+        left = {"class_": "dim row", "style": "text-anchor:start", "x": SIDE}
+        told = f"{cut_note(grid.keys.shape, whole.keys.shape)}. {LESS}"
+        parts.append(element("text", told, **left, y=below))
     width, height = SIDE + grid.keys.shape[1] * scale + 8, TOP + grid.keys.shape[0] * scale + 20
     inside = (element("title", picture.title), element("style", STYLE), *parts)
     return element(
@@ -258,10 +261,34 @@ def svg_of(picture: Picture, y: int | None = None) -> Markup:
     )  # fmt: skip
 
 
-def name_of(found: ThreadMap, by: str, key: int) -> str:
+def at_most(grid: Grid) -> list[Rectangle] | None:
+    """Its rectangles; None where they are more than a picture holds."""
+    found = list(islice(rectangles_of(grid), MOST_RECTANGLES + 1))
+    return found if len(found) <= MOST_RECTANGLES else None
+
+
+def fitting(grid: Grid) -> Grid:
+    """As many of the first rows, or of the columns of the first, as a picture holds."""
+    while at_most(grid) is None:
+        rows, columns = grid.keys.shape
+        grid = grid.first(-(-rows // 2), columns if rows > 1 else columns // 2)
+    return grid
+
+
+def cut_note(part: tuple[int, int], whole: tuple[int, int]) -> str:
+    """What of a picture is shown: rows and columns."""
+    return f"the first {part[0]} of {whole[0]} rows and {part[1]} of {whole[1]} columns {CUT}"
+
+
+def is_whole(picture: Picture) -> bool:
+    """Whether an SVG has room for all that a picture shows."""
+    return at_most(grid_of(picture.found, picture.by)) is not None
+
+
+def name_of(found: ThreadMap, by: str, key: int, before: str = "", several: str = "several") -> str:
     if key == SEVERAL:
-        return "several"
-    return found.block_name(key) if by == "block" else str(key)
+        return several
+    return before + (found.block_name(key) if by == "block" else str(key))
 
 
 def place_text(found: ThreadMap, grid: Grid, top: int, bottom: int, left: int, right: int) -> str:
@@ -311,7 +338,7 @@ def borders(grid: Grid, scale: int) -> str:
 def document_svg(pictures: Sequence[Picture], said: Sequence[str], title: str) -> str:
     """One SVG file: sentences, and pictures one below the other."""
     parts, y, width = [], 20, WIDTH + SIDE + MOST
-    for line in (title, *said):
+    for line in (part for text in (title, *said) for part in fold_paragraph(text, LETTERS)):
         parts.append(element("text", line, class_="row", style="text-anchor:start", x=8, y=y))
         y += 18
     for picture in pictures:

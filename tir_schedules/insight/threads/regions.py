@@ -8,7 +8,7 @@ from typing import Iterator, NamedTuple, Sequence
 import numpy as np
 
 from tir_schedules.insight.metrics.formats import plural
-from tir_schedules.insight.threads.mapping import ThreadMap
+from tir_schedules.insight.threads.mapping import ThreadMap, by_extents
 
 NOBODY, SEVERAL = -1, -2
 """In place of a key: of elements that no thread accesses, and of those whose threads have different keys."""
@@ -25,6 +25,10 @@ class Grid:
     rows: np.ndarray
     column: int
     keys: np.ndarray
+
+    def first(self, rows: int, columns: int) -> Grid:
+        """So many of its rows and columns."""
+        return Grid(self.rows[:rows], self.column, self.keys[:rows, :columns])
 
     def joined(self, other: Grid) -> Grid:
         """With a key for each pair of keys."""
@@ -64,6 +68,11 @@ class Rectangle(NamedTuple):
     right: int
     key: int
 
+    def key_in(self, grid: Grid) -> int:
+        """What its elements have in another Grid; SEVERAL where they differ."""
+        keys = grid.keys[self.top : self.bottom, self.left : self.right]
+        return int(keys[0, 0]) if (keys == keys[0, 0]).all() else SEVERAL
+
 
 def rectangles_of(grid: Grid) -> Iterator[Rectangle]:
     """All elements but those of NOBODY: runs in a row, joined with the same runs in the rows below."""
@@ -100,52 +109,52 @@ def summary(found: ThreadMap, warp: int, lane: int) -> list[str]:
     told.append(f"Warp {warp} {found.access}s {place_of(ours)}{how_often(ours)}.")
     own = ours.among(ours.accesses["lane"] == lane)
     if len(own.accesses):
-        told.append(f"Lane {lane} of it {found.access}s {place_of(own)}{at_a_time(own)}.")
+        told.append(f"Lane {lane} of warp {warp} {found.access}s {place_of(own)}{in_steps(own)}.")
     else:
-        told.append(f"Lane {lane} of it {found.access}s none of them.")
+        told.append(f"Lane {lane} of warp {warp} {found.access}s none of them.")
     return told
 
 
 def of_block(found: ThreadMap) -> str:
     grid = " x ".join(map(str, found.kernel.grid))
-    size = plural(found.size, "element") if found.flat else f"{found.shape[0]} x {found.shape[1]}"
+    array = f" of {found.array} ({by_extents(found.extents)})"
     if found.block is not None:
-        who = f"Block {','.join(map(str, found.block))} of {grid} {found.access}s"
-        return f"{who} {place_of(found)} of {found.array} ({size}){how_often(found)}."
+        who = f"Block {','.join(map(str, found.block))} (grid {grid}) {found.access}s"
+        return f"{who} {place_of(found, array)}{how_often(found)}."
     blocks = np.unique(found.accesses["block"])
     first = int(blocks[0])
     own = found.among(found.accesses["block"] == first)
+    several = len(blocks) > 1
     return (
-        f"{plural(len(blocks), 'block')} of {grid} {found.access} elements of {found.array}"
-        f" ({size}){how_often(found)}; block {found.block_name(first)} {found.access}s {place_of(own)}."
+        f"{plural(len(blocks), 'block')} (grid {grid}) {found.access}{'' if several else 's'} elements"
+        f"{array}{how_often(found)}; block {found.block_name(first)} {found.access}s {place_of(own)}."
     )
 
 
-def place_of(found: ThreadMap) -> str:
-    """Which elements: "32 x 32 elements: rows 0-31, columns 0-31"."""
+def place_of(found: ThreadMap, of: str = "") -> str:
+    """Which elements: "32 x 32 elements: rows 0-31, columns 0-31". of: " of C (64 x 64)"."""
     elements = np.unique(found.accesses["element"])
     if found.flat:
-        runs = runs_of(elements)
-        return f"{plural(len(elements), 'element')}{pieces(runs, 'from element {}')}"
+        if len(elements) == 1:
+            return f"element {elements[0]}{of}"
+        return f"{plural(len(elements), 'element')}{of}{pieces(runs_of(elements))}"
     rows, columns = np.divmod(elements, found.shape[1])
     own_rows, own_columns = np.unique(rows), np.unique(columns)
+    if len(elements) == 1:
+        return f"one element{of}: row {rows[0]}, column {columns[0]}"
+    places = f"{rows_text(own_rows)}, {columns_text(own_columns)}"
     if len(elements) != len(own_rows) * len(own_columns):
-        return (
-            f"{plural(len(elements), 'element')} of rows {span(own_rows[0], own_rows[-1])}, columns"
-            f" {span(own_columns[0], own_columns[-1])}"
-        )
+        return f"{plural(len(elements), 'element')}{of} within {places}"
     down, across = runs_of(own_rows), runs_of(own_columns)
-    size = f"{len(own_rows)} x {len(own_columns)} elements" if len(elements) > 1 else "1 element"
+    size = f"{len(own_rows)} x {len(own_columns)} elements{of}"
     if len(down) == len(across) == 1:
-        return f"{size}: {rows_text(own_rows)}, {columns_text(own_columns)}"
+        return f"{size}: {places}"
     alike = {length for _, length in down}, {length for _, length in across}
     if len(alike[0]) == len(alike[1]) == 1:
         shape = f"{down[0][1]} x {across[0][1]}"
-        return (
-            f"{size} in {len(down) * len(across)} pieces of {shape}, the first at row {own_rows[0]}, column"
-            f" {own_columns[0]}"
-        )
-    return f"{size} of {rows_text(own_rows)}, {columns_text(own_columns)}"
+        many = len(down) * len(across)
+        return f"{size} in {many} pieces of {shape}, the first at row {own_rows[0]}, column {own_columns[0]}"
+    return f"{size} within {places}"
 
 
 def rows_text(rows: np.ndarray) -> str:
@@ -167,16 +176,16 @@ def runs_of(sorted_values: np.ndarray) -> list[tuple[int, int]]:
     return [(int(sorted_values[at]), int(length)) for at, length in zip(starts, lengths)]
 
 
-def pieces(runs: Sequence[tuple[int, int]], start: str) -> str:
+def pieces(runs: Sequence[tuple[int, int]]) -> str:
     """Of an array of one dimension."""
     first, length = runs[0]
     if len(runs) == 1:
         return f": {span(first, first + length - 1)}"
-    alike = len({length for _, length in runs}) == 1
-    each = f" of {length}" if alike else ""
+    lengths = {length for _, length in runs}
+    each = "" if len(lengths) > 1 else f" of {length}" if length > 1 else " of one element"
     apart = {b[0] - a[0] for a, b in zip(runs, runs[1:])}
     steps = f", {apart.pop()} apart" if len(apart) == 1 else ""
-    return f" in {len(runs)} pieces{each}{steps}, {start.format(first)}"
+    return f" in {len(runs)} pieces{each}{steps}, the first at element {first}"
 
 
 def how_often(found: ThreadMap) -> str:
@@ -187,32 +196,32 @@ def how_often(found: ThreadMap) -> str:
     both = np.stack([accesses["element"].astype(np.int64), thread], 1)
     pairs, of_thread = np.unique(both, axis=0, return_counts=True)
     _, threads = np.unique(pairs[:, 0], return_counts=True)
+    each = ", each" if len(times) > 1 else ","
     if (times == 1).all():
-        return ", each once"
+        return f"{each} once" if len(times) > 1 else ""
     if (threads == 1).all():
         most = plural_times(int(times.max()))
-        return f", each {most} by the same thread" if times.min() == times.max() else f", up to {most}"
+        return f"{each} {most} by the same thread" if times.min() == times.max() else f"{each} up to {most}"
     several = f"{threads.max()} threads"
     if threads.min() != threads.max():
-        return f", each by {threads.min()} to {several}"
+        return f"{each} by {threads.min()} to {several}"
     if times.max() == threads.max():
-        return f", each by {several}"
+        return f"{each} by {several}"
     most = "" if of_thread.min() == of_thread.max() else "up to "
-    return f", each by {several}, {most}{plural_times(int(of_thread.max()))} each"
+    return f"{each} by {several}, by each of them {most}{plural_times(int(of_thread.max()))}"
 
 
 def plural_times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
-def at_a_time(own: ThreadMap) -> str:
-    """Of a lane: ", 4 elements (16 bytes) at a time, in 8 steps"."""
+def in_steps(own: ThreadMap) -> str:
+    """Of a lane: ", in 8 steps of 4 elements (16 bytes)"."""
     _, sizes = np.unique(own.accesses["step"], return_counts=True)
-    each = int(sizes[0])
-    steps = f"in {plural(len(sizes), 'step')}"
-    if (sizes != each).any():
-        return f", {steps}"
-    if len(sizes) == each == 1:
-        return ""
-    bytes_each = f" ({each * own.itemsize} bytes)" if each > 1 else ""
-    return f", {plural(each, 'element')}{bytes_each} at a time, {steps}"
+    each, steps = int(sizes[0]), len(sizes)
+    if (sizes != each).any() or len(np.unique(own.accesses["element"])) == 1:
+        return f", in {steps} steps" if steps > 1 else ""
+    bytes_each = f"({each * own.itemsize} bytes)"
+    if steps == 1:
+        return f", in one step {bytes_each}"
+    return f", in {steps} steps of {plural(each, 'element')} {bytes_each}"

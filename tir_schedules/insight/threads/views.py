@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Iterable
 
 from tir_schedules.console import console, print_line, terminal_width
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json
 from tir_schedules.insight.threads.mapping import ThreadMap
 from tir_schedules.insight.threads.pictures import (
+    CUT,
+    LESS,
     Picture,
     document_svg,
     first_of,
-    pictures_of,
+    is_whole,
+    picture_of,
     svg_of,
     text_of,
 )
@@ -44,20 +48,27 @@ class Shown:
     @property
     def subject(self) -> str:
         block = self.found.block
-        return f"{self.found.of}, {'all blocks' if block is None else 'block ' + ','.join(map(str, block))}"
+        launch = f"launch {self.found.launch} of {self.found.launches}, " if self.found.launches > 1 else ""
+        where = "all blocks" if block is None else f"block {','.join(map(str, block))}"
+        return f"{self.found.of}, {launch}{where}"
 
     @property
     def notes(self) -> list[str]:
         found, told = self.found, []
         if found.tile is not None:
             told.append(
-                f"Tile {found.tile} of {found.tiles}: what the block {found.access}s up to a barrier, a group"
-                " of cp.async or the filling of an mbarrier. --tile N shows another, --tile all all of them."
+                f"This is tile {found.tile} of {found.tiles}, counted from 0. A tile is what a block"
+                f" {found.access}s before its next barrier, group of cp.async or filling of an mbarrier."
+                " --tile N shows another, --tile all shows all."
             )
         if self.by == "scheduler":
-            told.append("Warp w belongs to scheduler w mod 4, as on NVIDIA's GPUs; this is not executed.")
+            told.append(
+                "Colours follow the rule of NVIDIA's GPUs that warp w belongs to scheduler w mod 4; the CPU"
+                " machine has no schedulers."
+            )
         if found.lines:
-            told.append(f"In {', '.join(found.lines[:4])}{', ...' if len(found.lines) > 4 else ''}.")
+            more = ", ..." if len(found.lines) > 4 else ""
+            told.append(f"The source of these {found.access}s: {', '.join(found.lines[:4])}{more}.")
         return told + [f"{note[0].upper()}{note[1:]}." for note in found.notes]
 
     @property
@@ -66,13 +77,40 @@ class Shown:
 
     @property
     def pictures(self) -> list[Picture]:
-        return pictures_of(self.found, self.by, *first_of(self.found, self.warp, self.lane))
+        """One, or without `by` three: of the block by warp, of a warp by lane, of a lane by step."""
+        warp, lane = first_of(self.found, self.warp, self.lane)
+        if self.by:
+            return with_accesses([self.coloured(self.by)])
+        drawn = [
+            picture_of(self.found, "warp"),
+            picture_of(self.found, "lane", warp),
+            picture_of(self.found, "step", warp, lane),
+        ]
+        return [one for one in with_accesses(drawn) if one.by != "step" or one.found.accesses["step"].any()]
+
+    def coloured(self, by: str) -> Picture:
+        """Of the block, or of the warp or lane that is named; where `by` is not asked for, of no less than
+        tells its colours apart."""
+        warp = self.warp
+        if warp is None and self.lane is not None:
+            warp, _ = first_of(self.found, None, None)
+        if by == self.by:
+            return picture_of(self.found, by, warp, self.lane)
+        return picture_of(self.found, by, None if by == "warp" else warp, self.lane if by == "step" else None)
+
+    @property
+    def of_page(self) -> list[Picture]:
+        """By what is named, and of a block by warp, by lane and by step."""
+        names = () if self.found.block is None else ("warp", "lane", "step")
+        return with_accesses(map(self.coloured, dict.fromkeys((self.by or "warp", *names))))
 
     def as_json(self) -> Json:
-        return {**self.found.as_json(), "summary": self.said, "notes": self.notes}
+        ours = {"by": self.by, "warp": self.warp, "lane": self.lane}
+        return {**self.found.as_json(), **ours, "summary": self.said, "notes": self.notes}
 
     def print(self) -> None:
         """Pictures of text, and sentences."""
+        cut = False
         print_line(f"{self.title}, {self.subject}")
         for picture in self.pictures:
             drawn, told = text_of(picture, terminal_width())
@@ -81,23 +119,31 @@ class Shown:
             console().print(drawn, end="", soft_wrap=True)
             for line in told:
                 print_line(line)
+            cut |= any(line.endswith(CUT) for line in told)
         print_line()
-        for line in (*self.said, *self.notes):
+        for line in (*self.said, *self.notes, *([self.rest()] if cut else [])):
             print_line(line)
+
+    def rest(self) -> str:
+        """Where to see what a terminal has no room for."""
+        if all(map(is_whole, self.of_page)):
+            return "-o FILE.html shows all rows and columns."
+        return f"-o FILE.html shows more, but not all. {LESS}"
 
     def document(self, suffix: str) -> str:
         """The text of a page, or of a picture for ".svg"."""
         if suffix == ".svg":
-            return document_svg(self.pictures, self.said, f"{self.title}, {self.subject}")
-        names = ("block",) if self.found.block is None else ("warp", "lane", "step")
-        if self.by and self.by not in names:
-            names = (self.by, *names)
-        drawn = [pictures_of(self.found, name, 0, 0)[0] for name in names]
+            return document_svg(self.pictures, (*self.said, *self.notes), f"{self.title}, {self.subject}")
         kernel = self.found.kernel
         return render(
             "threads.html.j2",
             title=self.title,
             shown=self,
-            pictures=[(one.by, one.title, svg_of(one)) for one in drawn],
+            pictures=[(one.by, one.title, svg_of(one)) for one in self.of_page],
             provenance=[f"{kernel.label} for {kernel.arch}, executed on the CPU machine; no GPU took part"],
         )
+
+
+def with_accesses(drawn: Iterable[Picture]) -> list[Picture]:
+    """Without those of a warp or lane that does not access the array."""
+    return [one for one in drawn if len(one.found.accesses)]
