@@ -259,7 +259,7 @@ def thread_map(launches: Iterable[Launched], asked: Asked, of: str) -> ThreadMap
     what = f"{asked.access}s" if asked.access else "accesses"
     every = " in any launch" if seen > 1 else ""
     instead = f"; it {' and '.join(f'{kind}s' for kind in kinds)} it" if kinds else ""
-    others = "; all blocks, by block, show who does" if asked.block and not kinds else ""
+    others = "; --by block shows which blocks do" if asked.block and not kinds else ""
     only = f"; this is launch {number} of {count}, --launch N shows another" if seen < count else ""
     raise BadInput(
         f"{label}: {where} {never} {what} an element of {asked.array}{every}{instead}{others}{only}"
