@@ -50,6 +50,7 @@ WITH_PASSES = ("pipelined", "serpentine", "stream_k", "single_pass")
         rung if rung in ladder(rung.family) else pytest.param(rung, marks=pytest.mark.slow)
         for rung in every_rung("sgemm", "reduce")
         if rung.min_arch < 80 and not rung.arch and rung.name not in WITH_PASSES
+        if not getattr(rung.config, "diagonal", 0)
     ],
     ids=lambda rung: rung.id,
 )
