@@ -93,8 +93,8 @@ def add_global(verb: Parser) -> None:
     verb.add_argument(
         "--memory",
         choices=("shared", "global"),
-        help="where to look (default: global for outputs, for arrays of which the warp has no copy in shared"
-        " memory, and with the options below)",
+        help="where to look. Default: shared for an array that the warp has copied there; global for any"
+        " other array, for outputs, and with the options below",
     )
     verb.add_argument(
         "--by",

@@ -242,7 +242,7 @@ def check_array(name: str, label: str, names: Iterable[str]) -> None:
 
 
 def thread_map(launches: Iterable[Launched], asked: Asked, of: str) -> ThreadMap:
-    """Of the first launch that accesses the array. BadInput where none does, or not as it is asked."""
+    """The map of the first launch that accesses the array as asked. BadInput if no launch does."""
     kinds: list[str] = []
     number = 1
     label, seen, count = "", 0, 1
