@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import statistics
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Sequence
 
+from article_tables import markdown
 from search_replays import MODEL, RANDOM, TRAINED
 
-from tir_schedules.bench.plots import SCHEDULE, TWIN, pyplot
+from tir_schedules.bench.plots import SCHEDULE, TWIN, content_of, pyplot
 from tir_schedules.files import Json, write_bytes
 
 AFTER = (8, 16, 32, 64)
@@ -58,15 +58,10 @@ def ranking_table(rows: Sequence[Json]) -> Table:
     return "Spearman's correlation of the cost model's ranking with the measured one", heads, lines
 
 
-def markdown(table: Table) -> str:
-    _, heads, lines = table
-    rows = [heads, tuple("---" for _ in heads), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
 def section(name: str, rows: Sequence[Json]) -> str:
     """The text below a marker of the README: "found" or "ranking"."""
-    return markdown({"found": found_table, "ranking": ranking_table}[name](rows))
+    _, heads, lines = {"found": found_table, "ranking": ranking_table}[name](rows)
+    return markdown(heads, lines)
 
 
 def save_plot(rows: Sequence[Json], where: str, path: Path) -> None:
@@ -86,9 +81,4 @@ def save_plot(rows: Sequence[Json], where: str, path: Path) -> None:
     panels[0].set_ylabel("rate of the best found / best of all")
     panels[0].legend(frameon=False, loc="lower right")
     figure.suptitle(f"Five seeds each, times of an {where}", fontsize=12)
-    content: Any = io.BytesIO()
-    form = path.suffix.lower()[1:]
-    metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
-    figure.savefig(content, format=form, dpi=130, metadata=metadata)
-    plt.close(figure)
-    write_bytes(path, content.getvalue())
+    write_bytes(path, content_of(figure, path.suffix.lower()[1:]))

@@ -99,7 +99,7 @@ def searched(path: Path) -> Json:
         rows = replayed(times, step)
     return {
         "schema": 1,
-        **about("experiments/searches.py times_h100.json"),
+        **about(f"experiments/searches.py {path.name}"),
         "timed": source,
         "searches": rows,
     }

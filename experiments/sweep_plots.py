@@ -3,14 +3,13 @@ rate on the right."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
 from sweep_points import FORMS, Sweep
 from sweep_tables import MIB, Part, Table, tables
 
-from tir_schedules.bench.plots import SCHEDULE, TWIN, pyplot
+from tir_schedules.bench.plots import SCHEDULE, TWIN, content_of, pyplot
 from tir_schedules.files import write_bytes
 from tir_schedules.subjects.results import device_name
 
@@ -62,11 +61,7 @@ def drawn(sweep: Sweep, shown: Sequence[Table], results: dict[str, Any], form: s
         for quantity, axes in zip(quantities, row):
             draw(axes, table, quantity)
     figure.legend(*rows[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    buffer = io.BytesIO()
-    metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
-    figure.savefig(buffer, format=form, dpi=130, metadata=metadata)
-    plt.close(figure)
-    return buffer.getvalue()
+    return content_of(figure, form)
 
 
 def draw(axes: Any, table: Table, quantity: Quantity) -> None:

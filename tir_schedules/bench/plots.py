@@ -76,9 +76,14 @@ def draw_figure(group: Group, results: Json, form: str) -> bytes:
     figure.suptitle(f"{group.title} on {device_name(results)}", fontsize=12)
     draw_ladder(left, group, results["limits"])
     draw_sizes(right, group)
+    return content_of(figure, form)
+
+
+def content_of(figure: Any, form: str) -> bytes:
+    """A figure, which is closed, as the content of a file of that form ("png")."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=form, dpi=130, metadata=METADATA[form])
-    plt.close(figure)
+    pyplot().close(figure)
     return buffer.getvalue()
 
 

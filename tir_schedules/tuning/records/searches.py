@@ -3,7 +3,6 @@ far."""
 
 from __future__ import annotations
 
-import io
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Iterable, Iterator, Sequence
 
 from rich.markup import escape
 
-from tir_schedules.bench.plots import LIMIT, METADATA, SCHEDULE, TWIN, VENDOR, label_rates, pyplot
+from tir_schedules.bench.plots import LIMIT, SCHEDULE, TWIN, VENDOR, content_of, label_rates, pyplot
 from tir_schedules.console import print_left_out, print_line, print_table
 from tir_schedules.files import write_bytes
 from tir_schedules.model.machine import Device
@@ -182,10 +181,7 @@ def draw_search(search: Search, form: str) -> bytes:
     figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
     draw_trials(axes, search)
     axes.set_title(search.title)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=form, dpi=130, metadata=METADATA[form])
-    plt.close(figure)
-    return buffer.getvalue()
+    return content_of(figure, form)
 
 
 def draw_trials(axes: Axes, search: Search) -> None:
