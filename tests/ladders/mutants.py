@@ -7,8 +7,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Callable, Iterable, Iterator
 
+from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source
 from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.rung import Rung
+from tir_schedules.model.workload import Workload
 
 BARRIER = re.compile(r"__syncthreads\(\);")
 # Calls that commit asynchronous copies and wait for them, as TVM and the twins write them. (Where the loop
@@ -58,6 +61,12 @@ def loaded(source: str, *arguments) -> Kernel:
     return replace(load_source(source, *arguments), own=True)
 
 
+def differs(rung: Rung, source: str, workload: Workload, arch: str, mutant: Mutant) -> bool:
+    """Whether a mutant of a rung's source is another kernel."""
+    codes = (loaded(text, rung, workload, arch) for text in (source, mutant.source))
+    return len({compile_kernel(kernel).ptx for kernel in codes}) == 2
+
+
 def mutants(source: str) -> Iterator[Mutant]:
     """Every single fault of the kernel's body: barriers removed; guards with a bound one more, and with none;
     loops one iteration less.
@@ -70,7 +79,7 @@ def mutants(source: str) -> Iterator[Mutant]:
         if line.lstrip().startswith(("#", "//")) or "static_assert" in line or "constexpr" in line:
             continue
         for match in BARRIER.finditer(line):
-            yield replaced(lines, number, match.span(), "", "no barrier")
+            yield replaced(lines, number, match.span(), ";", "no barrier")
         for match in LESS.finditer(line):
             bound = match.group("bound")
             if LOOP.search(line):
@@ -95,7 +104,7 @@ def asynchronous_mutants(source: str) -> Iterator[Mutant]:
     for number, line in enumerate(lines):
         for what, pattern in (("no barrier", BARRIER), ("no wait", WAIT), ("no commit", COMMIT)):
             if match := pattern.search(line):
-                yield replaced(lines, number, match.span(), "", what)
+                yield replaced(lines, number, match.span(), ";", what)
 
 
 def one_of_each_kind(

@@ -10,8 +10,7 @@ from drawing import drawn
 from hypothesis import given
 from hypothesis import strategies as st
 from layers import layers
-from mutants import loaded, mutants, one_of_each_kind
-from test_mutants import differs
+from mutants import differs, loaded, mutants, one_of_each_kind
 
 from tir_schedules.cli.main import main
 from tir_schedules.compiler.lower import lower
@@ -112,7 +111,7 @@ def test_guards_and_barriers_are_not_to_be_missed(shape):
     """One of each kind; those that are compiled to nothing for this shape are left out."""
     gemm = Gemm(*shape)
     source, kinds = lower(SGEMM, gemm, ARCH).source, {}
-    for mutant in one_of_each_kind(mutants(source), partial(differs, SGEMM, source, gemm)):
+    for mutant in one_of_each_kind(mutants(source), partial(differs, SGEMM, source, gemm, ARCH)):
         kernel = loaded(mutant.source, SGEMM, gemm, ARCH)
         kinds[mutant.kind] = outcome_of([kernel], gemm, CpuMachine(budget=1 << 20)).faults
     assert kinds.keys() >= {"no barrier", "no guard"}

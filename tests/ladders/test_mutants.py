@@ -14,10 +14,9 @@ from itertools import cycle
 
 import pytest
 from layers import layers
-from mutants import asynchronous_mutants, loaded, mutants, one_of_each_kind
+from mutants import asynchronous_mutants, differs, loaded, mutants, one_of_each_kind
 
 from tir_schedules.compiler.lower import lower
-from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.ladders.problems import RUN_SHAPES
 from tir_schedules.ladders.registry import every_rung, find, ladder
@@ -60,12 +59,6 @@ CASES = [
 ]
 
 
-def differs(rung, source, workload, mutant):
-    """Whether a mutant is another kernel."""
-    codes = (loaded(text, rung, workload, ARCH) for text in (source, mutant.source))
-    return len({compile_kernel(kernel).ptx for kernel in codes}) == 2
-
-
 def check(rung, mutant, workloads):
     """The mutant fails on one of the workloads, and a fault names a line."""
     made = partial(loaded, mutant.source)
@@ -77,7 +70,7 @@ def check(rung, mutant, workloads):
 @layers("rung, form", LADDER[::3], LADDER)
 def test_a_fault_of_each_kind_is_found(rung, form):
     source, workloads = source_of(rung, form)
-    found = one_of_each_kind(mutants(source), partial(differs, rung, source, workloads[0]))
+    found = one_of_each_kind(mutants(source), partial(differs, rung, source, workloads[0], ARCH))
     barriers = {"no barrier"} if "__syncthreads" in source else set()
     assert {mutant.kind for mutant in found} == {"guard + 1", "no guard", "one iteration less"} | barriers
     assert bool(barriers) == (rung.name not in ("naive", "coalesced"))
@@ -98,7 +91,7 @@ def goes_round(rung):
 def test_every_fault_is_found(rung, form):
     source, workloads = source_of(rung, form)
     made = (asynchronous_mutants if rung.min_arch >= 80 or rung.name in DOUBLE_BUFFERED else mutants)(source)
-    fits = partial(differs, rung, source, workloads[0])
+    fits = partial(differs, rung, source, workloads[0], ARCH)
     found = list(filter(fits, made)) if rung in SGEMM else one_of_each_kind(made, fits)
     assert found
     for mutant in found:
