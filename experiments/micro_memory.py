@@ -1,0 +1,299 @@
+"""Probes of memory: loads that give the address of the next load, and many of them at once.
+
+Setup fills memory with addresses: each word holds its own, so that a chain of loads stays where it is.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+from micro_probes import Probe
+
+WARPS = (1, 4, 16, 32)
+CHAINS = 8
+SHARED = 32768
+SHARED_ARRAY = f".shared .align 1024 .b8 buffer[{SHARED}];"
+
+
+def lanes_apart(stride: int, width: int = 4, chains: int = 1) -> str:
+    """PTX: chain n of each lane is at its own address in shared memory, `stride` bytes from lane to lane, and
+    finds its own address there. Warps share the addresses. A stride of 0 is one that ptxas does not know: y."""
+    lines = ["    mov.u32 smem, buffer;", "    shr.u32 y, turn, 20;"]
+    for n in range(chains):
+        lines += [
+            f"    mad.lo.u32 %r{n}, lane, {stride or 'y'}, smem;",
+            f"    add.u32 %r{n}, %r{n}, {n * max(width * 32, 128) if stride * 32 <= 1024 else 0};",
+            f"    st.volatile.shared.u32 [%r{n}], %r{n};",
+        ]
+    return "\n".join(lines)
+
+
+def loads(width: int, n: int) -> str:
+    """PTX of a load of `width` bytes whose first word is the next address of chain n."""
+    if width == 4:
+        return f"    ld.volatile.shared.u32 %r{n}, [%r{n}];"
+    words = [f"%r{n}"] + [f"%r{40 + 4 * n + k}" for k in range(width // 4 - 1)]
+    return f"    ld.volatile.shared.v{width // 4}.u32 {{{', '.join(words)}}}, [%r{n}];"
+
+
+def sums(chains: int) -> tuple[str, ...]:
+    return tuple(f"%r{n}" for n in range(chains))
+
+
+def shared_loads() -> Iterator[Probe]:
+    """ld.shared of 4, 8 and 16 bytes, without conflicts and with."""
+    opcodes = {4: "LDS", 8: "LDS.64", 16: "LDS.128"}
+    for width, opcode in opcodes.items():
+        yield Probe(
+            f"lds.{8 * width} latency", "shared", opcode, lambda i, w=width: loads(w, 0),
+            lanes_apart(width, width), declare=SHARED_ARRAY, sink=sums(1), copies=(16, 48),
+        )  # fmt: skip
+        for warps in WARPS:
+            yield Probe(
+                f"lds.{8 * width} rate, {warps} warps", "shared", opcode,
+                lambda i, w=width: loads(w, i % CHAINS), lanes_apart(width, width, CHAINS),
+                declare=SHARED_ARRAY, sink=sums(CHAINS), copies=(16, 48), warps=warps,
+            )  # fmt: skip
+    for ways in (2, 4, 8, 16, 32):
+        for title, warps, chains in (("latency", 1, 1), ("rate, 16 warps", 16, 2)):
+            yield Probe(
+                f"lds.32 of {ways} wavefronts {title}", "shared", "LDS",
+                lambda i, c=chains: loads(4, i % c), lanes_apart(4 * ways, 4, chains), declare=SHARED_ARRAY,
+                sink=sums(chains), copies=(8, 24), warps=warps,
+            )  # fmt: skip
+    yield Probe(
+        "lds.32 of one word latency", "shared", "LDS", lambda i: loads(4, 0), lanes_apart(0),
+        declare=SHARED_ARRAY, sink=sums(1), copies=(16, 48),
+    )  # fmt: skip
+
+
+def shared_stores() -> Iterator[Probe]:
+    """st.shared, a store and its load, and atomics of shared memory."""
+    vectors = {4: "u32 [%r{0}], y", 8: "v2.u32 [%r{0}], {{y, z}}", 16: "v4.u32 [%r{0}], {{y, z, y, z}}"}
+    for width, operands in vectors.items():
+        for warps in WARPS:
+            yield Probe(
+                f"sts.{8 * width} rate, {warps} warps", "shared", "STS",
+                lambda i, o=operands: f"    st.volatile.shared.{o.format(i % CHAINS)};",
+                lanes_apart(width, width, CHAINS), declare=SHARED_ARRAY, copies=(16, 48), warps=warps,
+            )  # fmt: skip
+    yield Probe(
+        "sts.32 of 8 wavefronts rate, 16 warps", "shared", "STS", lambda i: "    st.volatile.shared.u32 [%r0], y;",
+        lanes_apart(32), declare=SHARED_ARRAY, copies=(8, 24), warps=16,
+    )  # fmt: skip
+    yield Probe(
+        "sts.32+lds.32 latency", "shared", "LDS",
+        lambda i: "    st.volatile.shared.u32 [%r0], %r1;\n    ld.volatile.shared.u32 %r1, [%r0];",
+        lanes_apart(4) + "\n    mov.u32 %r1, y;", declare=SHARED_ARRAY, sink=("%r1",), copies=(16, 48),
+    )  # fmt: skip
+    for title, stride in (("", 4), (" of one word", 0)):
+        for name, setup in (("add", lanes_apart(stride) + "\n    mov.u32 %r1, y;"),):
+            yield Probe(
+                f"atoms.{name}{title} latency", "shared", "ATOMS",
+                lambda i, n=name: f"    atom.shared.{n}.u32 %r1, [%r0], %r1;", setup, declare=SHARED_ARRAY,
+                sink=("%r1",), copies=(8, 24),
+            )  # fmt: skip
+            yield Probe(
+                f"atoms.{name}{title} rate, 16 warps", "shared", "ATOMS",
+                lambda i, n=name: f"    atom.shared.{n}.u32 %r1, [%r0], %r1;", setup, declare=SHARED_ARRAY,
+                sink=("%r1",), copies=(8, 24), warps=16,
+            )  # fmt: skip
+
+
+MATRIX_ROWS = """\
+    mov.u32 smem, buffer;
+    shl.b32 %r20, lane, 4;
+    add.u32 %r0, smem, %r20;
+    shr.u32 %r21, lane, 2;
+    shl.b32 %r21, %r21, 4;
+    and.b32 %r22, lane, 3;
+    shl.b32 %r22, %r22, 2;
+    add.u32 %r21, %r21, %r22;
+    add.u32 %r21, %r21, smem;
+    st.volatile.shared.u32 [%r21], %r0;
+    add.u32 %r1, %r0, 512;
+    st.volatile.shared.u32 [%r21+512], %r1;
+    add.u32 %r2, %r0, 1024;
+    st.volatile.shared.u32 [%r21+1024], %r2;
+    add.u32 %r3, %r0, 1536;
+    st.volatile.shared.u32 [%r21+1536], %r3;
+"""
+"""PTX: lane t's row begins at address t of the matrices, and word t of the first matrix holds that address."""
+
+
+def matrix(form: str, n: int) -> str:
+    """PTX of an ldmatrix whose first result is the next address of chain n."""
+    count = int(form[1])
+    words = [f"%r{n}"] + [f"%r{40 + 4 * n + k}" for k in range(count - 1)]
+    trans = ".trans" if form.endswith("t") else ""
+    return f"    ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{', '.join(words)}}}, [%r{n}];"
+
+
+def matrices() -> Iterator[Probe]:
+    """ldmatrix and stmatrix."""
+    for form in ("x1", "x2", "x4"):
+        yield Probe(
+            f"ldsm.{form} latency", "shared", "LDSM", lambda i, f=form: matrix(f, 0), MATRIX_ROWS,
+            declare=SHARED_ARRAY, sink=sums(1), copies=(16, 48),
+        )  # fmt: skip
+        for warps in WARPS:
+            yield Probe(
+                f"ldsm.{form} rate, {warps} warps", "shared", "LDSM", lambda i, f=form: matrix(f, i % 4),
+                MATRIX_ROWS, declare=SHARED_ARRAY, sink=sums(4), copies=(16, 48), warps=warps,
+            )  # fmt: skip
+    yield Probe(
+        "ldsm.x4.trans rate, 16 warps", "shared", "LDSM",
+        lambda i: "    ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r4, %r5, %r6, %r7}, [%r0];\n"
+        "    xor.b32 %r8, %r8, %r4;", MATRIX_ROWS + "    mov.u32 %r8, y;", declare=SHARED_ARRAY,
+        sink=("%r8", "%r5", "%r6", "%r7"), copies=(1, 2), warps=16,
+    )  # fmt: skip
+    for warps in (1, 16):
+        yield Probe(
+            f"stsm.x4 rate, {warps} warps", "shared", "STSM",
+            lambda i: f"    stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r{i % 4}], {{y, z, y, z}};", MATRIX_ROWS,
+            declare=SHARED_ARRAY, copies=(16, 48), warps=warps, needs="sm_90",
+        )  # fmt: skip
+
+
+CONSTANTS = f".const .align 4 .b32 table[64] = {{{', '.join(str(4 * n) for n in range(64))}}};"
+
+
+def constants() -> Iterator[Probe]:
+    """ld.const with an address from a register."""
+    yield Probe(
+        "ldc latency", "constant", "LDC", lambda i: "    ld.const.u32 %r0, [%r1];\n    add.u32 %r1, %r2, %r0;",
+        "    mov.u32 %r2, table;\n    and.b32 %r0, y, 0;\n    mov.u32 %r1, %r2;", declare=CONSTANTS,
+        sink=("%r0",), copies=(16, 48),
+    )  # fmt: skip
+
+
+def pointers(stride: int, chains: int = 1, apart: int = 512) -> str:
+    """PTX: each lane's chain n starts at its own address in global memory, which holds itself."""
+    lines = [
+        "    shr.u32 y, turn, 20;",
+        f"    mul.wide.u32 wide, lane, {stride or 'y'};",
+        "    add.u64 at, data, wide;",
+    ]
+    for n in range(chains):
+        lines += [f"    add.u64 %d{n}, at, {n * apart};", f"    st.volatile.global.u64 [%d{n}], %d{n};"]
+    return "\n".join([*lines, "    membar.gl;"])
+
+
+def global_loads() -> Iterator[Probe]:
+    """ld.global that hits L1, or goes to L2."""
+    for where, form in (("l1", ""), ("l2", ".cg")):
+        yield Probe(
+            f"ldg.64 latency, {where}", "global", "LDG",
+            lambda i, f=form: f"    ld.global{f}.u64 %d0, [%d0];", pointers(8), sink=("%d0",), copies=(4, 12),
+        )  # fmt: skip
+        for warps in WARPS:
+            yield Probe(
+                f"ldg.64 rate, {where}, {warps} warps", "global", "LDG",
+                lambda i, f=form: f"    ld.global{f}.u64 %d{i % CHAINS}, [%d{i % CHAINS}];",
+                pointers(8, CHAINS), sink=tuple(f"%d{n}" for n in range(CHAINS)), copies=(8, 24), warps=warps,
+            )  # fmt: skip
+            yield Probe(
+                f"ldg.128 rate, {where}, {warps} warps", "global", "LDG",
+                lambda i, f=form: (
+                    f"    ld.global{f}.v2.u64 {{%d{i % CHAINS}, %d{20 + i % CHAINS}}}, [%d{i % CHAINS}];\n"
+                    f"    add.u64 %d{i % CHAINS}, %d{i % CHAINS}, %d{20 + i % CHAINS};"
+                ),
+                pointers(16, CHAINS), sink=tuple(f"%d{n}" for n in range(CHAINS)), copies=(8, 24), warps=warps,
+            )  # fmt: skip
+    for stride in (16, 32, 64, 128, 256):
+        for title, warps, chains in (("latency", 1, 1), ("rate, 16 warps", 16, 2)):
+            yield Probe(
+                f"ldg.64, lanes {stride} bytes apart, l1 {title}", "global", "LDG",
+                lambda i, c=chains: f"    ld.global.u64 %d{i % c}, [%d{i % c}];",
+                pointers(stride, chains, 8192), sink=("%d0", f"%d{chains - 1}"), copies=(8, 24), warps=warps,
+            )  # fmt: skip
+
+
+def global_stores() -> Iterator[Probe]:
+    """st.global and atomics of global memory."""
+    for warps in (1, 16):
+        yield Probe(
+            f"stg.32 rate, {warps} warps", "global", "STG",
+            lambda i: f"    st.volatile.global.u32 [%d{i % CHAINS}], y;", pointers(8, CHAINS), copies=(8, 24),
+            warps=warps,
+        )  # fmt: skip
+        yield Probe(
+            f"stg.128 rate, {warps} warps", "global", "STG",
+            lambda i: f"    st.volatile.global.v4.u32 [%d{i % CHAINS}], {{y, z, y, z}};",
+            pointers(16, CHAINS), copies=(8, 24), warps=warps,
+        )  # fmt: skip
+    for title, stride in (("", 8), (" of one word", 0)):
+        yield Probe(
+            f"atomg.add{title} latency", "global", "ATOMG",
+            lambda i: "    atom.global.add.u32 %r0, [%d0], %r0;",
+            pointers(stride) + "\n    mov.u32 %r0, y;", sink=("%r0",), copies=(4, 12),
+        )  # fmt: skip
+        yield Probe(
+            f"red.add{title} rate, 16 warps", "global", "RED",
+            lambda i: "    red.global.add.u32 [%d0], y;", pointers(stride), copies=(4, 12), warps=16,
+        )  # fmt: skip
+
+
+def queue() -> Iterator[Probe]:
+    """How many requests of shared memory a warp may have under way before it waits: the clock is read as soon
+    as the last is issued. A turn ends when all are done."""
+    for kind, body in (
+        ("sts.32", lambda i: f"    st.volatile.shared.u32 [%r0+{4 * (i % 2)}], y;"),
+        ("lds.32", lambda i: f"    ld.volatile.shared.u32 %r{40 + i}, [%r0];"),
+    ):
+        for count in (*range(1, 17), 20, 24, 32):
+            used = "".join(f"    xor.b32 %r35, %r35, %r{40 + n};\n" for n in range(count) if kind == "lds.32")
+            yield Probe(
+                f"{count} {kind} of 16 wavefronts", "queue", kind[:3].upper(), body,
+                lanes_apart(64) + "\n    mov.u32 %r30, 0;\n    mov.u32 %r35, y;",
+                before=lambda copies: "    mov.u32 %r31, %clock;",
+                after=lambda copies, used=used: (
+                    "    mov.u32 %r32, %clock;\n    sub.u32 %r30, %r32, %r31;\n    bar.sync 0;\n" + used
+                    + ("    st.volatile.shared.u32 [smem+8192], %r35;\n" if used else "")
+                    + "    bar.sync 0;"
+                ),
+                declare=SHARED_ARRAY, sink=("%r30",), copies=(count, count), notes={"requests": count},
+            )  # fmt: skip
+
+
+def barriers() -> Iterator[Probe]:
+    """bar.sync of blocks of several sizes; warp barriers and fences."""
+    for warps in (1, 2, 4, 8, 16, 32):
+        yield Probe(
+            f"bar.sync, {warps} warps",
+            "barrier",
+            "BAR",
+            lambda i: "    bar.sync 0;",
+            copies=(8, 24),
+            warps=warps,
+        )
+    for name, opcode, body in (
+        ("membar.cta", "MEMBAR", "membar.cta;"),
+        ("membar.gl", "MEMBAR", "membar.gl;"),
+        ("fence.proxy.async", "FENCE", "fence.proxy.async.shared::cta;"),
+    ):
+        needs = "sm_90" if "proxy" in name else "sm_75"
+        yield Probe(name, "barrier", opcode, lambda i, b=body: f"    {b}", copies=(4, 12), needs=needs)
+
+
+def async_copies() -> Iterator[Probe]:
+    """cp.async of 16 bytes from L2: a turn issues so many, and waits for all."""
+    for where, form, width in (("l2", "cg", 16), ("l1", "ca", 4)):
+        for warps in (1, 4, 16):
+            yield Probe(
+                f"cp.async.{form} of {width}, {where}, {warps} warps", "cp.async", "LDGSTS",
+                lambda i, f=form, w=width: (
+                    f"    cp.async.{f}.shared.global [%r0+{(i % 8) * 512}], [%d{i % 8}], {w};"
+                ),
+                pointers(max(width, 8), 8) + "\n" + lanes_apart(width),
+                after=lambda copies: "    cp.async.commit_group;\n    cp.async.wait_group 0;",
+                declare=SHARED_ARRAY, copies=(1, 8), warps=warps, needs="sm_80",
+            )  # fmt: skip
+
+
+def probes() -> Iterator[Probe]:
+    for family in (
+        shared_loads, shared_stores, matrices, constants, global_loads, global_stores, queue, barriers,
+        async_copies,
+    ):  # fmt: skip
+        yield from family()

@@ -1,0 +1,272 @@
+"""Probes of Hopper's units: wgmma, mbarriers, the copy engine (TMA), clusters and distributed shared memory."""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+from micro_probes import Probe
+
+from tir_schedules.model.launch import TensorMap
+
+HOPPER = "sm_90a"
+ARRAY = ".shared .align 1024 .b8 buffer[40960];\n.shared .align 8 .b64 bars[8];"
+SWIZZLE_128 = 1 << 62
+PITCH = 1024 >> 4
+"""Of groups of eight rows of 128 bytes, as a descriptor has it."""
+
+DESCRIPTORS = f"""\
+    mov.u32 smem, buffer;
+    shr.u32 %r20, smem, 4;
+    and.b32 %r20, %r20, 0x3fff;
+    cvt.u64.u32 %d0, %r20;
+    or.b64 %d0, %d0, {SWIZZLE_128 | PITCH << 32 | 1 << 16};
+    add.u64 %d1, %d0, {8192 >> 4};
+    mov.u32 %r100, 0;
+    mov.u32 %r101, 0;
+    mov.u32 %r102, 0;
+    mov.u32 %r103, 0;
+"""
+"""PTX: %d0 describes a tile of A at the start of shared memory, %d1 one of B behind it."""
+
+OPERANDS = {
+    "f32.f16": ("f32.f16.f16", 16, True), "f16.f16": ("f16.f16.f16", 16, True),
+    "f32.bf16": ("f32.bf16.bf16", 16, True), "f32.tf32": ("f32.tf32.tf32", 8, False),
+    "f32.e4m3": ("f32.e4m3.e4m3", 32, False), "s32.s8": ("s32.s8.s8", 32, False),
+}  # fmt: skip
+"""Name -> types in PTX, length along K, whether B may be transposed."""
+
+
+def wgmma(operands: str, n: int, from_registers: bool) -> str:
+    """PTX of one product, whose sums are the first registers."""
+    types, k, transposable = OPERANDS[operands]
+    words = n // 4 if types.startswith("f16") else n // 2
+    kind = "%f" if types.startswith("f32") else "%r"
+    first = 110 if kind == "%r" and words > 40 else 0
+    sums = ", ".join(f"{kind}{first + at}" for at in range(words))
+    a = "{%r100, %r101, %r102, %r103}" if from_registers else "%d0"
+    scales = "" if types.startswith("s32") else ", 1, 1"
+    transposed = (", 0" if from_registers else ", 0, 0") if transposable else ""
+    return (
+        f"    wgmma.mma_async.sync.aligned.m64n{n}k{k}.{types} {{{sums}}}, {a}, %d1, 1{scales}{transposed};"
+    )
+
+
+def warpgroup_products() -> Iterator[Probe]:
+    """wgmma: a turn issues so many and waits for them."""
+    cases = [
+        ("f32.f16", n, registers)
+        for n in (8, 16, 24, 32, 64, 96, 128, 192, 256)
+        for registers in (False, True)
+    ]
+    cases += [("f16.f16", 128, False), ("f16.f16", 256, False), ("f32.bf16", 128, False)]
+    cases += [
+        ("f32.tf32", 64, False),
+        ("f32.tf32", 128, False),
+        ("f32.tf32", 256, False),
+        ("f32.e4m3", 128, False),
+    ]
+    for operands, n, registers in cases:
+        for groups in (1, 2) if n <= 128 or groups_fit(operands) else (1, 2):
+            where = "registers" if registers else "shared memory"
+            opcode = {"e4m3": "QGMMA", "s8": "IGMMA"}.get(operands.partition(".")[2], "HGMMA")
+            sums = tuple(f"%f{at}" for at in range(n // 2)) if operands.startswith("f32") else ()
+            zero = "\n".join(f"    mov.f32 {name}, 0f00000000;" for name in sums)
+            zero = zero or "\n".join(f"    mov.u32 %r{at}, 0;" for at in wide_sums(n))
+            yield Probe(
+                f"wgmma.n{n}.{operands}, A from {where}, {groups} warpgroups", "wgmma", opcode,
+                lambda i, o=operands, n=n, r=registers: wgmma(o, n, r), DESCRIPTORS + zero,
+                before=lambda copies: "    wgmma.fence.sync.aligned;",
+                after=lambda copies: (
+                    "    wgmma.commit_group.sync.aligned;\n    wgmma.wait_group.sync.aligned 0;"
+                ),
+                declare=ARRAY, sink=sums or tuple(f"%r{at}" for at in wide_sums(n)), copies=(1, 9),
+                warps=4 * groups, needs=HOPPER, notes={"n": n, "operands": operands, "a": where},
+            )  # fmt: skip
+
+
+def groups_fit(operands: str) -> bool:
+    """Whether two warpgroups hold sums of any width."""
+    return operands.startswith("f16")
+
+
+def wide_sums(n: int) -> range:
+    """Numbers of the b32 registers of sums of 16 bits."""
+    words = n // 4
+    first = 110 if words > 40 else 0
+    return range(first, first + words)
+
+
+START = """\
+    mov.u32 smem, buffer;
+    mov.u32 %r10, bars;
+    mov.u32 %r11, 0;
+    setp.ne.u32 %p1, thread, 0;
+    @%p1 bra ready;
+    mbarrier.init.shared.b64 [%r10], {count};
+    mbarrier.init.shared.b64 [%r10+8], {count};
+    fence.mbarrier_init.release.cluster;
+    fence.proxy.async.shared::cta;
+ready:
+    setp.eq.u32 %p1, thread, 0;
+"""
+
+
+def wait(number: str, parity: str = "%r11") -> str:
+    """PTX that waits for the phase of an mbarrier, and fails where it never ends."""
+    return f"""\
+    mov.u32 %r15, 0;
+wait{number}:
+    mbarrier.try_wait.parity.shared.b64 %p2, [%r10], {parity};
+    @%p2 bra over{number};
+    add.u32 %r15, %r15, 1;
+    setp.lt.u32 %p3, %r15, 1000000;
+    @%p3 bra wait{number};
+    trap;
+over{number}:"""
+
+
+def mbarriers() -> Iterator[Probe]:
+    """Arrive and wait, by one warp and by several."""
+    for warps in (1, 4, 8):
+        yield Probe(
+            f"mbarrier arrive and wait, {warps} warps", "mbarrier", "SYNCS",
+            lambda i: "    mbarrier.arrive.shared.b64 %d5, [%r10];\n" + wait(f"_{i}") + "\n    xor.b32 %r11, %r11, 1;",
+            START.format(count=32 * warps), declare=ARRAY, copies=(4, 12), warps=warps, needs="sm_90", per_copy=2,
+        )  # fmt: skip
+    yield Probe(
+        "mbarrier.try_wait of a phase that is over", "mbarrier", "SYNCS", lambda i: wait(f"_{i}", "%r12"),
+        START.format(count=1) + "    mov.u32 %r12, 1;", declare=ARRAY, copies=(4, 12), needs="sm_90",
+    )  # fmt: skip
+    yield Probe(
+        "mbarrier.arrive", "mbarrier", "SYNCS", lambda i: "    mbarrier.arrive.shared.b64 %d5, [%r10];",
+        START.format(count=32), declare=ARRAY, copies=(4, 12), needs="sm_90",
+    )  # fmt: skip
+
+
+def bulk_load(size: int, number: int) -> str:
+    return (
+        "    @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        f" [smem], [%d4], {size}, [%r10];"
+    )
+
+
+def expect(size: int, copies: int) -> str:
+    return f"    @%p1 mbarrier.arrive.expect_tx.shared.b64 %d5, [%r10], {size * copies};"
+
+
+def turned(number: str) -> str:
+    """PTX at the end of a turn: wait, and the next phase."""
+    return wait(number) + "\n    xor.b32 %r11, %r11, 1;"
+
+
+SIZES = (16, 128, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+
+
+def bulk_copies() -> Iterator[Probe]:
+    """Copies of a row of bytes by TMA, to shared memory and from it: a turn starts so many of a size and
+    waits for them."""
+    begin = START.format(count=1) + "    mov.u64 %d4, data;"
+    for size in SIZES:
+        yield Probe(
+            f"bulk load of {size} bytes", "tma", "UBLKCP", lambda i, s=size: bulk_load(s, i), begin,
+            before=lambda copies, s=size: expect(s, copies), after=lambda copies: turned("_end"),
+            declare=ARRAY, copies=(1, 5), needs="sm_90", notes={"bytes": size},
+        )  # fmt: skip
+        for name, kind in (("", ""), (", sources read", ".read")):
+            yield Probe(
+                f"bulk store of {size} bytes{name}", "tma", "UBLKCP",
+                lambda i, s=size: f"    @%p1 cp.async.bulk.global.shared::cta.bulk_group [%d4], [smem], {s};",
+                begin,
+                after=lambda copies, k=kind: (
+                    f"    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group{k} 0;\n    bar.warp.sync -1;"
+                ),
+                declare=ARRAY, copies=(1, 5), needs="sm_90", notes={"bytes": size},
+            )  # fmt: skip
+
+
+def boxes() -> Iterator[Probe]:
+    """Copies of boxes of a matrix of 16-bit elements by a tensor map."""
+    for rows, columns, swizzle in ((8, 64, 128), (32, 64, 128), (64, 64, 128), (128, 64, 128), (256, 64, 128), (64, 64, 0), (128, 32, 64), (256, 16, 32)):  # fmt: skip
+        size = rows * columns * 2
+        shape, pitch = (1024, 2048), 4096
+        tensor = TensorMap("map", "data", "float16", shape, (pitch,), (rows, columns), swizzle)
+        begin = (
+            START.format(count=1)
+            + "    mov.b64 %d6, map;\n    cvta.param.u64 %d6, %d6;\n    mov.u32 %r13, 0;"
+        )
+        title = f"a box of {rows}x{columns}, swizzle {swizzle}"
+        for multiprocessors in (1, 0):
+            everywhere = ", every SM" if not multiprocessors else ""
+            yield Probe(
+                f"tensor load of {title}{everywhere}", "tma", "UTMALDG",
+                lambda i: (
+                    "    @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                    " [smem], [%d6, {%r13, %r13}], [%r10];"
+                ),
+                begin, before=lambda copies, s=size: expect(s, copies), after=lambda copies: turned("_end"),
+                declare=ARRAY, copies=(1, 5), needs="sm_90", data_bytes=1 << 22, maps=(tensor,),
+                blocks=multiprocessors, notes={"bytes": size},
+            )  # fmt: skip
+        yield Probe(
+            f"tensor store of {title}", "tma", "UTMASTG",
+            lambda i: (
+                "    @%p1 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d6, {%r13, %r13}], [smem];"
+            ),
+            begin,
+            after=lambda copies: (
+                "    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group 0;\n    bar.warp.sync -1;"
+            ),
+            declare=ARRAY, copies=(1, 5), needs="sm_90", data_bytes=1 << 22, maps=(tensor,),
+            notes={"bytes": size},
+        )  # fmt: skip
+
+
+REMOTE = """\
+    mov.u32 smem, buffer;
+    mov.u32 %r14, %cluster_ctarank;
+    xor.b32 %r14, %r14, 1;
+    mad.lo.u32 %r0, lane, {width}, smem;
+    mapa.shared::cluster.u32 %r0, %r0, %r14;
+    mov.u32 %r1, y;
+    st.volatile.shared::cluster.u32 [%r0], %r0;
+    st.volatile.shared::cluster.u32 [%r0+4096], %r0;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.u32 %r2, %r0;
+    mov.u32 %r3, %r0;
+    mov.u32 %r4, %r0;
+"""
+
+
+def clusters() -> Iterator[Probe]:
+    """Barriers of clusters, and shared memory of another block of the cluster."""
+    both = "    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;"
+    for size in (2, 4, 8):
+        yield Probe(
+            f"barrier.cluster of {size} blocks", "cluster", "UCGABAR", lambda i: both, copies=(4, 12),
+            blocks=size, cluster=size, needs="sm_90", per_copy=2,
+        )  # fmt: skip
+    end = {"after": lambda copies: both}
+    for width, form in ((4, "u32 %r{0}, [%r{0}]"), (16, "v4.u32 {{%r{0}, %r20, %r21, %r22}}, [%r{0}]")):
+        for title, warps, chains in (("latency", 1, 1), ("rate, 4 warps", 4, 4), ("rate, 16 warps", 16, 4)):
+            yield Probe(
+                f"ld.shared::cluster of {width} bytes {title}", "cluster", "LD",
+                lambda i, f=form, c=chains: f"    ld.shared::cluster.{f.format((0, 2, 3, 4)[i % c])};",
+                REMOTE.format(width=width), declare=ARRAY, sink=("%r0", "%r2", "%r3", "%r4"), copies=(4, 12),
+                warps=warps, blocks=2, cluster=2, needs="sm_90", **end,
+            )  # fmt: skip
+    yield Probe(
+        "atom.shared::cluster latency", "cluster", "ATOM",
+        lambda i: "    atom.shared::cluster.add.u32 %r1, [%r0], %r1;", REMOTE.format(width=4), declare=ARRAY,
+        sink=("%r1",), copies=(4, 12), blocks=2, cluster=2, needs="sm_90", **end,
+    )  # fmt: skip
+    yield Probe(
+        "st.shared::cluster rate, 16 warps", "cluster", "ST",
+        lambda i: "    st.volatile.shared::cluster.u32 [%r0], y;", REMOTE.format(width=4), declare=ARRAY,
+        copies=(4, 12), warps=16, blocks=2, cluster=2, needs="sm_90", **end,
+    )  # fmt: skip
+
+
+def probes() -> Iterator[Probe]:
+    for family in (warpgroup_products, mbarriers, bulk_copies, boxes, clusters):
+        yield from family()
