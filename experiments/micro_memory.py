@@ -176,6 +176,7 @@ def pointers(stride: int, chains: int = 1, apart: int = 512) -> str:
     ]
     for n in range(chains):
         lines += [f"    add.u64 %d{n}, at, {n * apart};", f"    st.volatile.global.u64 [%d{n}], %d{n};"]
+        lines += [f"    st.volatile.global.u64 [%d{n}+8], 0;"] * (stride == 16)
     return "\n".join([*lines, "    membar.gl;"])
 
 

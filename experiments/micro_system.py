@@ -103,7 +103,8 @@ def rows(form: str, apart: bool, copies: tuple[int, int], blocks: int) -> Probe:
         f"L2 {form}, {where}, {blocks or 'all'} SMs", GROUP, "LDG" if reads else "STG",
         lambda i: "    " + (load if reads else store).format(i * ROW), setup,
         before=lambda copies: (
-            "    and.b32 %r11, turn, 1;\n    mul.wide.u32 wide, %r11, 33554432;\n    add.u64 %d1, %d0, wide;"
+            f"    and.b32 %r11, turn, {15 if blocks else 1};\n"
+            f"    mul.wide.u32 wide, %r11, {2 << 20 if blocks else 32 << 20};\n    add.u64 %d1, %d0, wide;"
         ),
         sink=("%r0",), copies=copies, warps=32, blocks=blocks, data_bytes=(33554432 + ROW * 8 * 256),
         notes={"bytes": ROW},
@@ -212,20 +213,33 @@ def blocks_in_turn(machine: GpuMachine, build: Build) -> Iterator[Json]:
         )  # fmt: skip
         notes = [notes_of(machine, probe, build(probe, 64), 200) for _ in range(2)][1]
         begin, end = notes[:, :, 0].min(axis=1), notes[:, :, 1].max(axis=1)
-        gaps = []
+        gaps, residents = [], []
         for sm in np.unique(notes[:, 0, 2]):
-            here = np.flatnonzero(notes[:, 0, 2] == sm)
-            order = here[np.argsort(begin[here])]
-            resident = max(1, len(order) // 4)
-            ends = np.sort(end[order])
-            gaps += (begin[order][resident:] - ends[: len(order) - resident]).tolist()
+            here = notes[:, 0, 2] == sm
+            found, resident = gaps_between(begin[here], end[here])
+            gaps += found
+            residents.append(resident)
         started = notes[:, 0, 3]
         yield {
             "name": f"blocks of {warps} warps, {shared} bytes of shared memory", "gap_cycles": median(gaps),
             "gap_quartiles": np.percentile(gaps, [25, 75]).tolist(), "blocks": len(notes),
             "first_wave_ns": int(np.sort(started)[len(started) // 4 - 1] - started.min()),
-            "resident": len(order) / 4,
+            "resident": float(np.median(residents)),
         }  # fmt: skip
+
+
+def gaps_between(begin: Any, end: Any) -> tuple[list[int], int]:
+    """Of the blocks of one SM: cycles from the end of one to the begin of the one that takes its place, and
+    how many run at once."""
+    free, gaps, most, running = [], [], 0, 0
+    for time_, is_begin in sorted([(t, 1) for t in begin.tolist()] + [(t, 0) for t in end.tolist()]):
+        running += 1 if is_begin else -1
+        most = max(most, running)
+        if not is_begin:
+            free.append(time_)
+        elif free:
+            gaps.append(time_ - free.pop(0))
+    return gaps, most
 
 
 RANDOM = """\

@@ -240,30 +240,31 @@ REMOTE = """\
 
 def clusters() -> Iterator[Probe]:
     """Barriers of clusters, and shared memory of another block of the cluster."""
+    relaxed = "    barrier.cluster.arrive.relaxed.aligned;\n    barrier.cluster.wait.aligned;"
     both = "    barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;"
     for size in (2, 4, 8):
-        yield Probe(
-            f"barrier.cluster of {size} blocks", "cluster", "UCGABAR", lambda i: both, copies=(4, 12),
-            blocks=size, cluster=size, needs="sm_90", per_copy=2,
-        )  # fmt: skip
-    end = {"after": lambda copies: both}
+        for name, text in (("", both), (", relaxed", relaxed)):
+            yield Probe(
+                f"barrier.cluster of {size} blocks{name}", "cluster", "UCGABAR", lambda i, t=text: t,
+                copies=(4, 12), blocks=size, cluster=size, needs="sm_90", per_copy=2,
+            )  # fmt: skip
     for width, form in ((4, "u32 %r{0}, [%r{0}]"), (16, "v4.u32 {{%r{0}, %r20, %r21, %r22}}, [%r{0}]")):
         for title, warps, chains in (("latency", 1, 1), ("rate, 4 warps", 4, 4), ("rate, 16 warps", 16, 4)):
             yield Probe(
                 f"ld.shared::cluster of {width} bytes {title}", "cluster", "LD",
                 lambda i, f=form, c=chains: f"    ld.shared::cluster.{f.format((0, 2, 3, 4)[i % c])};",
                 REMOTE.format(width=width), declare=ARRAY, sink=("%r0", "%r2", "%r3", "%r4"), copies=(4, 12),
-                warps=warps, blocks=2, cluster=2, needs="sm_90", **end,
+                warps=warps, blocks=2, cluster=2, needs="sm_90", after=lambda copies: both,
             )  # fmt: skip
     yield Probe(
         "atom.shared::cluster latency", "cluster", "ATOM",
         lambda i: "    atom.shared::cluster.add.u32 %r1, [%r0], %r1;", REMOTE.format(width=4), declare=ARRAY,
-        sink=("%r1",), copies=(4, 12), blocks=2, cluster=2, needs="sm_90", **end,
+        sink=("%r1",), copies=(4, 12), blocks=2, cluster=2, needs="sm_90", after=lambda copies: both,
     )  # fmt: skip
     yield Probe(
         "st.shared::cluster rate, 16 warps", "cluster", "ST",
         lambda i: "    st.volatile.shared::cluster.u32 [%r0], y;", REMOTE.format(width=4), declare=ARRAY,
-        copies=(4, 12), warps=16, blocks=2, cluster=2, needs="sm_90", **end,
+        copies=(4, 12), warps=16, blocks=2, cluster=2, needs="sm_90", after=lambda copies: both,
     )  # fmt: skip
 
 
