@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 class Watch:
     """Which requests to shared memory to keep: those of one warp of one block, the first `limit` of them.
     every: in their place all accesses of the block to shared and global memory, up to `limit` that differ.
-    units: also the first `limit` things that its asynchronous units, and threads with these, do. array: in
-    place of all that, the block's accesses to this array in global memory, thread by thread; every_block:
-    those of all blocks. among_all: run all blocks, for a block that waits for others or counts them."""
+    units: also the first `limit` things that its asynchronous units, and threads with these, do. steps: also
+    the first `limit` basic blocks that its warps execute, and accesses that these make. array: in place of
+    all that, the block's accesses to this array in global memory, thread by thread; every_block: those of all
+    blocks. among_all: run all blocks, for a block that waits for others or counts them."""
 
     block: Dim3 = (0, 0, 0)
     warp: int = 0
@@ -32,6 +33,7 @@ class Watch:
     array: str = ""
     every_block: bool = False
     among_all: bool = False
+    steps: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,28 @@ class Touches:
     ended: bool = True
 
 
+class Steps:
+    """What the warps of a block execute, in the order in which the machine does.
+
+    table: rows of STEP in machines/cpu/abi.py, a basic block of the PTX that lanes of a warp execute. made:
+    rows of MADE, the accesses to memory in the same order. lines: of PTX, of the instructions of each basic
+    block. counted: line of PTX and class of access (see Counters) of each counter that `made` names. met,
+    made_met: how many of either there were, kept or not.
+    """
+
+    table: np.ndarray = field(repr=False)
+    made: np.ndarray = field(repr=False)
+    lines: tuple[tuple[int, ...], ...] = field(repr=False)
+    counted: tuple[tuple[int, str], ...] = field(repr=False)
+    met: int = 0
+    made_met: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether all is kept."""
+        return self.met == len(self.table) and self.made_met == len(self.made)
+
+
 @dataclass(frozen=True)
 class Execution:
     """One launch. findings: most serious first, empty for a sound kernel. notes: of NOTES. seconds: wall time
@@ -127,7 +151,7 @@ class Execution:
     printed: what its printf calls wrote, in the order they were executed.
     requests: of the warp that was watched, in order; requests_met: how many there were, more than are kept
     when they exceed the limit. records: of a block all of whose accesses were watched. events: of one whose
-    units were. touches: of an array that was watched.
+    units were. touches: of an array that was watched. steps: of one whose warps were followed.
     """
 
     findings: tuple[Finding, ...]
@@ -143,6 +167,7 @@ class Execution:
     stored: Callable[[str], np.ndarray | None] = field(default=lambda name: None, repr=False)
     events: Events | None = field(default=None, repr=False)
     touches: Touches | None = field(default=None, repr=False)
+    steps: Steps | None = field(default=None, repr=False)
 
 
 class Device(Protocol):

@@ -249,9 +249,10 @@ class Invocation:
         records = watched.records(lowered.counted, sources) if watched and watched.every else None
         events = watched.events(self.names, sources) if watched and watched.units else None
         touches = watched.touches(sources) if watched and watched.array else None
+        steps = watched.steps(lowered) if watched and watched.follows else None
         return Execution(
             faults, seconds, counters, self.writer, self.writers, requests, met, self.all_printed(), notes,
-            records, self.stored, events, touches,
+            records, self.stored, events, touches, steps,
         )  # fmt: skip
 
     def all_printed(self) -> str:

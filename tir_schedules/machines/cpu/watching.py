@@ -4,6 +4,7 @@ threads to one array."""
 from __future__ import annotations
 
 import ctypes
+from itertools import islice
 from typing import Sequence
 
 import numpy as np
@@ -11,10 +12,10 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu import abi
 from tir_schedules.machines.cpu.library import the_library
-from tir_schedules.machines.cpu.lowering import CountedAccess
+from tir_schedules.machines.cpu.lowering import CountedAccess, LoweredKernel
 from tir_schedules.machines.cpu.sources import NamedBuffer, Sources
 from tir_schedules.model.kernel import Kernel
-from tir_schedules.model.machine import Events, Records, Request, Touches, Watch
+from tir_schedules.model.machine import Events, Records, Request, Steps, Touches, Watch
 
 MOVED_LIMIT = 1 << 16
 """Pieces of copies and products that are kept: of the first ones."""
@@ -53,6 +54,11 @@ class Watched:
             self.arguments.touches, self.arguments.touch_limit = self.touched.ctypes.data, TOUCHED_LIMIT
             self.arguments.every_block = watch.every_block
             self.arguments.among_all = watch.every_block or watch.among_all
+        self.follows = watch.steps
+        if watch.steps:
+            self.taken, self.made = np.empty(watch.limit, abi.STEP), np.empty(watch.limit, abi.MADE)
+            self.arguments.steps, self.arguments.made = self.taken.ctypes.data, self.made.ctypes.data
+            self.arguments.step_limit = self.arguments.made_limit = watch.limit
 
     @property
     def met(self) -> int:
@@ -80,6 +86,16 @@ class Watched:
         locations = {number: sources(counted[number].line) for number in known}
         kinds = {number: counted[number].kind for number in known}
         return Records(table, locations, kinds, self.arguments.lost, bool(self.arguments.ended))
+
+    def steps(self, lowered: LoweredKernel) -> Steps:
+        """What the warps of the block executed."""
+        met, made = self.arguments.steps_met, self.arguments.made_met
+        lines = iter(lowered.listing.lines)
+        return Steps(
+            self.taken[:met].copy(), self.made[:made].copy(),
+            tuple(tuple(islice(lines, length)) for length in lowered.blocks["cost"].tolist()),
+            tuple((access.line, access.kind) for access in lowered.counted), met, made,
+        )  # fmt: skip
 
     def events(self, buffers: Sequence[NamedBuffer], sources: Sources) -> Events:
         """What units of the block did. buffers: names, in the order of their numbers."""

@@ -8,6 +8,7 @@
 // lane whose block ends in a wait tries again in each turn.
 #include "async/async.h"
 #include "exec/exec.h"
+#include "observe/observer.h"
 #include <algorithm>
 #include <string_view>
 
@@ -238,7 +239,9 @@ static void wait_at_end(Machine& M, Warp& W, u8* R, u32 pc, u32 lanes, u32 taken
   W.stalled |= refused;
   ACTIVE(refused, W.barrier_line[l] = block.line)
   M.block_counts[pc].threads -= __builtin_popcount(refused);
-  if (refused == lanes) M.block_counts[pc].warps--, W.issued -= block.cost;
+  if (refused != lanes) return;
+  M.block_counts[pc].warps--, W.issued -= block.cost;
+  if (M.traced) forget_step(M);
 }
 
 // Run a warp until all its lanes wait or have left. False when the launch has to stop or its budget is spent.
@@ -267,6 +270,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
     for (;;) {
       const BasicBlock& block = program.blocks[pc];
       M.block_counts[pc].warps++, M.block_counts[pc].threads += lane_count;
+      if (__builtin_expect(M.traced != nullptr, 0)) note_step(M, pc, lanes);
       W.issued += block.cost;
       if (__builtin_expect(W.issued > M.launch.budget, 0)) {
         report(M, ENDLESS_LOOP, block.line, __builtin_ctz(lanes));

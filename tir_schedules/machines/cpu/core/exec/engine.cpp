@@ -226,6 +226,7 @@ static u32 run_watched(Machine& M, Watch& watch, const Order& order, u32 residen
   KeepRequests requests(watch);
   RecordAccesses records(watch);
   KeepUnitEvents events(watch);
+  KeepSteps steps(watch);
   KeepTouches touches(watch);
   if (watch.touches) M.observers.push_back(&touches);
   if (watch.among_all) {
@@ -235,6 +236,7 @@ static u32 run_watched(Machine& M, Watch& watch, const Order& order, u32 residen
   }
   M.observers.push_back(&requests);
   if (watch.records) M.observers.push_back(&records);
+  if (watch.steps) M.observers.push_back(&steps), M.traced = &watch;
   if (watch.events) M.observers.push_back(&events), M.unit_events = true;
   Blocks blocks{M};
   const bool ran = blocks.run(cluster_of(M, watch.block));

@@ -134,6 +134,17 @@ struct KeepTouches : Watcher {
   void on(const Machine&, const BulkPiece&) override;
 };
 
+// ---- steps.cpp: what the warps of a block execute, in order, and what their accesses cost ---
+struct KeepSteps : Watcher {
+  using Watcher::Watcher, Observer::on;
+  void on(const Machine&, const SharedAccess&) override;
+  void on(const Machine&, const MatrixRows&) override;
+  void on(const Machine&, const GlobalAccess&) override;
+  void on(const Machine&, const AsyncCopies&) override;
+};
+void note_step(const Machine&, u32 block, u32 lanes);
+void forget_step(const Machine&);  // the last: no lane has got through
+
 // ---- recording.cpp: all accesses of one block, each once with how often it was made ---
 struct RecordAccesses : Watcher {
   using Watcher::Watcher, Observer::on;
