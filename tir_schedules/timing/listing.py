@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Iterator
@@ -153,6 +154,47 @@ def listing(binary: Binary) -> list[Instruction]:
     found = [*parsed(text, binary.kernel.label)]
     if not found:
         raise CheckFailed(f"{binary.kernel.label}: nvdisasm shows no instruction of {binary.kernel.entry}")
+    return placed(found, binary.ptx.splitlines())
+
+
+COMES_FROM = {
+    "HGMMA": r"wgmma\.mma_async", "IGMMA": r"wgmma\.mma_async", "QGMMA": r"wgmma\.mma_async",
+    "SYNCS": r"mbarrier\.|cp\.async\.mbarrier", "UTMALDG": r"cp\.async\.bulk\.tensor",
+    "BAR": r"\bbar(rier)?\.",
+    "UTMASTG": r"cp\.async\.bulk\.tensor", "UBLKCP": r"cp\.async\.bulk\.",
+    "HMMA": r"\bw?mma\.", "LDSM": r"\bldmatrix|wmma\.load", "STSM": r"\bstmatrix",
+}  # fmt: skip
+"""Opcode -> the PTX that it comes from."""
+
+NEAR = 64
+"""Lines of PTX within which the right one is looked for."""
+
+
+def placed(code: list[Instruction], ptx: list[str]) -> list[Instruction]:
+    """The same with the line of PTX put right where ptxas's table has none for an instruction and nvdisasm
+    shows that of the one before it: the next line that can have become this instruction, or where as many
+    stand in SASS as in PTX, the one in the same place among them."""
+    lines_of = {name: [n for n, text in enumerate(ptx, 1) if re.search(pattern, text)]
+                for name, pattern in COMES_FROM.items()}  # fmt: skip
+    in_code: dict[str, list[int]] = {name: [] for name in lines_of}
+    for one in code:
+        if one.name in in_code:
+            in_code[one.name].append(one.number)
+    found = list(code)
+    for name, numbers in in_code.items():
+        lines = lines_of[name]
+        if not lines or all(code[number].ptx_line in lines for number in numbers):
+            continue
+        for place, number in enumerate(numbers):
+            line = code[number].ptx_line
+            if name.endswith("GMMA") and len(lines) == len(numbers):
+                line = lines[place]
+            elif line not in lines:
+                at = bisect_left(lines, line)
+                close = [each for each in (*lines[at : at + 1], *lines[max(0, at - 1) : at])
+                         if abs(each - line) <= NEAR]  # fmt: skip
+                line = close[0] if close else line
+            found[number] = replace(code[number], ptx_line=line)
     return found
 
 

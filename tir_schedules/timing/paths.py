@@ -31,7 +31,7 @@ LANDMARKS = {
 }  # fmt: skip
 """Pipes of instructions that ptxas neither drops nor moves out of their turn of a loop."""
 
-BARRIERS = ("BAR", "WARPSYNC", "UCGABAR_ARV", "UCGABAR_WAIT", "DEPBAR", "WARPGROUP")
+BARRIERS = ("BAR", "UCGABAR_ARV", "UCGABAR_WAIT")
 NO_LANDMARKS = ("CCTL", "ERRBAR", "CGAERRBAR", "MEMBAR", "FENCE", "USETMAXREG", "UTMACMDFLUSH")
 """Those that ptxas adds beside others."""
 
@@ -43,6 +43,9 @@ ACCESSES = {
     "REDG": ("global_atomic",),
 }  # fmt: skip
 """Opcode -> classes of access that it makes, see Counters."""
+
+FRAGMENTS = re.compile(r"\bwmma\.(?:load|store|mma)\b")
+"""PTX of which one instruction is several of SASS."""
 
 WAITS = re.compile(r"\bmbarrier\.(try|test)_wait\b")
 MOST = 1 << 22
@@ -115,7 +118,7 @@ def paths_of(binary: Binary, steps: Steps) -> BlockPaths:
         for number, lines in enumerate(steps.lines)
         if any(WAITS.search(ptx[line - 1]) for line in lines if 0 < line <= len(ptx))
     }
-    program = Program(code, binary.kernel.entry, steps)
+    program = Program(binary, code, steps)
     table = steps.table
     warps = []
     for warp in np.unique(table["warp"]).tolist():
@@ -138,11 +141,20 @@ class Stretch:
 class Program:
     """The SASS as basic blocks, and the PTX lines that are landmarks."""
 
-    def __init__(self, code: list[Instruction], entry: str, steps: Steps):
+    def __init__(self, binary: Binary, code: list[Instruction], steps: Steps):
         self.code = code
+        entry, arch, ptx = binary.kernel.entry, binary.kernel.arch, binary.ptx.splitlines()
         self.block_of = {line: number for number, lines in enumerate(steps.lines) for line in lines}
         """PTX line -> number of its basic block of PTX."""
-        self.lines = self.landmarks(code)
+        self.strong = {one.ptx_line for one in code if is_landmark(one)} & self.block_of.keys()
+        with_some = {self.block_of[line] for line in self.strong}
+        there = {one.ptx_line for one in code if is_work(one)} & self.block_of.keys()
+        self.weak = {line for line in there if self.block_of[line] not in with_some}
+        """Lines of a basic block that has no landmarks: all that the SASS has are some."""
+        self.lines = self.strong | self.weak
+        self.fragments = {line for line in self.lines if FRAGMENTS.search(ptx[line - 1])}
+        self.sums = {line for line in self.fragments if "wmma.mma" in ptx[line - 1]}
+        self.products = 4 if arch == "sm_75" else 2  # HMMA of a wmma.mma
         begins = {0, *(one.target for one in code if one.target is not None)}
         begins |= {one.number + 1 for one in code if splits(one)} & {*range(len(code))}
         begins |= {b.number for a, b in zip(code, code[1:]) if a.function != b.function}
@@ -152,12 +164,18 @@ class Program:
         self.entry = self.at(next(one.number for one in code if one.function == entry))
         self.ahead = lru_cache(None)(self.marks_ahead)
 
-    def landmarks(self, code: list[Instruction]) -> set[int]:
-        """PTX lines of landmarks: of a basic block that has none, all its lines that the SASS has."""
-        strong = {one.ptx_line for one in code if is_landmark(one)} & self.block_of.keys()
-        with_some = {self.block_of[line] for line in strong}
-        weak = {one.ptx_line for one in code if one.ptx_line in self.block_of and is_work(one)}
-        return strong | {line for line in weak if self.block_of[line] not in with_some}
+    def copies(self, times: Counter[int]) -> dict[int, int]:
+        """How many turns of each basic block of PTX are in a stretch of SASS that has landmarks so often."""
+        counts: dict[int, list[int]] = {}
+        for line, count in times.items():
+            if line not in self.fragments:
+                counts.setdefault(self.block_of[line], []).append(count)
+        found = {block: median_low(each) for block, each in counts.items()}
+        for line, count in times.items():
+            if self.block_of[line] not in counts:
+                block = self.block_of[line]
+                found[block] = max(found.get(block, 1), count // self.products if line in self.sums else 1)
+        return found
 
     def at(self, number: int) -> int:
         """The block that an instruction is in."""
@@ -166,9 +184,9 @@ class Program:
     def stretch(self, first: int, end: int) -> Stretch:
         marks, seen = [], Counter()
         for one in self.code[first:end]:
-            if one.ptx_line not in self.lines or not is_work(one):
-                continue
             strong = is_landmark(one)
+            if one.ptx_line not in (self.strong if strong else self.weak) or not is_work(one):
+                continue
             if strong or not seen[one.ptx_line]:
                 marks.append((one.number, one.ptx_line, bool(one.predicate)))
             seen[one.ptx_line] += not strong
@@ -204,7 +222,7 @@ def is_work(one: Instruction) -> bool:
 
 def is_landmark(one: Instruction) -> bool:
     """Whether ptxas leaves an instruction in its turn of a loop."""
-    if one.name in NO_LANDMARKS:
+    if one.name in NO_LANDMARKS or (one.name == "LDS" and one.operands[0] == "RZ"):
         return False
     return one.kind.pipe in LANDMARKS or one.name in BARRIERS
 
@@ -301,10 +319,7 @@ class Walk:
         """For each landmark of a stretch of SASS, the turn in which the warp meets it; None where it does
         not."""
         block_of, times = self.program.block_of, Counter(lines)
-        counts: dict[int, list[int]] = {}
-        for line, count in times.items():
-            counts.setdefault(block_of[line], []).append(count)
-        copies = {block: median_low(each) for block, each in counts.items()}
+        copies = self.program.copies(times)
         end = min(len(self.turns), self.place + 2 * sum(copies.values()) + SKIPPED)
         window = range(self.place, end)
         turns_of = {block: [turn for turn in window if self.turns[turn] == block] for block in copies}
