@@ -17,6 +17,7 @@ ROWS = (
     "ladders",
     "compiler",
     "machines",
+    "timing",
     "source verdicts faults run emit doctor",
     "check",
     "subjects",

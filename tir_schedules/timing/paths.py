@@ -18,6 +18,7 @@ from typing import Sequence
 
 import numpy as np
 
+from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
@@ -52,7 +53,8 @@ MOST = 1 << 22
 """Basic blocks of a block of threads that are kept."""
 
 SKIPPED = 4
-"""Turns without a landmark in a stretch of SASS that are looked past, and once more as many as it has."""
+"""Turns without a landmark in a stretch of SASS that are looked past, and once more as many as it has; and
+turns that were passed over, to which the walk may come back."""
 
 DEPTH = 8
 """Blocks without landmarks that are looked through at a branch."""
@@ -106,6 +108,11 @@ def follow(
     """
     execution = CpuMachine().run(binary, arguments, outputs, watch=Watch(block, limit=MOST, steps=True))
     assert execution.steps is not None, "it was told to"
+    if not execution.steps.whole:
+        raise CheckFailed(
+            f"{binary.kernel.label}: block {','.join(map(str, block))} executes more than {MOST} basic blocks"
+            " or accesses: name a smaller shape"
+        )
     return paths_of(binary, execution.steps)
 
 
@@ -147,11 +154,12 @@ class Program:
         self.block_of = {line: number for number, lines in enumerate(steps.lines) for line in lines}
         """PTX line -> number of its basic block of PTX."""
         self.strong = {one.ptx_line for one in code if is_landmark(one)} & self.block_of.keys()
-        with_some = {self.block_of[line] for line in self.strong}
+        self.firm = {self.block_of[line] for line in self.strong}
         there = {one.ptx_line for one in code if is_work(one)} & self.block_of.keys()
-        self.weak = {line for line in there if self.block_of[line] not in with_some}
+        self.weak = {line for line in there if self.block_of[line] not in self.firm}
         """Lines of a basic block that has no landmarks: all that the SASS has are some."""
         self.lines = self.strong | self.weak
+        self.sizes = Counter(self.block_of[line] for line in self.lines)
         self.fragments = {line for line in self.lines if FRAGMENTS.search(ptx[line - 1])}
         self.sums = {line for line in self.fragments if "wmma.mma" in ptx[line - 1]}
         self.products = 4 if arch == "sm_75" else 2  # HMMA of a wmma.mma
@@ -259,43 +267,57 @@ class Walk:
     def done(self) -> WarpPath:
         """Walks from the entry to the end."""
         program = self.program
-        block, back, pending = program.entry, [], []
+        block: int | None = program.entry
+        back: list[int] = []
+        self.others: dict[int, None] = {}
         limit = 64 * (len(self.turns) + len(program.stretches)) + 1024
-        while limit:
+        while block is not None and limit:
             limit -= 1
             stretch = program.stretches[block]
             self.take(stretch)
-            last = program.code[stretch.end - 1]
-            if last.name == "CALL" and last.target is not None:
-                back.append(program.at(stretch.end))
-                block = program.at(last.target)
-                continue
-            if last.name == "RET" and back:
-                block = back.pop()
-                continue
-            if last.name == "EXIT" and (last.ends or not self.ahead_of(program.at(stretch.end))[1]):
-                if pending and self.ahead_of(pending[-1])[0] > 0:
-                    block = pending.pop()
-                    continue
-                break
-            if not stretch.after:
-                break
-            if len(stretch.after) == 1:
-                block = stretch.after[0]
-                if last.name == "BSYNC" and pending:
-                    other = pending.pop()
-                    if self.ahead_of(other) > self.ahead_of(block):
-                        block = other
-                continue
-            target, other = stretch.after
-            takes = self.ahead_of(target) > self.ahead_of(other)
-            pending.append(other if takes else target)
-            block = target if takes else other
+            block = self.following(stretch, back)
         met = sum(1 for turn in self.met if self.met[turn])
         return WarpPath(
             self.warp, np.array(self.numbers, np.int32), np.array(self.accesses, np.int64), self.found,
             self.missed, len(self.turns) - met,
         )  # fmt: skip
+
+    def following(self, stretch: Stretch, back: list[int]) -> int | None:
+        """The block that the walk goes to behind a stretch; None at the end. back: where calls return to.
+
+        Where lanes part, both ways are walked, one after the other: the second where the first ends, or
+        where lanes meet again.
+        """
+        program, last = self.program, self.program.code[stretch.end - 1]
+        if last.name == "CALL" and last.target is not None:
+            back.append(program.at(stretch.end))
+            return program.at(last.target)
+        if last.name == "RET" and back:
+            return back.pop()
+        if last.name == "EXIT" and not last.ends and self.ahead_of(stretch.after[0])[0] > 0:
+            return stretch.after[0]
+        if last.name == "EXIT" or not stretch.after:
+            return self.other_than(None)
+        if last.name == "BSYNC":
+            return self.other_than(stretch.after[0])
+        if len(stretch.after) == 1:
+            return stretch.after[0]
+        target, other = stretch.after
+        takes = self.ahead_of(target) > self.ahead_of(other)
+        self.others.pop(target, None), self.others.pop(other, None)
+        self.others[other if takes else target] = None
+        return target if takes else other
+
+    def other_than(self, block: int | None) -> int | None:
+        """A block that a branch has not gone to, and that fits better to what the warp meets next; else this
+        one."""
+        best, fits = block, (0.0, 0) if block is None else self.ahead_of(block)
+        for other in reversed(self.others):
+            if (found := self.ahead_of(other)) > fits and found[1]:
+                best, fits = other, found
+        if best != block and best is not None:
+            del self.others[best]
+        return best
 
     def ahead_of(self, block: int, depth: int = DEPTH) -> tuple[float, int]:
         """How well a block and what follows it fit to what the warp meets next: the share of landmarks that
@@ -310,10 +332,23 @@ class Walk:
         fits = self.fitting([line for line, _ in needed])
         certain = [fit for fit, (_, optional) in zip(fits, needed) if not optional]
         count = sum(fit is not None for fit in certain)
-        turns = {fit for fit in fits if fit is not None}
+        turns = self.reached([(line, fit) for (line, _), fit in zip(needed, fits)])
         reached = max(turns, default=self.place) - self.place
-        passed = sum(turn > self.place for turn in turns) / reached if reached else 1
+        passed = sum(turn > self.place for turn in turns) / reached if reached > 0 else 1
         return count / len(certain) * passed, count
+
+    def reached(self, fits: list[tuple[int, int | None]]) -> set[int]:
+        """The turns of which a stretch has more than a few landmarks, as ptxas may move a few ahead. What is no
+        access, barrier or product may be moved ahead altogether: it leads to the next turn alone."""
+        program, last = self.program, self.place
+        found = Counter(turn for _, turn in dict.fromkeys(fits) if turn is not None)
+        kept = set()
+        for turn in sorted(found):
+            block = self.turns[turn]
+            if 8 * found[turn] >= program.sizes[block] and (block in program.firm or turn <= last + 1):
+                kept.add(turn)
+                last = max(last, turn)
+        return kept
 
     def fitting(self, lines: list[int]) -> list[int | None]:
         """For each landmark of a stretch of SASS, the turn in which the warp meets it; None where it does
@@ -321,7 +356,8 @@ class Walk:
         block_of, times = self.program.block_of, Counter(lines)
         copies = self.program.copies(times)
         end = min(len(self.turns), self.place + 2 * sum(copies.values()) + SKIPPED)
-        window = range(self.place, end)
+        behind = (turn for turn in range(max(0, self.place - SKIPPED), self.place) if turn not in self.met)
+        window = [*behind, *range(self.place, end)]
         turns_of = {block: [turn for turn in window if self.turns[turn] == block] for block in copies}
         seen: Counter[int] = Counter()
         found: list[int | None] = []
@@ -349,8 +385,9 @@ class Walk:
                 continue
             self.found += 1
             self.met.setdefault(turn, Counter())[line] += 1
-            self.place = max(self.place, turn)
             self.accesses[begin + number - stretch.first] = self.access(number, line, turn)
+        reached = self.reached([(line, turn) for (_, line, _), turn in zip(stretch.marks, turns)])
+        self.place = max({self.place, *reached})
 
     def access(self, number: int, line: int, turn: int) -> int:
         """The access that an instruction makes in a turn; ptxas may have merged those of several lines."""

@@ -1,0 +1,143 @@
+"""What warps execute of the SASS: as often as the PTX says, whatever ptxas made of loops and branches."""
+
+import numpy as np
+import pytest
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.errors import CheckFailed
+from tir_schedules.ladders.problems import Problem, workload_of
+from tir_schedules.ladders.registry import find
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.machine import Watch
+from tir_schedules.run import launches
+from tir_schedules.timing import paths
+from tir_schedules.timing.paths import ACCESSES, follow
+
+SGEMM = (
+    "naive",
+    "shared_tile",
+    "thread_tile_2d",
+    "transposed",
+    "warp_tiling",
+    "pipelined",
+    "multistage",
+    "tma",
+)
+HGEMM = ("wmma_naive", "wmma_async", "mma_ldmatrix", "mma_multistage", "wgmma", "warp_specialized", "cluster")
+PER_ACCESS = {"LDG": "global_load", "STG": "global_store", "LDSM": "ldmatrix", "LDGSTS": "shared_cp_async"}
+
+
+def followed(name, shape=(256, 256, 256)):
+    rung = find(name)[0]
+    workload = workload_of(rung, Problem(rung.family, shape))
+    kernel = launches(lower, rung, workload, rung.arch or "sm_90a")[0]
+    binary = compile_kernel(kernel)
+    return kernel, follow(binary, kernel.prepared(workload, workload.arguments()), list(workload.outputs))
+
+
+def made(block):
+    """Class of access -> how often it was made."""
+    kinds = [block.steps.counted[counter][1] for counter in block.steps.made["counter"].tolist()]
+    return {kind: kinds.count(kind) for kind in set(kinds)}
+
+
+@pytest.mark.parametrize("name", SGEMM)
+def test_multiply_adds_are_those_of_the_tile(name):
+    """M x N of the grid's tiles, K each: a warp's FFMA is 32 of them."""
+    kernel, block = followed(f"sgemm/{name}")
+    blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2]
+    assert block.executed["FFMA"] * 32 * blocks == 256**3
+    assert block.agreement > 0.99
+    held_against_the_machine(block)
+
+
+@pytest.mark.parametrize("name", HGEMM)
+def test_products_are_those_of_the_tile(name):
+    kernel, block = followed(f"hgemm/{name}")
+    blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2]
+    sizes = {"HMMA.16816": 16 * 8 * 16, "HGMMA.64x128x16": 64 * 128 * 16 // 4}
+    products = sum(
+        size for path in block.warps for number in path.numbers.tolist()
+        for start, size in sizes.items() if block.code[number].opcode.startswith(start)
+    )  # fmt: skip
+    assert products * blocks == 256**3
+    assert block.agreement > 0.95
+    held_against_the_machine(block)
+
+
+def held_against_the_machine(block):
+    """Each access that the machine counts is one instruction of SASS, and has its cost there."""
+    there = made(block)
+    for opcode, kind in PER_ACCESS.items():
+        assert block.executed[opcode] == there.get(kind, 0), opcode
+    for path in block.warps:
+        rows = path.accesses[path.accesses >= 0]
+        assert len(np.unique(rows)) == len(rows)
+        for number, row in zip(path.numbers.tolist(), path.accesses.tolist()):
+            one = block.code[number]
+            if one.name in PER_ACCESS:
+                assert (
+                    row >= 0
+                    and block.steps.counted[block.steps.made["counter"][row]][1] in ACCESSES[one.name]
+                )
+
+
+LOOPS = """\
+extern "C" __global__ void k(const float *x, float *y, int n) {
+    float sum = 0;
+    for (int i = 0; i < n + threadIdx.x / 32; ++i) sum += x[i * 128 + threadIdx.x];
+    if (threadIdx.x % 2) y[threadIdx.x] = sum;
+    else y[threadIdx.x + 128] = x[threadIdx.x] + 1;
+}
+"""
+
+
+def loops(n):
+    kernel = Kernel("k", LOOPS, "k", ("x", "y", "n"), (1, 1, 1), (128, 1, 1), "sm_80")
+    arguments = {"x": np.ones(128 * 64, np.float32), "y": np.zeros(256, np.float32), "n": n}
+    return follow(compile_kernel(kernel), arguments, ["y"])
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 15, 16, 17, 33])
+def test_an_unrolled_loop_takes_as_many_turns_as_its_warp(n):
+    """ptxas unrolls it; what is left over is a loop of its own. Each warp takes one turn more than the last.
+    Lanes that part both store."""
+    block = loops(n)
+    for path in block.warps:
+        names = [block.code[number].name for number in path.numbers.tolist()]
+        assert names.count("LDG") == n + path.warp + 1
+        assert names.count("STG") == 2 and names[-1] == "EXIT"
+    assert block.agreement == 1
+
+
+def test_the_way_is_one_that_branches_allow():
+    """Each instruction follows the one before it, or is the target of a branch."""
+    block = loops(9)
+    for path in block.warps:
+        for before, after in zip(path.numbers.tolist(), path.numbers.tolist()[1:]):
+            one = block.code[before]
+            assert after == before + 1 or after == one.target or one.name in ("EXIT", "BSYNC", "RET")
+
+
+def test_more_than_can_be_kept_is_said(monkeypatch):
+    monkeypatch.setattr(paths, "MOST", 8)
+    with pytest.raises(CheckFailed, match="executes more than 8 basic blocks .* name a smaller shape"):
+        loops(33)
+
+
+def test_steps_are_basic_blocks_in_the_order_of_each_warp():
+    """As often as the machine counts instructions, and with the accesses of each."""
+    kernel = Kernel("k", LOOPS, "k", ("x", "y", "n"), (1, 1, 1), (128, 1, 1), "sm_80")
+    arguments = {"x": np.ones(128 * 64, np.float32), "y": np.zeros(256, np.float32), "n": 5}
+    execution = CpuMachine().run(
+        compile_kernel(kernel), arguments, ["y"], watch=Watch(limit=1 << 12, steps=True)
+    )
+    steps = execution.steps
+    issued = sum(len(steps.lines[block]) for block in steps.table["block"].tolist())
+    assert issued == execution.counters.warp_instructions and steps.whole
+    assert len(steps.made) == sum(access.requests for access in execution.counters.accesses.values())
+    assert int(steps.made["cost"].sum()) == sum(
+        access.cost for access in execution.counters.accesses.values()
+    )
