@@ -56,6 +56,12 @@ SKIPPED = 4
 """Turns without a landmark in a stretch of SASS that are looked past, and once more as many as it has; and
 turns that were passed over, to which the walk may come back."""
 
+WEAK = 0.5
+"""What it costs to pass over a turn without an access, barrier or product; one that has some costs 1."""
+
+AT_THE_END = 0.9
+"""How well the end fits where the warp meets no more accesses, barriers or products."""
+
 DEPTH = 8
 """Blocks without landmarks that are looked through at a branch."""
 
@@ -327,28 +333,46 @@ class Walk:
         if not any(not optional for _, optional in needed):
             after = self.program.stretches[last].after
             if not after or not depth:
-                return (0.0, 0) if self.place < len(self.turns) - 1 or not self.turns else (0.5, 0)
+                return (0.0, 0) if after or self.to_come else (AT_THE_END, 0)
             return max(self.ahead_of(each, depth - 1) for each in after)
         fits = self.fitting([line for line, _ in needed])
         certain = [fit for fit, (_, optional) in zip(fits, needed) if not optional]
         count = sum(fit is not None for fit in certain)
-        turns = self.reached([(line, fit) for (line, _), fit in zip(needed, fits)])
-        reached = max(turns, default=self.place) - self.place
-        passed = sum(turn > self.place for turn in turns) / reached if reached > 0 else 1
+        ahead = {turn for turn in self.known([*zip((line for line, _ in needed), fits)]) if turn > self.place}
+        hits, skipped = len(ahead), 0.0
+        for turn in range(self.place + 1, max(ahead, default=self.place)):
+            if turn not in ahead and turn not in self.met:
+                skipped += 1 if self.turns[turn] in self.program.firm else WEAK
+        passed = hits / (hits + skipped) if hits else 1
         return count / len(certain) * passed, count
 
-    def reached(self, fits: list[tuple[int, int | None]]) -> set[int]:
-        """The turns of which a stretch has more than a few landmarks, as ptxas may move a few ahead. What is no
-        access, barrier or product may be moved ahead altogether: it leads to the next turn alone."""
-        program, last = self.program, self.place
+    @property
+    def to_come(self) -> bool:
+        """Whether the warp still meets accesses, barriers or products."""
+        later = range(self.place + 1, len(self.turns))
+        return any(self.turns[turn] in self.program.firm and turn not in self.met for turn in later)
+
+    def known(self, fits: list[tuple[int, int | None]]) -> list[int]:
+        """The turns of which a stretch has more than a few landmarks, as ptxas may move a few ahead."""
         found = Counter(turn for _, turn in dict.fromkeys(fits) if turn is not None)
-        kept = set()
-        for turn in sorted(found):
-            block = self.turns[turn]
-            if 8 * found[turn] >= program.sizes[block] and (block in program.firm or turn <= last + 1):
-                kept.add(turn)
+        sizes, firm = self.program.sizes, self.program.firm
+        later = range(self.place + 1, len(self.turns))
+        following = next((turn for turn in later if turn not in self.met), None)
+        return [
+            turn for turn, count in sorted(found.items())
+            if (block := self.turns[turn]) in firm and 8 * count >= sizes[block]
+            or 2 * count > sizes[block] > 1 or turn == following
+        ]  # fmt: skip
+
+    def reached(self, fits: list[tuple[int, int | None]]) -> int:
+        """The last turn that a stretch leads to. What is no access, barrier or product may be moved ahead
+        altogether: it leads to the next turn alone."""
+        last = self.place
+        for turn in self.known(fits):
+            between = range(last + 1, turn)
+            if self.turns[turn] in self.program.firm or all(each in self.met for each in between):
                 last = max(last, turn)
-        return kept
+        return last
 
     def fitting(self, lines: list[int]) -> list[int | None]:
         """For each landmark of a stretch of SASS, the turn in which the warp meets it; None where it does
@@ -386,8 +410,7 @@ class Walk:
             self.found += 1
             self.met.setdefault(turn, Counter())[line] += 1
             self.accesses[begin + number - stretch.first] = self.access(number, line, turn)
-        reached = self.reached([(line, turn) for (_, line, _), turn in zip(stretch.marks, turns)])
-        self.place = max({self.place, *reached})
+        self.place = self.reached([(line, turn) for (_, line, _), turn in zip(stretch.marks, turns)])
 
     def access(self, number: int, line: int, turn: int) -> int:
         """The access that an instruction makes in a turn; ptxas may have merged those of several lines."""
