@@ -69,8 +69,9 @@ DEPTH = 8
 @dataclass(frozen=True)
 class WarpPath:
     """What a warp executes. numbers: of the instructions, in order. accesses: for each of them the number of
-    its row in `Steps.made`, -1 for none. found, missed: landmarks of the SASS that the PTX met, and that it
-    did not meet where the walk came by; left: PTX landmarks that the walk came to only after its end."""
+    its row in `Steps.made`, -1 for none. found, missed: accesses, barriers and products of the
+    SASS on the way that the warp meets in the PTX there, and that it does not; left: basic blocks of PTX with
+    some that the walk never came to."""
 
     warp: int
     numbers: np.ndarray = field(repr=False)
@@ -282,10 +283,10 @@ class Walk:
             stretch = program.stretches[block]
             self.take(stretch)
             block = self.following(stretch, back)
-        met = sum(1 for turn in self.met if self.met[turn])
+        left = sum(block in program.firm and turn not in self.met for turn, block in enumerate(self.turns))
         return WarpPath(
             self.warp, np.array(self.numbers, np.int32), np.array(self.accesses, np.int64), self.found,
-            self.missed, len(self.turns) - met,
+            self.missed, left,
         )  # fmt: skip
 
     def following(self, stretch: Stretch, back: list[int]) -> int | None:
@@ -405,9 +406,9 @@ class Walk:
         turns = self.fitting([line for _, line, _ in stretch.marks])
         for (number, line, optional), turn in zip(stretch.marks, turns):
             if turn is None:
-                self.missed += not optional
+                self.missed += not optional and line in self.program.strong
                 continue
-            self.found += 1
+            self.found += line in self.program.strong
             self.met.setdefault(turn, Counter())[line] += 1
             self.accesses[begin + number - stretch.first] = self.access(number, line, turn)
         self.place = self.reached([(line, turn) for (_, line, _), turn in zip(stretch.marks, turns)])
