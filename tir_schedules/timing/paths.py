@@ -59,6 +59,9 @@ turns that were passed over, to which the walk may come back."""
 WEAK = 0.5
 """What it costs to pass over a turn without an access, barrier or product; one that has some costs 1."""
 
+LONE = 2
+"""Instructions of a basic block without any that may be passed over for nothing."""
+
 AT_THE_END = 0.9
 """How well the end fits where the warp meets no more accesses, barriers or products."""
 
@@ -343,7 +346,7 @@ class Walk:
         hits, skipped = len(ahead), 0.0
         for turn in range(self.place + 1, max(ahead, default=self.place)):
             if turn not in ahead and turn not in self.met:
-                skipped += 1 if self.turns[turn] in self.program.firm else WEAK
+                skipped += 1 if self.turns[turn] in self.program.firm else 0 if self.is_lone(turn) else WEAK
         passed = hits / (hits + skipped) if hits else 1
         return count / len(certain) * passed, count
 
@@ -353,16 +356,23 @@ class Walk:
         later = range(self.place + 1, len(self.turns))
         return any(self.turns[turn] in self.program.firm and turn not in self.met for turn in later)
 
+    def is_next(self, turn: int, last: int) -> bool:
+        """Whether the warp has met what lies between a turn and an earlier one; lone instructions, which
+        ptxas may have moved ahead, do not count."""
+        return all(each in self.met or self.is_lone(each) for each in range(last + 1, turn))
+
+    def is_lone(self, turn: int) -> bool:
+        block = self.turns[turn]
+        return block not in self.program.firm and self.program.sizes[block] <= LONE
+
     def known(self, fits: list[tuple[int, int | None]]) -> list[int]:
         """The turns of which a stretch has more than a few landmarks, as ptxas may move a few ahead."""
         found = Counter(turn for _, turn in dict.fromkeys(fits) if turn is not None)
         sizes, firm = self.program.sizes, self.program.firm
-        later = range(self.place + 1, len(self.turns))
-        following = next((turn for turn in later if turn not in self.met), None)
         return [
             turn for turn, count in sorted(found.items())
             if (block := self.turns[turn]) in firm and 8 * count >= sizes[block]
-            or 2 * count > sizes[block] > 1 or turn == following
+            or 2 * count > sizes[block] > 1 or self.is_next(turn, self.place)
         ]  # fmt: skip
 
     def reached(self, fits: list[tuple[int, int | None]]) -> int:
@@ -370,8 +380,7 @@ class Walk:
         altogether: it leads to the next turn alone."""
         last = self.place
         for turn in self.known(fits):
-            between = range(last + 1, turn)
-            if self.turns[turn] in self.program.firm or all(each in self.met for each in between):
+            if self.turns[turn] in self.program.firm or self.is_next(turn, last):
                 last = max(last, turn)
         return last
 
