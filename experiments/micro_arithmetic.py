@@ -37,7 +37,9 @@ INSTRUCTIONS = {
     "mufu.tanh": ("MUFU", "tanh.approx.f32 {0}, {0};", "%f"),
     "i2f+f2i": ("F2I", "cvt.rzi.s32.f32 {1}, {0}; cvt.rn.f32.s32 {0}, {1};", "%f"),
     "f2f.f64": ("F2F", "cvt.rn.f32.f64 {2}, {0}; cvt.f64.f32 {0}, {2};", "%g"),
-    "f2fp+hadd2.f32": ("F2FP", "cvt.rn.f16x2.f32 {1}, {0}, fy; mov.b32 {{%h0, %h1}}, {1}; cvt.f32.f16 {0}, %h1;", "%f"),
+    "f2fp+hadd2.f32": (
+        "F2FP", "cvt.rn.f16x2.f32 {1}, {0}, fy; mov.b32 {{%h0, %h1}}, {1}; cvt.f32.f16 {0}, %h1;", "%f"
+    ),
     "popc": ("POPC", "popc.b32 {0}, {0};", "%r"),
     "flo": ("FLO", "bfind.u32 {0}, {0};", "%r"),
     "brev": ("BREV", "brev.b32 {0}, {0}; add.u32 {0}, {0}, y;", "%r"),

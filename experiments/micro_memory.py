@@ -17,7 +17,7 @@ SHARED_ARRAY = f".shared .align 1024 .b8 buffer[{SHARED}];"
 
 def lanes_apart(stride: int, width: int = 4, chains: int = 1) -> str:
     """PTX: chain n of each lane is at its own address in shared memory, `stride` bytes from lane to lane, and
-    finds its own address there. Warps share the addresses. A stride of 0 is one that ptxas does not know: y."""
+    finds its own address there. Warps share the addresses. A stride of 0 is y, which ptxas does not know."""
     lines = ["    mov.u32 smem, buffer;", "    shr.u32 y, turn, 20;"]
     for n in range(chains):
         lines += [
@@ -78,8 +78,9 @@ def shared_stores() -> Iterator[Probe]:
                 lanes_apart(width, width, CHAINS), declare=SHARED_ARRAY, copies=(16, 48), warps=warps,
             )  # fmt: skip
     yield Probe(
-        "sts.32 of 8 wavefronts rate, 16 warps", "shared", "STS", lambda i: "    st.volatile.shared.u32 [%r0], y;",
-        lanes_apart(32), declare=SHARED_ARRAY, copies=(8, 24), warps=16,
+        "sts.32 of 8 wavefronts rate, 16 warps", "shared", "STS",
+        lambda i: "    st.volatile.shared.u32 [%r0], y;", lanes_apart(32), declare=SHARED_ARRAY,
+        copies=(8, 24), warps=16,
     )  # fmt: skip
     yield Probe(
         "sts.32+lds.32 latency", "shared", "LDS",
@@ -87,16 +88,12 @@ def shared_stores() -> Iterator[Probe]:
         lanes_apart(4) + "\n    mov.u32 %r1, y;", declare=SHARED_ARRAY, sink=("%r1",), copies=(16, 48),
     )  # fmt: skip
     for title, stride in (("", 4), (" of one word", 0)):
-        for name, setup in (("add", lanes_apart(stride) + "\n    mov.u32 %r1, y;"),):
+        for name, warps in (("latency", 1), ("rate, 16 warps", 16)):
             yield Probe(
-                f"atoms.{name}{title} latency", "shared", "ATOMS",
-                lambda i, n=name: f"    atom.shared.{n}.u32 %r1, [%r0], %r1;", setup, declare=SHARED_ARRAY,
-                sink=("%r1",), copies=(8, 24),
-            )  # fmt: skip
-            yield Probe(
-                f"atoms.{name}{title} rate, 16 warps", "shared", "ATOMS",
-                lambda i, n=name: f"    atom.shared.{n}.u32 %r1, [%r0], %r1;", setup, declare=SHARED_ARRAY,
-                sink=("%r1",), copies=(8, 24), warps=16,
+                f"atoms.add{title} {name}", "shared", "ATOMS",
+                lambda i: "    atom.shared.add.u32 %r1, [%r0], %r1;",
+                lanes_apart(stride) + "\n    mov.u32 %r1, y;", declare=SHARED_ARRAY, sink=("%r1",),
+                copies=(8, 24), warps=warps,
             )  # fmt: skip
 
 
@@ -118,7 +115,7 @@ MATRIX_ROWS = """\
     add.u32 %r3, %r0, 1536;
     st.volatile.shared.u32 [%r21+1536], %r3;
 """
-"""PTX: lane t's row begins at address t of the matrices, and word t of the first matrix holds that address."""
+"""PTX: lane t's row begins at address t of the matrices, and word t of the first matrix holds that."""
 
 
 def matrix(form: str, n: int) -> str:
@@ -150,8 +147,8 @@ def matrices() -> Iterator[Probe]:
     for warps in (1, 16):
         yield Probe(
             f"stsm.x4 rate, {warps} warps", "shared", "STSM",
-            lambda i: f"    stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r{i % 4}], {{y, z, y, z}};", MATRIX_ROWS,
-            declare=SHARED_ARRAY, copies=(16, 48), warps=warps, needs="sm_90",
+            lambda i: f"    stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r{i % 4}], {{y, z, y, z}};",
+            MATRIX_ROWS, declare=SHARED_ARRAY, copies=(16, 48), warps=warps, needs="sm_90",
         )  # fmt: skip
 
 
@@ -161,7 +158,8 @@ CONSTANTS = f".const .align 4 .b32 table[64] = {{{', '.join(str(4 * n) for n in 
 def constants() -> Iterator[Probe]:
     """ld.const with an address from a register."""
     yield Probe(
-        "ldc latency", "constant", "LDC", lambda i: "    ld.const.u32 %r0, [%r1];\n    add.u32 %r1, %r2, %r0;",
+        "ldc latency", "constant", "LDC",
+        lambda i: "    ld.const.u32 %r0, [%r1];\n    add.u32 %r1, %r2, %r0;",
         "    mov.u32 %r2, table;\n    and.b32 %r0, y, 0;\n    mov.u32 %r1, %r2;", declare=CONSTANTS,
         sink=("%r0",), copies=(16, 48),
     )  # fmt: skip
@@ -199,7 +197,8 @@ def global_loads() -> Iterator[Probe]:
                     f"    ld.global{f}.v2.u64 {{%d{i % CHAINS}, %d{20 + i % CHAINS}}}, [%d{i % CHAINS}];\n"
                     f"    add.u64 %d{i % CHAINS}, %d{i % CHAINS}, %d{20 + i % CHAINS};"
                 ),
-                pointers(16, CHAINS), sink=tuple(f"%d{n}" for n in range(CHAINS)), copies=(8, 24), warps=warps,
+                pointers(16, CHAINS), sink=tuple(f"%d{n}" for n in range(CHAINS)), copies=(8, 24),
+                warps=warps,
             )  # fmt: skip
     for stride in (16, 32, 64, 128, 256):
         for title, warps, chains in (("latency", 1, 1), ("rate, 16 warps", 16, 2)):

@@ -42,8 +42,8 @@ class Probe:
     body: PTX of copy number i. setup: PTX before the first clock. before, after: PTX around the copies of a
     turn, given their number. declare: PTX beside the kernel. sink: registers that hold results.
     copies: the two numbers. warps: of a block. blocks: 0 for one on each SM. needs: oldest architecture.
-    turns: the two numbers. data_bytes: of the array `data`, which maps are of. Where both numbers of copies are
-    equal, the result of the first thread is the figure.
+    turns: the two numbers. data_bytes: of the array `data`, which maps are of. Where both numbers of copies
+    are equal, the result of the first thread is the figure. notes: more for the row.
     """
 
     name: str
@@ -147,7 +147,10 @@ again:
 def folded(register: str) -> str:
     """PTX that makes the result depend on a register."""
     if register.startswith(("%d", "%g")):
-        return f"    mov.b64 {{y, z}}, {register};\n    xor.b32 folded, folded, y;\n    xor.b32 folded, folded, z;\n"
+        return (
+            f"    mov.b64 {{y, z}}, {register};\n    xor.b32 folded, folded, y;\n"
+            "    xor.b32 folded, folded, z;\n"
+        )
     return f"    xor.b32 folded, folded, {register};\n"
 
 

@@ -1,4 +1,4 @@
-"""Probes of Hopper's units: wgmma, mbarriers, the copy engine (TMA), clusters and distributed shared memory."""
+"""Probes of Hopper's units: wgmma, mbarriers, the copy engine (TMA), clusters and their shared memory."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def warpgroup_products() -> Iterator[Probe]:
         ("f32.e4m3", 128, False),
     ]
     for operands, n, registers in cases:
-        for groups in (1, 2) if n <= 128 or groups_fit(operands) else (1, 2):
+        for groups in (1, 2):
             where = "registers" if registers else "shared memory"
             opcode = {"e4m3": "QGMMA", "s8": "IGMMA"}.get(operands.partition(".")[2], "HGMMA")
             sums = tuple(f"%f{at}" for at in range(n // 2)) if operands.startswith("f32") else ()
@@ -82,11 +82,6 @@ def warpgroup_products() -> Iterator[Probe]:
                 declare=ARRAY, sink=sums or tuple(f"%r{at}" for at in wide_sums(n)), copies=(1, 9),
                 warps=4 * groups, needs=HOPPER, notes={"n": n, "operands": operands, "a": where},
             )  # fmt: skip
-
-
-def groups_fit(operands: str) -> bool:
-    """Whether two warpgroups hold sums of any width."""
-    return operands.startswith("f16")
 
 
 def wide_sums(n: int) -> range:
@@ -130,8 +125,9 @@ def mbarriers() -> Iterator[Probe]:
     for warps in (1, 4, 8):
         yield Probe(
             f"mbarrier arrive and wait, {warps} warps", "mbarrier", "SYNCS",
-            lambda i: "    mbarrier.arrive.shared.b64 %d5, [%r10];\n" + wait(f"_{i}") + "\n    xor.b32 %r11, %r11, 1;",
-            START.format(count=32 * warps), declare=ARRAY, copies=(4, 12), warps=warps, needs="sm_90", per_copy=2,
+            lambda i: "    mbarrier.arrive.shared.b64 %d5, [%r10];\n" + turned(f"_{i}"),
+            START.format(count=32 * warps), declare=ARRAY, copies=(4, 12), warps=warps, needs="sm_90",
+            per_copy=2,
         )  # fmt: skip
     yield Probe(
         "mbarrier.try_wait of a phase that is over", "mbarrier", "SYNCS", lambda i: wait(f"_{i}", "%r12"),
@@ -178,15 +174,23 @@ def bulk_copies() -> Iterator[Probe]:
                 lambda i, s=size: f"    @%p1 cp.async.bulk.global.shared::cta.bulk_group [%d4], [smem], {s};",
                 begin,
                 after=lambda copies, k=kind: (
-                    f"    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group{k} 0;\n    bar.warp.sync -1;"
+                    f"    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group{k} 0;\n"
+                    "    bar.warp.sync -1;"
                 ),
                 declare=ARRAY, copies=(1, 5), needs="sm_90", notes={"bytes": size},
             )  # fmt: skip
 
 
+BOXES = (
+    (8, 64, 128), (32, 64, 128), (64, 64, 128), (128, 64, 128), (256, 64, 128), (64, 64, 0), (128, 32, 64),
+    (256, 16, 32),
+)  # fmt: skip
+"""Rows, elements of 16 bits in each, and the swizzle in bytes."""
+
+
 def boxes() -> Iterator[Probe]:
     """Copies of boxes of a matrix of 16-bit elements by a tensor map."""
-    for rows, columns, swizzle in ((8, 64, 128), (32, 64, 128), (64, 64, 128), (128, 64, 128), (256, 64, 128), (64, 64, 0), (128, 32, 64), (256, 16, 32)):  # fmt: skip
+    for rows, columns, swizzle in BOXES:
         size = rows * columns * 2
         shape, pitch = (1024, 2048), 4096
         tensor = TensorMap("map", "data", "float16", shape, (pitch,), (rows, columns), swizzle)

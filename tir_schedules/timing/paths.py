@@ -262,7 +262,7 @@ class Walk:
                 continue
             if block in polled and self.turns and self.turns[-1] in polled:
                 if block == self.turns[-1]:
-                    self.turns.pop(), self.ranges.pop()
+                    del self.turns[-1], self.ranges[-1]
                 elif sum(line in program.lines for line in steps.lines[block]) == 1:
                     continue
             self.turns.append(block)
@@ -314,7 +314,8 @@ class Walk:
             return stretch.after[0]
         target, other = stretch.after
         takes = self.ahead_of(target) > self.ahead_of(other)
-        self.others.pop(target, None), self.others.pop(other, None)
+        for each in (target, other):
+            self.others.pop(each, None)
         self.others[other if takes else target] = None
         return target if takes else other
 
