@@ -27,9 +27,8 @@ def test_probes_repeat_what_they_are_to_repeat(capsys):
 
 def test_one_that_does_not_is_named(monkeypatch, capsys):
     """ptxas drops an addition of zero."""
-    lost = Probe(
-        "lost", "latency", "IADD", lambda i: "    add.u32 %r0, %r0, 0;", "    mov.u32 %r0, y;", sink=("%r0",)
-    )
+    body = "    add.u32 %r0, %r0, 0;"
+    lost = Probe("lost", "latency", "IADD", lambda i: body, "    mov.u32 %r0, y;", sink=("%r0",))
     monkeypatch.setitem(microbenchmarks.FAMILIES, "arithmetic", lambda: iter([lost]))
     assert microbenchmarks.main(["check", "--only", "lost"]) == 1
     assert "lost: 0 IADD between the clocks, not 32" in capsys.readouterr().err
@@ -50,10 +49,8 @@ def test_names_are_unique():
 )  # fmt: skip
 def test_the_cpu_machine_executes_it_to_its_end(name):
     """And finds nothing out of bounds, misaligned, or waiting in vain."""
-    found = [
-        probe for family in microbenchmarks.FAMILIES for probe in microbenchmarks.probes(family, "sm_90a", name)
-    ]  # fmt: skip
-    (probe,) = found
+    of = microbenchmarks.probes
+    (probe,) = (probe for family in microbenchmarks.FAMILIES for probe in of(family, "sm_90a", name))
     binary = microbenchmarks.built(probe, probe.copies[1], "sm_90a", 2)
     blocks = binary.kernel.grid[0]
     arguments = {

@@ -29,10 +29,10 @@ HGEMM = ("wmma_naive", "wmma_async", "mma_ldmatrix", "mma_multistage", "wgmma", 
 PER_ACCESS = {"LDG": "global_load", "STG": "global_store", "LDSM": "ldmatrix", "LDGSTS": "shared_cp_async"}
 
 
-def followed(name, shape=(256, 256, 256)):
+def followed(name, arch="sm_90a"):
     rung = find(name)[0]
-    workload = workload_of(rung, Problem(rung.family, shape))
-    kernel = launches(lower, rung, workload, rung.arch or "sm_90a")[0]
+    workload = workload_of(rung, Problem(rung.family, (256, 256, 256)))
+    kernel = launches(lower, rung, workload, rung.arch or arch)[0]
     binary = compile_kernel(kernel)
     return kernel, follow(binary, kernel.prepared(workload, workload.arguments()), list(workload.outputs))
 
@@ -43,10 +43,14 @@ def made(block):
     return {kind: kinds.count(kind) for kind in set(kinds)}
 
 
-@pytest.mark.parametrize("name", SGEMM)
-def test_multiply_adds_are_those_of_the_tile(name):
-    """M x N of the grid's tiles, K each: a warp's FFMA is 32 of them."""
-    kernel, block = followed(f"sgemm/{name}")
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [*((name, "sm_90a") for name in SGEMM), ("warp_tiling", "sm_80"), ("pipelined", "sm_75")],
+)
+def test_multiply_adds_are_those_of_the_tile(name, arch):
+    """M x N of the grid's tiles, K each: a warp's FFMA is 32 of them. On sm_80 ptxas makes the branch back a
+    call that nothing returns from."""
+    kernel, block = followed(f"sgemm/{name}", arch)
     blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2]
     assert block.executed["FFMA"] * 32 * blocks == 256**3
     assert block.agreement > 0.99

@@ -117,6 +117,7 @@ class Touches:
     ended: bool = True
 
 
+@dataclass(frozen=True)
 class Steps:
     """What the warps of a block execute, in the order in which the machine does.
 

@@ -299,9 +299,12 @@ class Walk:
         where lanes meet again.
         """
         program, last = self.program, self.program.code[stretch.end - 1]
-        if last.name == "CALL" and last.target is not None:
-            back.append(program.at(stretch.end))
-            return program.at(last.target)
+        if last.name == "CALL" and last.target is not None and stretch.end < len(program.code):
+            called, behind = program.at(last.target), program.at(stretch.end)
+            if last.predicate and self.ahead_of(behind) > self.ahead_of(called):
+                return behind
+            back.append(behind)  # sm_80 has calls that are jumps: nothing returns to it
+            return called
         if last.name == "RET" and back:
             return back.pop()
         if last.name == "EXIT" and not last.ends and self.ahead_of(stretch.after[0])[0] > 0:
