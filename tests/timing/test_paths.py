@@ -13,6 +13,7 @@ from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.machine import Watch
 from tir_schedules.run import launches
 from tir_schedules.timing import paths
+from tir_schedules.timing.listing import unknown_opcodes
 from tir_schedules.timing.paths import ACCESSES, follow
 
 SGEMM = (
@@ -74,6 +75,7 @@ def test_products_are_those_of_the_tile(name):
 def held_against_the_machine(block):
     """Each access that the machine counts is one instruction of SASS, and has its cost there."""
     there = made(block)
+    assert not unknown_opcodes(block.code)
     for opcode, kind in PER_ACCESS.items():
         assert block.executed[opcode] == there.get(kind, 0), opcode
     for path in block.warps:
@@ -114,6 +116,33 @@ def test_an_unrolled_loop_takes_as_many_turns_as_its_warp(n):
         assert names.count("LDG") == n + path.warp + 1
         assert names.count("STG") == 2 and names[-1] == "EXIT"
     assert block.agreement == 1
+
+
+PARTING = """\
+extern "C" __global__ void k(const float *x, float *y, int n) {
+    float sum = 0;
+    if (threadIdx.x % 2) {
+        #pragma unroll 1
+        for (int i = 0; i < n; ++i) sum = fmaf(sum, x[i], 1);
+    } else {
+        #pragma unroll 1
+        for (int i = 0; i < 2 * n; ++i) sum = sum / x[i] + x[i + 64];
+    }
+    y[threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_both_ways_are_walked_where_lanes_part(n):
+    """Each way has a loop of its own; division by a number that is not known may call a function."""
+    kernel = Kernel("k", PARTING, "k", ("x", "y", "n"), (1, 1, 1), (64, 1, 1), "sm_80")
+    arguments = {"x": np.ones(256, np.float32), "y": np.zeros(64, np.float32), "n": n}
+    block = follow(compile_kernel(kernel), arguments, ["y"])
+    for path in block.warps:
+        names = [block.code[number].name for number in path.numbers.tolist()]
+        assert names.count("LDG") == n + 2 * 2 * n
+        assert names.count("STG") == 1 and names[-1] == "EXIT"
 
 
 def test_the_way_is_one_that_branches_allow():

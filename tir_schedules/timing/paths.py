@@ -57,7 +57,8 @@ SKIPPED = 4
 turns that were passed over, to which the walk may come back."""
 
 WEAK = 0.5
-"""What it costs to pass over a turn without an access, barrier or product; one that has some costs 1."""
+"""What it costs to pass over a turn without an access, barrier or product, where one with some costs 1; and
+how well a stretch fits whose landmarks are all further ahead."""
 
 LONE = 2
 """Instructions of a basic block without any that may be passed over for nothing."""
@@ -351,7 +352,8 @@ class Walk:
         for turn in range(self.place + 1, max(ahead, default=self.place)):
             if turn not in ahead and turn not in self.met:
                 skipped += 1 if self.turns[turn] in self.program.firm else 0 if self.is_lone(turn) else WEAK
-        passed = hits / (hits + skipped) if hits else 1
+        here = any(fit is not None and fit <= self.place for fit in fits)
+        passed = hits / (hits + skipped) if hits else 1 if here else WEAK
         return count / len(certain) * passed, count
 
     @property
