@@ -122,22 +122,26 @@ class Steps:
     """What the warps of a block execute, in the order in which the machine does.
 
     table: rows of STEP in machines/cpu/abi.py, a basic block of the PTX that lanes of a warp execute. made:
-    rows of MADE, the accesses to memory in the same order. lines: of PTX, of the instructions of each basic
+    rows of MADE, the accesses to memory in the same order. pieces: rows of LINE_PIECE, what these touch of global
+    memory. lines: of PTX, of the instructions of each basic
     block. counted: line of PTX and class of access (see Counters) of each counter that `made` names. met,
-    made_met: how many of either there were, kept or not.
+    made_met, pieces_met: how many of each there were, kept or not.
     """
 
     table: np.ndarray = field(repr=False)
     made: np.ndarray = field(repr=False)
+    pieces: np.ndarray = field(repr=False)
     lines: tuple[tuple[int, ...], ...] = field(repr=False)
     counted: tuple[tuple[int, str], ...] = field(repr=False)
     met: int = 0
     made_met: int = 0
+    pieces_met: int = 0
 
     @property
     def whole(self) -> bool:
         """Whether all is kept."""
-        return self.met == len(self.table) and self.made_met == len(self.made)
+        kept = (len(self.table), len(self.made), len(self.pieces))
+        return (self.met, self.made_met, self.pieces_met) == kept
 
 
 @dataclass(frozen=True)

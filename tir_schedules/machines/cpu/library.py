@@ -90,39 +90,44 @@ class Library:
     def _core(self) -> ctypes.CDLL:
         """All of the core as one translation unit: the headers of each cost more than its code."""
         units = [name for name in self.sources if name.endswith(".cpp") and name != TABLE] + [TABLE]
-        return self._compiled("core", "".join(f'#include "{name}"\n' for name in units), self.sources)
+        unit = "".join(f'#include "{name}"\n' for name in units)
+        return compiled(self.compiler, "machinecore", unit, self.sources)
 
     def _lane_library(self, signatures: list[Signature]) -> ctypes.CDLL:
         headers = {name: self.sources[name] for name in LANE_HEADERS}
-        return self._compiled("lanes", library_source(signatures, LANE_HEADERS), headers)
+        unit = library_source(signatures, LANE_HEADERS)
+        return compiled(self.compiler, "machinelanes", unit, headers)
 
-    def _compiled(self, kind: str, unit: str, included: dict[str, str]) -> ctypes.CDLL:
-        """A shared library of a translation unit, beside what it includes."""
-        sources = included | {UNIT: unit}
-        version, digest = compiler_version(self.compiler), fingerprint(self.compiler)
-        compiler = [self.compiler, version, digest, *heeded_variables()]
-        key = "\0".join([*compiler, processor(), *FLAGS, *map("\0".join, sources.items())])
 
-        def build(folder: Path) -> None:
-            for name, text in sources.items():
-                (folder / name).parent.mkdir(exist_ok=True)
-                (folder / name).write_text(text, encoding="utf-8")
-            gxx([self.compiler, *FLAGS, "-shared", UNIT, "-o", LIBRARY], folder)
-            for path in folder.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
-                elif path.name != LIBRARY:
-                    path.unlink()
+def compiled(compiler: str, kind: str, unit: str, included: dict[str, str]) -> ctypes.CDLL:
+    """A shared library of a translation unit, beside what it includes; from the cache where it is there.
+    kind: that it is kept under. MissingTool where the compiler does not take it."""
+    sources = included | {UNIT: unit}
+    version, digest = compiler_version(compiler), fingerprint(compiler)
+    key = "\0".join(
+        [compiler, version, digest, *heeded_variables(), processor(), *FLAGS, *map("\0".join, sources.items())]
+    )
 
-        def loaded(folder: Path) -> ctypes.CDLL:
-            try:
-                return load_library(folder / LIBRARY)
-            except OSError as error:
-                if not (folder / LIBRARY).exists():  # another process cleared the cache
-                    raise FileNotFoundError(folder / LIBRARY) from None
-                raise unfit(self.compiler, f"what it wrote does not load: {one_line(error)}") from None
+    def build(folder: Path) -> None:
+        for name, text in sources.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+        gxx([compiler, *FLAGS, "-shared", UNIT, "-o", LIBRARY], folder)
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != LIBRARY:
+                path.unlink()
 
-        return default_cache().load(f"machine{kind}", key, build, loaded)
+    def loaded(folder: Path) -> ctypes.CDLL:
+        try:
+            return load_library(folder / LIBRARY)
+        except OSError as error:
+            if not (folder / LIBRARY).exists():  # another process cleared the cache
+                raise FileNotFoundError(folder / LIBRARY) from None
+            raise unfit(compiler, f"what it wrote does not load: {one_line(error)}") from None
+
+    return default_cache().load(kind, key, build, loaded)
 
 
 def load_library(path: Path) -> ctypes.CDLL:
@@ -191,9 +196,9 @@ def processor() -> str:
     return f"{platform.machine()} {flags}"
 
 
-def read_core() -> dict[str, str]:
-    """The C++ sources that come with the package, by their path in the folder `core`."""
-    with resources.as_file(resources.files("tir_schedules.machines.cpu") / "core") as core:
+def read_core(package: str = "tir_schedules.machines.cpu") -> dict[str, str]:
+    """The C++ sources that come with a package, by their path in its folder `core`."""
+    with resources.as_file(resources.files(package) / "core") as core:
         files = sorted(path for pattern in ("*.cpp", "*.h") for path in core.rglob(pattern))
         return {path.relative_to(core).as_posix(): path.read_text(encoding="utf-8") for path in files}
 

@@ -24,6 +24,9 @@ MOVED_LIMIT = 1 << 16
 TOUCHED_LIMIT = 1 << 22
 """Accesses of threads to an array that are kept."""
 
+PIECES = 4
+"""Lines of global memory that are kept for each access that may be."""
+
 
 class Watched:
     """Room for the requests of a launch. BadInput for a block or a warp the launch does not have."""
@@ -57,6 +60,8 @@ class Watched:
         self.follows = watch.steps
         if watch.steps:
             self.taken, self.made = np.empty(watch.limit, abi.STEP), np.empty(watch.limit, abi.MADE)
+            self.pieces = np.empty(PIECES * watch.limit, abi.LINE_PIECE)
+            self.arguments.pieces, self.arguments.piece_limit = self.pieces.ctypes.data, len(self.pieces)
             self.arguments.steps, self.arguments.made = self.taken.ctypes.data, self.made.ctypes.data
             self.arguments.step_limit = self.arguments.made_limit = watch.limit
 
@@ -89,12 +94,12 @@ class Watched:
 
     def steps(self, lowered: LoweredKernel) -> Steps:
         """What the warps of the block executed."""
-        met, made = self.arguments.steps_met, self.arguments.made_met
+        met, made, pieces = (getattr(self.arguments, f"{name}_met") for name in ("steps", "made", "pieces"))
         lines = iter(lowered.listing.lines)
         return Steps(
-            self.taken[:met].copy(), self.made[:made].copy(),
+            self.taken[:met].copy(), self.made[:made].copy(), self.pieces[:pieces].copy(),
             tuple(tuple(islice(lines, length)) for length in lowered.blocks["cost"].tolist()),
-            tuple((access.line, access.kind) for access in lowered.counted), met, made,
+            tuple((access.line, access.kind) for access in lowered.counted), met, made, pieces,
         )  # fmt: skip
 
     def events(self, buffers: Sequence[NamedBuffer], sources: Sources) -> Events:

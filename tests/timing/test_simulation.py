@@ -1,0 +1,209 @@
+"""An SM, simulated: small programs by hand whose cycles are known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sass import sass
+
+from tir_schedules.errors import CheckFailed
+from tir_schedules.machines.cpu import abi as cpu_abi
+from tir_schedules.model.machine import Steps
+from tir_schedules.timing.abi import Reason
+from tir_schedules.timing.gpus import find_table
+from tir_schedules.timing.listing import Control, parsed
+from tir_schedules.timing.paths import WarpPath
+from tir_schedules.timing.simulation import simulate
+
+TABLE = find_table("h100")
+ALU, MUFU = TABLE.intervals["alu"], TABLE.intervals["special"]
+LOAD = TABLE.shared_latency[4]
+
+
+def program(*lines):
+    """Instructions from texts, each with what its control code says beside: ("LDS R0, [R1]", {"writes": 0}),
+    or a text alone, whose next instruction may follow in the next cycle."""
+    texts = [line if isinstance(line, str) else line[0] for line in lines]
+    given = [{} if isinstance(line, str) else line[1] for line in lines]
+    plain = Control(1, False, None, None, (), 0)
+    return [
+        replace(one, control=replace(plain, **control))
+        for one, control in zip(parsed(sass(*texts), "k"), given)
+    ]
+
+
+def steps(costs=(), pieces=()):
+    """Accesses with so many wavefronts, and the (line, sectors) that each touches."""
+    made = np.zeros(len(costs), cpu_abi.MADE)
+    made["cost"] = costs
+    made["pieces"][: len(pieces)], made["first_piece"][: len(pieces)] = 1, np.arange(len(pieces))
+    rows = np.array([(line, sectors, 0) for line, sectors in pieces], cpu_abi.LINE_PIECE)
+    return Steps(np.empty(0, cpu_abi.STEP), made, rows, (), ())
+
+
+def path(numbers, accesses=None, warp=0):
+    places = np.full(len(numbers), -1) if accesses is None else np.array(accesses)
+    return WarpPath(warp, np.array(numbers, np.int32), places.astype(np.int64), 0, 0, 0)
+
+
+def run(code, warps=1, times=1, costs=(), pieces=(), accesses=None, blocks=1, **given):
+    """Warps that all execute the same."""
+    numbers = [*range(len(code))] * times
+    paths = [path(numbers, accesses, warp) for warp in range(warps)]
+    return simulate(code, paths, steps(costs, pieces), TABLE, blocks, **given)
+
+
+def reason(simulated, of):
+    return int(simulated.stalls[:, of].sum())
+
+
+# ---- issue ---
+def test_a_chain_takes_the_sum_of_its_stalls():
+    code = program(*[("FFMA R0, R0, R1, R2", {"stall": 4})] * 10, "EXIT")
+    found = run(code)
+    assert found.cycles == 4 * 10 + 1 and reason(found, Reason.DEPENDENCY) == 3 * 10
+    assert found.issued.tolist() == [1] * 11
+
+
+def test_warps_of_one_sub_core_fill_the_stalls_of_each_other():
+    """Warps 0 and 4 share a sub-core, 0 to 3 do not. Of five the four youngest take every cycle, so that the
+    oldest begins when they are done."""
+    code = program(*[("FFMA R0, R0, R1, R1", {"stall": 4})] * 10)
+    four, eight, twenty = (run(code, warps) for warps in (4, 8, 20))
+    assert four.cycles == run(code).cycles and eight.cycles == four.cycles + 1
+    assert twenty.cycles == 4 * 10 + 37 and not reason(eight, Reason.NOT_SELECTED)
+
+
+def test_a_warp_that_yields_lets_another_come():
+    """Greedy otherwise: the warp that issued last goes on."""
+    plain = program(*["FADD R0, R1, R1"] * 8)
+    yielding = [replace(one, control=replace(one.control, yields=True)) for one in plain]
+    greedy, fair = run(plain, 8), run(yielding, 8)
+    assert greedy.cycles == fair.cycles == 16
+    assert not reason(greedy, Reason.NOT_SELECTED) and reason(fair, Reason.NOT_SELECTED) == 4 * (7 + 7)
+
+
+# ---- pipes and registers ---
+def test_two_warps_share_a_pipe():
+    code = program(*["SHF.L.U32 R0, R1, 0x1, R2"] * 16)
+    one, two = run(code, 1), run(code, 8)
+    assert one.cycles == ALU * 15 + 1 and two.cycles == ALU * 31 + 1
+
+
+def test_pipes_work_side_by_side():
+    """The special pipe takes eight cycles, in which others go on."""
+    special = ("MUFU.EX2 R8, R9", {"writes": 0})
+    code = program(*[special, *["FADD R0, RZ, R1"] * 7] * 8)
+    assert run(code).cycles - TABLE.latencies["special"] == MUFU * 7
+
+
+def test_products_of_integers_take_one_half_of_fma():
+    integers, floats = program(*["IMAD R0, R1, R1, RZ"] * 16), program(*["FMUL R0, R1, R1"] * 16)
+    assert (run(integers).cycles, run(floats).cycles) == (2 * 15 + 1, 16)
+
+
+def test_a_bank_gives_one_register_a_cycle():
+    """Three sources in one bank take three cycles; in both, where one is kept, less."""
+    same = program(*["FFMA R10, R0, R2, R4"] * 32)
+    both = program(*["FFMA R10, R0, R1, RZ"] * 32)
+    assert 3 * 30 <= run(same).cycles <= 3 * 32 and run(both).cycles == 32
+    assert reason(run(same), Reason.BANKS) > 50
+
+
+def test_a_register_in_the_operand_cache_is_not_read():
+    kept = program(*[("FFMA R10, R0, R2, R1", {"reuse": 0b1})] * 32)
+    read = program(*["FFMA R10, R0, R2, R1"] * 32)
+    assert run(kept).cycles == 32 and run(read).cycles >= 2 * 30
+
+
+# ---- scoreboards ---
+def test_a_reader_waits_for_the_scoreboard():
+    code = program(("LDS R0, [R1]", {"writes": 2}), ("FADD R0, R0, R0", {"waits": (2,)}))
+    found = run(code, costs=[1], accesses=[0, -1])
+    assert found.cycles == LOAD + 1 and reason(found, Reason.SHORT_BOARD) == LOAD - 1
+    free = program(("LDS R0, [R1]", {"writes": 2}), ("FADD R0, R0, R0", {"waits": (3,)}))
+    assert run(free, costs=[1], accesses=[0, -1]).issued.sum() == 2
+    assert reason(run(free, costs=[1], accesses=[0, -1]), Reason.SHORT_BOARD) == 0
+
+
+def test_a_load_that_misses_l1_counts_as_long():
+    code = program(("LDG.E R0, [R2.64]", {"writes": 0}), ("FADD R0, R0, R0", {"waits": (0,)}))
+    once = run(code, costs=[4], pieces=[(7, 0b1111)], accesses=[0, -1])
+    twice = run(code, costs=[4], pieces=[(7, 0b1111)], accesses=[0, -1, 0, -1], times=2)
+    hit, miss = TABLE.latencies["global"], TABLE.miss_latency["l2"]
+    assert hit + miss <= once.cycles <= hit + miss + 4 and once.missed == twice.missed == 128
+    assert hit <= twice.cycles - once.cycles <= hit + 2 and twice.requested == 256
+    assert reason(once, Reason.LONG_BOARD) > miss
+    far = run(code, costs=[4], pieces=[(7, 0b1111)], accesses=[0, -1], where="dram")
+    assert far.cycles - once.cycles == pytest.approx(TABLE.miss_latency["dram"] - miss, abs=2)
+
+
+def test_blocks_touch_lines_of_their_own():
+    code = program(("LDG.E R0, [R2.64]", {"writes": 0}), ("FADD R0, R0, R0", {"waits": (0,)}))
+    given = dict(costs=[4], pieces=[(7, 0b1111)], accesses=[0, -1])
+    assert run(code, 4, **given).missed == 128 and run(code, 4, blocks=2, **given).missed == 256
+
+
+def test_groups_of_copies_end_in_order():
+    """A wait that leaves one group open waits for the first of two alone."""
+    copy, commit = "LDGSTS.E [R0], [R2.64]", ("LDGDEPBAR", {"writes": 0})
+    leaves_one = program(copy, commit, copy, commit, "DEPBAR.LE SB0, 0x1", "EXIT")
+    leaves_none = program(copy, commit, copy, commit, "DEPBAR.LE SB0, 0x0", "EXIT")
+    given = dict(costs=[4, 4], pieces=[(7, 15), (8, 15)], accesses=[0, -1, 1, -1, -1, -1], read_bytes=2)
+    early, late = (run(code, **given) for code in (leaves_one, leaves_none))
+    assert reason(late, Reason.LONG_BOARD) - reason(early, Reason.LONG_BOARD) == 128 / 2
+    assert reason(early, Reason.LONG_BOARD) > TABLE.miss_latency["l2"]
+
+
+# ---- shared memory ---
+def test_conflicts_take_the_data_path_for_as_many_cycles():
+    """A wavefront a cycle, whichever warps of however many sub-cores."""
+    code = program("LDS R0, [R1]")
+    for fronts in (1, 4, 32):
+        found = run(code, 16, times=20, costs=[fronts], accesses=[0] * 20)
+        assert found.wavefronts == 16 * 20 * fronts
+        assert found.wavefronts <= found.cycles <= found.wavefronts + LOAD + 2 * fronts + 8
+
+
+def test_a_further_wavefront_comes_two_cycles_later():
+    code = program(("LDS R0, [R1]", {"writes": 0}), ("FADD R0, R0, R0", {"waits": (0,)}))
+    one, many = (run(code, costs=[fronts], accesses=[0, -1]).cycles for fronts in (1, 32))
+    assert many - one == TABLE.per_wavefront * 31
+
+
+def test_the_queue_holds_only_so_many_stores():
+    """A warp issues stores of 16 wavefronts until the queue is full: as the probe did, ten before it waits."""
+    code = program(*[("STS [R1], R0", {"stall": 4})] * (TABLE.queue_stores + 4))
+    found = run(code, costs=[16], accesses=[0] * len(code))
+    assert np.flatnonzero(found.stalls[:, Reason.QUEUE])[0] == 10
+
+
+# ---- barriers ---
+def test_a_barrier_opens_when_all_have_come():
+    """One warp comes late; a barrier of 1 and of 8 warps takes what the probe says."""
+    late = program(*["SHF.L.U32 R0, R1, 0x1, R2"] * 100, "BAR.SYNC 0x0", "EXIT")
+    paths = [path([*range(102)]), path([100, 101], warp=1)]
+    found = simulate(late, paths, steps(), TABLE)
+    assert found.cycles > 100 * ALU + TABLE.barrier_latency
+    assert reason(found, Reason.BARRIER) > 100 * ALU
+    code = program("BAR.SYNC.DEFER_BLOCKING 0x0")
+    for warps, cycles in ((1, 14), (8, 28), (32, 76)):
+        more, few = (run(code, warps, times=times).cycles for times in (21, 11))
+        assert (more - few) / 10 == pytest.approx(cycles, abs=1)
+
+
+def test_a_barrier_of_some_warps_does_not_wait_for_others():
+    code = program("BAR.SYNC 0x1, 0x40", "EXIT", *["SHF.L.U32 R0, R1, 0x1, R2"] * 200)
+    paths = [path([0, 1]), path([0, 1], warp=1), path([*range(2, 202)], warp=2)]
+    assert reason(simulate(code, paths, steps(), TABLE), Reason.BARRIER) < 100
+
+
+def test_who_waits_for_ever_is_told():
+    code = program("BAR.SYNC 0x1, 0x80", "EXIT")
+    with pytest.raises(CheckFailed, match="wait for each other"):
+        run(code)
+
+
+def test_what_is_not_modelled_is_told():
+    with pytest.raises(CheckFailed, match="HGMMA, UTMALDG"):
+        run(program("HGMMA.64x256x16.F32 R24, gdesc[UR8], R24", "UTMALDG.2D [UR8], [UR4]"))

@@ -1,0 +1,115 @@
+"""What Python and the C++ of the simulator share: structures, numbers of pipes, actions and reasons.
+
+abi.h is written from this module when the core is compiled; `python -m tir_schedules.timing.abi` prints it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+SOURCES = 3
+NO_REGISTER, NO_BOARD = 0xFFFF, 0xFF
+
+
+class Pipes(IntEnum):
+    """What takes an instruction for some cycles before it takes the next."""
+
+    PIPE_CONTROL = 0
+    PIPE_FMA = 1
+    PIPE_FMA_HEAVY = 2
+    PIPE_ALU = 3
+    PIPE_HALF = 4
+    PIPE_DOUBLE = 5
+    PIPE_SPECIAL = 6
+    PIPE_TENSOR = 7
+    PIPE_UNIFORM = 8
+    PIPE_MEMORY = 9
+    PIPES = 10
+
+
+class Action(IntEnum):
+    """What an instruction does besides taking its pipe. Those from SHARED to EXCHANGE go into the queue."""
+
+    PLAIN = 0
+    SHARED = 1
+    GLOBAL_LOAD = 2
+    GLOBAL_STORE = 3
+    ASYNC_COPY = 4
+    EXCHANGE = 5
+    COMMIT = 6
+    WAIT_BOARD = 7
+    BARRIER_ACTION = 8
+
+
+class Reason(IntEnum):
+    """What a warp waits for in a cycle in which it does not issue. DEPENDENCY: stall cycles that ptxas wrote.
+    SHORT_BOARD, LONG_BOARD: a scoreboard, of shared memory and arithmetic, and of global memory. PIPE: it
+    takes no instruction yet. BANKS: of registers. QUEUE: for memory. NOT_SELECTED: another warp issues."""
+
+    DEPENDENCY = 0
+    SHORT_BOARD = 1
+    LONG_BOARD = 2
+    BARRIER = 3
+    QUEUE = 4
+    PIPE = 5
+    BANKS = 6
+    NOT_SELECTED = 7
+    REASONS = 8
+
+
+STRUCTURES = {
+    "Gpu": np.dtype(
+        [(name, "f8") for name in (
+            "l1_bytes", "miss_latency", "read_cycles", "write_cycles", "write_backlog", "queue_cycles",
+            "path_cycles", "barrier_per_warp", "barrier_latency",
+        )] + [(name, "u4") for name in ("queue_loads", "queue_stores", "bank_window", "pad")]
+    ),
+    "Row": np.dtype(
+        [("latency", "f8"), ("per_wavefront", "f8")]
+        + [(name, "u4") for name in ("interval", "read_latency", "value")]
+        + [("source", "u2", (SOURCES,))]
+        + [(name, "u1") for name in (
+            "stall", "yields", "writes", "reads", "waits", "pipe", "action", "board", "stores", "banked",
+            "arrives_only", "reuse", "pad0", "pad1",
+        )]
+    ),
+    "Path": np.dtype([("numbers", "u8"), ("accesses", "u8"), ("length", "u4"), ("pad", "u4")]),
+    "Access": np.dtype([("wavefronts", "u4"), ("first", "u4"), ("pieces", "u4")]),
+    "Piece": np.dtype([("line", "u8"), ("sectors", "u4"), ("pad", "u4")]),
+}  # fmt: skip
+"""Gpu: figures of `GpuTable` for one kernel. Row: a SASS instruction. Path: of a warp, addresses of arrays.
+Access: what one costs, and the lines it touches, rows of Piece."""
+
+POINTERS = {"numbers": "const u32*", "accesses": "const s32*"}
+FIGURES = ("wavefronts", "requested", "missed", "written", "live")
+
+
+def header() -> str:
+    """The text of abi.h."""
+    text = "#pragma once\n#include <cstdint>\n"
+    for name, cpp in {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t"}.items():
+        text += f"typedef {cpp} {name};\n"
+    text += "typedef int32_t s32;\n"
+    for name in ("SOURCES", "NO_REGISTER", "NO_BOARD"):
+        text += f"const u32 {name} = {globals()[name]};\n"
+    for kind in (Pipes, Action, Reason):
+        text += f"enum {kind.__name__} : u32 {{ {', '.join(f'{one.name} = {one.value}' for one in kind)} }};\n"
+    for name, dtype in STRUCTURES.items():
+        fields = "".join(f"  {declared(field, dtype[field])};\n" for field in dtype.names or ())
+        text += f"struct {name} {{\n{fields}}};\nstatic_assert(sizeof({name}) == {dtype.itemsize});\n"
+    return text
+
+
+def declared(name: str, dtype: np.dtype) -> str:
+    """A field as C++ declares it."""
+    if name in POINTERS:
+        return f"{POINTERS[name]} {name}"
+    base, shape = dtype.subdtype or (dtype, ())
+    cpp = "double" if base.kind == "f" else f"u{8 * base.itemsize}"
+    return f"{cpp} {name}" + "".join(f"[{extent}]" for extent in shape)
+
+
+if __name__ == "__main__":
+    print(header())

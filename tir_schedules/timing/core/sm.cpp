@@ -1,0 +1,355 @@
+// One SM, cycle by cycle where a warp can issue, from event to event where none can.
+//
+// Four sub-cores issue one instruction a cycle each, of the warp that issued last as long as it may, else of the
+// youngest. A warp may issue when the stall cycles of its last instruction are over, the scoreboards that it waits for
+// are 0, the pipe is free, and the register banks have room for its reads. Instructions for memory go into the queue
+// of their sub-core, which the SM's one data path serves, a wavefront a cycle.
+#include "banks.h"
+#include "memory.h"
+#include <deque>
+#include <queue>
+#include <vector>
+
+namespace {
+
+const u64 NEVER = ~0ull;
+
+struct Group {  // of asynchronous copies: how many of its warp come before its end, and what it lowers then
+  u32 copies, board;
+};
+
+struct Warp {
+  const Path* path;
+  u32 at, block, place, number;
+  u64 next = 0, last = 0, cleared = 0, started = 0;
+  u32 boards[6] = {}, busy = 0;
+  u8 cause[6] = {};       // reason that a wait for each scoreboard counts as
+  u32 blocked = REASONS;  // reason of the last attempt that failed
+  u64 since = 0, counted = 0;
+  u64 copied = 0;         // when the last copy of those that were served ends
+  u32 copies = 0, served = 0;
+  std::deque<Group> groups;
+  u64 held = 0;           // barrier: until when
+  bool waits = false;     // at a barrier that is not open
+  bool done() const { return at == path->length; }
+};
+
+struct Event {
+  u64 time;
+  u32 warp, board;
+  bool operator>(const Event& o) const { return time > o.time; }
+};
+
+struct Request {
+  u32 warp, number;
+  s32 access;
+  u64 issued;
+};
+
+struct Barrier {
+  std::vector<u32> warps;  // that wait
+  u32 arrived = 0;
+  u64 served = 0;
+};
+
+struct SubCore {
+  std::vector<u32> warps;
+  std::deque<Request> queue;
+  u32 stores = 0;         // in the queue
+  u64 free[PIPES] = {};   // when each pipe takes the next instruction
+  u64 halves[2] = {};     // the two halves of FMA; the second alone multiplies integers
+  u64 path_free = 0;      // when its way to the data path takes the next request
+  Banks banks;
+  s32 latest = -1;
+  bool gave_up = false;   // whether the latest instruction was to let another warp come
+};
+
+struct Sm {
+  const Gpu& gpu;
+  const Row* rows;
+  const Access* accesses;
+  const Piece* pieces;
+  u64 *stalls, *issued;
+  std::vector<Warp> warps;
+  SubCore cores[4];
+  std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events;
+  std::vector<std::vector<Barrier>> barriers;  // of each block
+  std::vector<u32> alive;                      // warps of each block
+  std::vector<u64> barrier_free;
+  Memory memory;
+  u64 t = 0, data_free = 0, wavefronts = 0;
+  u32 turn = 0, live = 0;
+
+  Sm(const Gpu& gpu, const Row* rows, const Access* accesses, const Piece* pieces, u64* stalls, u64* issued)
+      : gpu(gpu), rows(rows), accesses(accesses), pieces(pieces), stalls(stalls), issued(issued), memory(gpu) {}
+
+  void add(const Path* paths, u32 count, u32 blocks) {
+    barriers.assign(blocks, std::vector<Barrier>(16));
+    alive.assign(blocks, count);
+    for (u32 b = 0; b < blocks; ++b)
+      for (u32 w = 0; w < count; ++w) {
+        if (!paths[w].length) continue;
+        Warp warp;
+        warp.path = paths + w, warp.at = 0, warp.block = b, warp.place = w, warp.number = warps.size();
+        warp.last = warp.next = 0;
+        cores[warps.size() % 4].warps.push_back(warps.size());
+        warps.push_back(warp);
+        ++live;
+      }
+  }
+
+  // ---- time ---
+  u64 run(u64 limit) {
+    while ((live || queued()) && t < limit) {
+      settle();
+      bool moved = serve();
+      for (SubCore& core : cores) moved |= issue(core);
+      if (moved) ++t;
+      else t = std::min(limit, later());
+    }
+    u64 end = std::max(t, data_free);
+    while (!events.empty()) end = std::max(end, events.top().time), events.pop();
+    return end;
+  }
+
+  bool queued() const {
+    return !cores[0].queue.empty() || !cores[1].queue.empty() || !cores[2].queue.empty() || !cores[3].queue.empty();
+  }
+
+  void settle() {
+    while (!events.empty() && events.top().time <= t) {
+      const Event event = events.top();
+      events.pop();
+      Warp& warp = warps[event.warp];
+      if (!--warp.boards[event.board]) warp.busy &= ~(1u << event.board);
+      warp.cleared = event.time;
+    }
+  }
+
+  u64 later() const {
+    u64 first = NEVER;
+    const auto see = [&](u64 when) { if (when > t) first = std::min(first, when); };
+    if (!events.empty()) see(events.top().time);
+    for (const Warp& warp : warps)
+      if (!warp.done() && !warp.waits) see(warp.next);
+    for (const SubCore& core : cores) {
+      for (u64 when : core.free) see(when);
+      see(core.halves[0]), see(core.halves[1]);
+      see(core.banks.free[0]), see(core.banks.free[1]);
+      if (!core.queue.empty()) see(core.path_free), see(core.queue.front().issued + gpu.queue_cycles);
+    }
+    see(data_free);
+    see((u64)memory.writes_free);
+    return first == NEVER ? NEVER : std::max(first, t + 1);
+  }
+
+  // ---- scoreboards ---
+  void raise(Warp& warp, u32 board, u32 reason) {
+    if (board == NO_BOARD) return;
+    warp.boards[board]++, warp.busy |= 1u << board;
+    warp.cause[board] = reason;
+  }
+  void lower(const Warp& warp, u32 board, u64 when) {
+    if (board != NO_BOARD) events.push({std::max(when, t + 1), warp.number, board});
+  }
+
+  // ---- the queue for memory, and the one data path behind it ---
+  bool serve() {
+    bool moved = false;
+    for (u32 k = 0; k < 4; ++k) {
+      if (data_free > t) break;
+      SubCore& core = cores[(turn + k) % 4];
+      if (core.queue.empty() || core.path_free > t || core.queue.front().issued + gpu.queue_cycles > t) continue;
+      const Request request = core.queue.front();
+      const Row& row = rows[request.number];
+      const bool stores = row.action == GLOBAL_STORE;
+      if (stores && memory.writes_free > t + gpu.write_backlog) continue;
+      core.queue.pop_front();
+      core.stores -= row.stores;
+      perform(core, request, row);
+      turn = (turn + k + 1) % 4;
+      moved = true;
+      break;
+    }
+    return moved;
+  }
+
+  void perform(SubCore& core, const Request& request, const Row& row) {
+    Warp& warp = warps[request.warp];
+    const Access* access = request.access < 0 ? nullptr : accesses + request.access;
+    const u32 count = access ? access->pieces : 0;
+    const bool global = row.action == GLOBAL_LOAD || row.action == GLOBAL_STORE || row.action == ASYNC_COPY;
+    const u32 fronts = !access ? row.action == EXCHANGE : global ? std::max(1u, count) : access->wavefronts;
+    data_free = t + fronts;
+    core.path_free = t + std::max<u64>(gpu.path_cycles * fronts, 1);
+    wavefronts += fronts;
+    const u32 more = fronts ? fronts - 1 : 0;
+    const double before = gpu.queue_cycles;  // a latency is from issue to issue
+    u64 ready = t + (u64)(row.latency - before + row.per_wavefront * more);
+    if (row.action == GLOBAL_LOAD && access) {
+      const u64 there = memory.load(pieces + access->first, count, warp.block + 1, t, true);
+      if (there > t) ready = std::max(ready, there + (u64)(row.latency - before));
+    } else if (row.action == ASYNC_COPY && access) {
+      const u64 there = memory.load(pieces + access->first, count, warp.block + 1, t, !row.value);
+      ready = std::max(there, t) + (u64)(row.latency - before) + access->wavefronts;
+      data_free += access->wavefronts;  // it takes the path once more when its bytes come
+      wavefronts += access->wavefronts;
+      warp.copied = std::max(warp.copied, ready);
+    }
+    if (row.action == ASYNC_COPY) {
+      ++warp.served;
+      end_groups(warp);
+    }
+    if (row.action == GLOBAL_STORE && access) {
+      u32 sectors = 0;
+      for (u32 k = 0; k < count; ++k) sectors += __builtin_popcount(pieces[access->first + k].sectors);
+      memory.store(32 * sectors, t);
+    }
+    lower(warp, row.writes, ready);
+    lower(warp, row.reads, row.stores ? t + fronts : std::max(t, request.issued + row.read_latency));
+  }
+
+  // ---- issue ---
+  bool issue(SubCore& core) {
+    const s32 latest = core.latest;
+    if (latest >= 0 && !core.gave_up && attempt(core, latest)) return true;
+    for (auto each = core.warps.rbegin(); each != core.warps.rend(); ++each)
+      if ((s32)*each != latest && attempt(core, *each)) return true;
+    return latest >= 0 && core.gave_up && attempt(core, latest);
+  }
+
+  bool fails(Warp& warp, u32 reason) {
+    if (warp.blocked != reason) flush(warp), warp.blocked = reason, warp.since = t;
+    return false;
+  }
+  void flush(Warp& warp) {
+    if (warp.blocked == REASONS) return;
+    count(warp, warp.path->numbers[warp.at], warp.blocked, t - warp.since);
+    warp.blocked = REASONS;
+  }
+  void count(Warp& warp, u32 number, u32 reason, u64 cycles) {
+    stalls[number * REASONS + reason] += cycles;
+    warp.counted += cycles;
+  }
+
+  bool attempt(SubCore& core, u32 which) {
+    Warp& warp = warps[which];
+    if (warp.done() || warp.waits || warp.next > t) return false;
+    const u32 number = warp.path->numbers[warp.at];
+    const Row& row = rows[number];
+    if (row.waits & warp.busy) return false;
+    if (row.action == WAIT_BOARD && warp.boards[row.board] > row.value) return false;
+    const bool queued = row.action >= SHARED && row.action <= EXCHANGE;
+    if (queued && (core.queue.size() >= gpu.queue_loads || (row.stores && core.stores >= gpu.queue_stores)))
+      return fails(warp, QUEUE);
+    u64* half = nullptr;
+    if (row.pipe == PIPE_FMA) {
+      half = core.halves[0] <= t ? core.halves : core.halves[1] <= t ? core.halves + 1 : nullptr;
+      if (!half) return fails(warp, PIPE);
+    } else if (row.pipe == PIPE_FMA_HEAVY) {
+      half = core.halves + 1;
+      if (*half > t) return fails(warp, PIPE);
+    } else if (core.free[row.pipe] > t) {
+      return fails(warp, PIPE);
+    }
+    if (row.banked && !core.banks.take(row, which, t, gpu.bank_window)) return fails(warp, BANKS);
+    account(warp, number, row);
+    (half ? *half : core.free[row.pipe]) = t + row.interval;
+    core.latest = which, core.gave_up = row.yields;
+    warp.last = t, warp.next = t + std::max<u32>(row.stall, 1), warp.counted = 0;
+    issued[number]++;
+    act(core, warp, number, row);
+    if (++warp.at == warp.path->length) finish(warp);
+    return true;
+  }
+
+  // What the cycles since the warp's last instruction were spent on.
+  void account(Warp& warp, u32 number, const Row& row) {
+    flush(warp);
+    u64 from = warp.last + 1;
+    if (!warp.at || from >= t) return;
+    const u64 stalled = std::min(t, warp.held ? warp.held : warp.next);
+    if (warp.held) {
+      if (stalled > from) count(warp, warp.path->numbers[warp.at - 1], BARRIER, stalled - from);
+      warp.held = 0;
+    } else if (stalled > from) {
+      count(warp, number, DEPENDENCY, stalled - from);
+    }
+    from = std::max(from, stalled);
+    const u32 waited = row.waits | (row.action == WAIT_BOARD ? 1u << row.board : 0);
+    if (waited && warp.cleared > from) {
+      u32 reason = SHORT_BOARD;
+      for (u32 b = 0; b < 6; ++b)
+        if (waited >> b & 1) reason = std::max<u32>(reason, warp.cause[b]);
+      count(warp, number, reason, std::min(t, warp.cleared) - from);
+    }
+    const u64 all = t - warp.last - 1;
+    if (all > warp.counted) count(warp, number, NOT_SELECTED, all - warp.counted);
+  }
+
+  void act(SubCore& core, Warp& warp, u32 number, const Row& row) {
+    const s32 access = warp.path->accesses[warp.at];
+    switch (row.action) {
+      case SHARED: case GLOBAL_LOAD: case GLOBAL_STORE: case ASYNC_COPY: case EXCHANGE: {
+        const u32 reason = row.action == SHARED || row.action == EXCHANGE ? SHORT_BOARD : LONG_BOARD;
+        raise(warp, row.writes, reason), raise(warp, row.reads, SHORT_BOARD);
+        core.queue.push_back({warp.number, number, access, t});
+        core.stores += row.stores;
+        warp.copies += row.action == ASYNC_COPY;
+        break;
+      }
+      case COMMIT:
+        raise(warp, row.writes, LONG_BOARD);
+        warp.groups.push_back({warp.copies, row.writes});
+        end_groups(warp);
+        break;
+      case BARRIER_ACTION: arrive(warp, row); break;
+      default:
+        raise(warp, row.writes, SHORT_BOARD), raise(warp, row.reads, SHORT_BOARD);
+        lower(warp, row.writes, t + row.latency), lower(warp, row.reads, t + row.read_latency);
+    }
+  }
+
+  // Groups of copies end in their order, when the last copy before their end does.
+  void end_groups(Warp& warp) {
+    for (; !warp.groups.empty() && warp.groups.front().copies <= warp.served; warp.groups.pop_front())
+      lower(warp, warp.groups.front().board, warp.copied);
+  }
+
+  // ---- barriers ---
+  void arrive(Warp& warp, const Row& row) {
+    Barrier& barrier = barriers[warp.block][row.board];
+    barrier.arrived++;
+    barrier.served = std::max(barrier.served, t) + (u64)gpu.barrier_per_warp;
+    if (!row.arrives_only) barrier.warps.push_back(warp.number), warp.waits = true;
+    open(barrier, row.value ? row.value : alive[warp.block]);
+  }
+  void open(Barrier& barrier, u32 wanted) {
+    if (barrier.arrived < wanted) return;
+    const u64 when = barrier.served + (u64)gpu.barrier_latency;
+    for (u32 which : barrier.warps) {
+      Warp& each = warps[which];
+      each.waits = false, each.held = std::max(each.next, when), each.next = each.held;
+    }
+    barrier.warps.clear(), barrier.arrived = 0;
+  }
+
+  void finish(Warp& warp) {
+    --live;
+    if (!--alive[warp.block]) return;
+    for (Barrier& barrier : barriers[warp.block])  // who has left is not waited for
+      if (!barrier.warps.empty()) open(barrier, alive[warp.block]);
+  }
+};
+
+}  // namespace
+
+extern "C" u64 simulate(const Gpu* gpu, const Row* rows, const Path* paths, u32 count, u32 blocks,
+                        const Access* accesses, const Piece* pieces, u64 limit, u64* stalls, u64* issued, u64* figures) {
+  Sm sm(*gpu, rows, accesses, pieces, stalls, issued);
+  sm.add(paths, count, blocks);
+  const u64 cycles = sm.run(limit);
+  figures[0] = sm.wavefronts, figures[1] = sm.memory.requested, figures[2] = sm.memory.missed;
+  figures[3] = sm.memory.written, figures[4] = sm.live;
+  return cycles;
+}

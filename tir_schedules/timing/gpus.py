@@ -1,0 +1,211 @@
+"""What the model knows of a GPU: latencies and rates, each from a row of a measured profile.
+
+`experiments/microbenchmarks.py` writes a profile. `table_of` derives the figures, one function for each, by the
+names of rows. No figure is fitted to a kernel that is to be predicted.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any, Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tir_schedules.errors import BadInput
+from tir_schedules.files import Json, parse_json
+
+QUARTERS = 4
+LINE, ROW_BYTES = 128, 16384
+"""Bytes of a line of L1, and those that a copy of an L2 probe reads."""
+
+
+class GpuTable(BaseModel):
+    """One GPU. Times are cycles of the SM, unless a name says otherwise.
+
+    device, driver, git_revision: of the profile. mhz: of the SM under FP32 load. intervals: between two
+    instructions of a pipe in one sub-core. latencies: from issue to the issue of what needs the result.
+    shared_latency: of a load from shared memory by bytes of a lane, without conflicts; per_wavefront: more for
+    each further one; per_line: of L1. path_cycles: that a wavefront keeps the way of its sub-core to the data
+    path. miss_latency: what L2 and DRAM add to a hit in L1. read_bytes: a cycle and SM, from L2: one SM alone,
+    all with lines of their own, all the same lines. write_bytes: a cycle and SM, all SMs. queue_loads,
+    queue_stores: instructions that the queue of a sub-core holds. launch_us: of an empty kernel in a row of
+    others, by its warps. gap: between a block's end and its successor's begin.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    device: str
+    driver: str
+    git_revision: str
+    arch: str
+    multiprocessors: int = Field(gt=0)
+    l2_bytes: int = Field(gt=0)
+    mhz: float = Field(gt=0)
+    intervals: dict[str, float]
+    latencies: dict[str, float]
+    shared_latency: dict[int, float]
+    per_wavefront: float
+    per_line: float
+    path_cycles: float
+    miss_latency: dict[str, float]
+    read_bytes: dict[str, float]
+    write_bytes: float
+    dram_gb_per_s: float
+    queue_loads: int
+    queue_stores: int
+    barrier_latency: float
+    barrier_per_warp: float
+    launch_us: dict[int, float]
+    gap: float
+
+
+class Rows:
+    """A profile's rows by group and name. BadInput for one that it lacks."""
+
+    def __init__(self, profile: Mapping[str, Any]):
+        self.rows = {(group, row["name"]): row for group, rows in profile["rows"].items() for row in rows}
+
+    def __call__(self, group: str, name: str, figure: str = "cycles") -> Any:
+        try:
+            return self.rows[group, name][figure]
+        except KeyError:
+            raise BadInput(f"the profile has no row {name!r} in {group!r} with {figure!r}") from None
+
+
+def per_sub_core(rows: Rows, group: str, name: str, warps: int) -> float:
+    """Cycles between two instructions in a sub-core, where its share of the warps issue the same number."""
+    return rows(group, f"{name}, {warps} warps") * QUARTERS / warps
+
+
+def intervals(rows: Rows) -> dict[str, float]:
+    """By pipe, and by shape of a product; whole cycles, as a probe's loop adds a little."""
+    names = {
+        "fma": "ffma", "fma heavy": "imad", "imad.hi": "imad.hi", "alu": "lop3", "half": "hfma2",
+        "double": "dadd", "special": "mufu.ex2",
+    }  # fmt: skip
+    found = {pipe: round(per_sub_core(rows, "rate", f"{name} rate", 16)) for pipe, name in names.items()}
+    for sass, shape in {"16816": "m16n8k16.f32.f16", "1688": "m16n8k8.f32.f16"}.items():
+        found[f"tensor {sass}"] = round(per_sub_core(rows, "tensor", f"mma.{shape} rate, 4 chains", 16))
+    return found
+
+
+def latencies(rows: Rows) -> dict[str, float]:
+    """Of what is waited for by a scoreboard. global: of one line in L1, from rows with lanes apart."""
+    return {
+        "special": rows("latency", "mufu.ex2 latency"),
+        "double": rows("latency", "dfma latency"),
+        "exchange": rows("latency", "shfl latency"),
+        "constant": rows("constant", "ldc latency"),
+        "shared atomic": rows("shared", "atoms.add latency"),
+        "ldsm": rows("shared", "ldsm.x1 latency"),
+        "global": rows("global", "ldg.64, lanes 16 bytes apart, l1 latency") - 3 * per_line(rows),
+        "global atomic": rows("global", "atomg.add latency"),
+    }  # fmt: skip
+
+
+def shared_latency(rows: Rows) -> dict[int, float]:
+    """By bytes of a lane; beyond 4 the further wavefronts are taken off, which come with per_wavefront."""
+    return {
+        width // 8: rows("shared", f"lds.{width} latency") - (width // 32 - 1) * per_wavefront(rows)
+        for width in (32, 64, 128)
+    }
+
+
+def per_wavefront(rows: Rows) -> float:
+    most, one = (rows("shared", f"lds.32{text} latency") for text in (" of 32 wavefronts", ""))
+    return (most - one) / 31
+
+
+def per_line(rows: Rows) -> float:
+    """Of 32 lines against 4."""
+    most, few = (rows("global", f"ldg.64, lanes {n} bytes apart, l1 latency") for n in (128, 16))
+    return (most - few) / 28
+
+
+def path_cycles(rows: Rows) -> float:
+    """lds.128 of one warp, 4 wavefronts each."""
+    return rows("shared", "lds.128 rate, 1 warps") / 4
+
+
+def miss_latency(rows: Rows) -> dict[str, float]:
+    hit = rows("global", "ldg.64 latency, l1")
+    return {
+        "l2": rows("global", "ldg.64 latency, l2") - hit,
+        "dram": rows("gpu", "latency of DRAM, lines in 64 MiB") - hit,
+    }
+
+
+def read_bytes(rows: Rows) -> dict[str, float]:
+    names = {"alone": "own lines, 1 SMs", "own": "own lines, all SMs", "same": "the same lines, all SMs"}
+    return {key: ROW_BYTES / rows("gpu", f"L2 read, {name}") for key, name in names.items()}
+
+
+def write_bytes(rows: Rows) -> float:
+    return ROW_BYTES / rows("gpu", "L2 write, own lines, all SMs")
+
+
+def queue_of(rows: Rows, opcode: str) -> int:
+    """Entries: the most instructions of 16 wavefronts that one warp issues before the next takes twice the
+    usual time, without those that have left by then; all that were tried where none is held."""
+    counts = sorted(
+        (int(name.split()[0]), row["cycles"]) for (group, name), row in rows.rows.items()
+        if group == "queue" and f" {opcode} " in name
+    )  # fmt: skip
+
+    def served(cycles: float) -> int:
+        return int(cycles / (16 * path_cycles(rows))) + 1
+
+    usual = counts[1][1] - counts[0][1]
+    for (few, begin), (more, end) in zip(counts, counts[1:]):
+        if end - begin > 2 * usual * (more - few):
+            return few - served(begin)
+    return counts[-1][0] - served(counts[-1][1])
+
+
+def barrier(rows: Rows) -> tuple[float, float]:
+    """What follows the last arrival, and what each arrival takes."""
+    one, all_ = (rows("barrier", f"bar.sync, {warps} warps") for warps in (1, 32))
+    each = (all_ - one) / 31
+    return one - each, each
+
+
+def launch_us(rows: Rows) -> dict[int, float]:
+    """By warps of the grid, up to those of one wave, where beginning is not the blocks' own time."""
+    shapes = {1: "1 blocks of 1 warps", 528: "132 blocks of 4 warps", 4224: "132 blocks of 32 warps"}
+    return {warps: rows("gpu", f"empty kernel, {name}", "in_graph") for warps, name in shapes.items()}
+
+
+def table_of(profile: Mapping[str, Any]) -> GpuTable:
+    """The table of the GPU that a profile was measured on."""
+    rows, device = Rows(profile), profile["device"]
+    latency, each = barrier(rows)
+    clocks = sorted(rows("gpu", "clock under FFMA", "mhz"))
+    return GpuTable(
+        device=device["name"], driver=device["driver_version"], git_revision=profile["git_revision"],
+        arch=device["arch"], multiprocessors=device["multiprocessors"], l2_bytes=device["l2_bytes"],
+        mhz=clocks[len(clocks) // 2], intervals=intervals(rows), latencies=latencies(rows),
+        shared_latency=shared_latency(rows), per_wavefront=per_wavefront(rows), per_line=per_line(rows),
+        path_cycles=path_cycles(rows), miss_latency=miss_latency(rows), read_bytes=read_bytes(rows),
+        write_bytes=write_bytes(rows), dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
+        queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
+        barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),
+        gap=rows("gpu", "blocks of 8 warps, 0 bytes of shared memory", "gap_cycles"),
+    )  # fmt: skip
+
+
+def known_tables() -> tuple[str, ...]:
+    """Names of GPUs that tables are shipped for."""
+    folder = resources.files("tir_schedules.timing") / "tables"
+    return tuple(sorted(each.name.removesuffix(".json") for each in folder.iterdir()))
+
+
+def find_table(name: str) -> GpuTable:
+    """A shipped table, such as that of "h100". BadInput for another name."""
+    if name not in known_tables():
+        raise BadInput(f"there is no table of the GPU {name!r}; there are: {', '.join(known_tables())}")
+    path = resources.files("tir_schedules.timing") / "tables" / f"{name}.json"
+    return as_table(parse_json(path.read_bytes(), f"{name}.json", "install the package again"))
+
+
+def as_table(text: Json) -> GpuTable:
+    return GpuTable.model_validate(text)

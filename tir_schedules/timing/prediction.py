@@ -1,0 +1,232 @@
+"""How long launches take: a simulated SM, its waves, what L2 and DRAM deliver, and what a launch costs.
+
+A block stands for all. The SM with the most blocks decides: its blocks run in waves of as many as fit, each
+wave simulated whole, and a last one of those that are left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Sequence
+
+import numpy as np
+
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.gpus import find_sm, occupancy
+from tir_schedules.model.kernel import Binary
+from tir_schedules.model.launch import Dim3
+from tir_schedules.model.machine import Watch
+from tir_schedules.model.workload import Arguments
+from tir_schedules.timing.abi import Reason
+from tir_schedules.timing.gpus import GpuTable
+from tir_schedules.timing.listing import Instruction
+from tir_schedules.timing.paths import MOST, BlockPaths, follow
+from tir_schedules.timing.shortening import Shortened, shortened
+from tir_schedules.timing.simulation import Simulated, simulate
+
+CARVE_OUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
+"""KiB of an SM's data cache that shared memory can have on sm_90 (CUDA Programming Guide); the rest is L1."""
+
+DATA_KIB = 256
+LINE = 128
+REASONS = tuple(one.name.lower() for one in Reason if one is not Reason.REASONS)
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What is behind L1 for a launch. level: "l2" or "dram". shared_by: blocks of a wave that read the same
+    line, on average. read_bytes: that an SM gets in a cycle. bound: what limits that."""
+
+    level: str
+    shared_by: float
+    read_bytes: float
+    bound: str
+
+
+@dataclass(frozen=True)
+class LaunchTime:
+    """One launch. cycles: of the SM that has most to do. waves: of blocks on it. resident: blocks on an SM at
+    once. dram_us: that its bytes need at the least. whole: whether all periods were simulated. code: the
+    instructions that rows of stalls belong to. stalls, issued: as Simulated has them, of one full wave."""
+
+    label: str
+    cycles: float
+    waves: float
+    resident: int
+    overhead_us: float
+    dram_us: float
+    beyond: Beyond
+    whole: bool
+    code: list[Instruction] = field(repr=False)
+    stalls: np.ndarray = field(repr=False)
+    issued: np.ndarray = field(repr=False)
+
+    def by_reason(self) -> dict[str, int]:
+        """Cycles of warps by reason."""
+        return dict(zip(REASONS, self.stalls.sum(axis=0).tolist()))
+
+    def by_line(self, of: str = "cuda") -> dict[object, dict[str, int]]:
+        """The same by line: "ptx", or "cuda" with the name of its file."""
+        found: dict[object, Counter[str]] = {}
+        for one, row in zip(self.code, self.stalls.tolist()):
+            counts = found.setdefault(one.ptx_line if of == "ptx" else one.source, Counter())
+            counts.update(dict(zip(REASONS, row)))
+        return {line: dict(counts) for line, counts in found.items()}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How long launches take, one after the other. mhz: the clock that turns cycles into time."""
+
+    launches: tuple[LaunchTime, ...]
+    mhz: float
+
+    @property
+    def cycles(self) -> float:
+        """Of all launches, without what a launch costs by itself."""
+        return sum(each.cycles for each in self.launches)
+
+    @property
+    def microseconds(self) -> float:
+        return sum(
+            max(each.cycles / self.mhz, each.dram_us) + each.overhead_us for each in self.launches
+        )
+
+
+def predict(
+    binaries: Sequence[Binary], arguments: Sequence[Arguments], outputs: Sequence[str], table: GpuTable,
+    mhz: float | None = None,
+) -> Prediction:  # fmt: skip
+    """The time of launches on a GPU. arguments: of each launch. mhz: that of the table where none is given.
+
+    CheckFailed where a kernel has what the model does not, or executes more than can be kept.
+    """
+    clock = mhz or table.mhz
+    return Prediction(
+        tuple(time_of(one, given, outputs, table, clock) for one, given in zip(binaries, arguments)), clock
+    )
+
+
+def time_of(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], table: GpuTable, mhz: float
+) -> LaunchTime:
+    kernel = binary.kernel
+    blocks = prod(kernel.grid)
+    paths = follow(binary, arguments, outputs)
+    held = occupancy(kernel.arch, kernel.block, binary.resources.registers, binary.shared_bytes).blocks
+    busiest = -(-blocks // table.multiprocessors)
+    resident = min(held, busiest)
+    footprint = sum(each.nbytes for each in arguments.values() if isinstance(each, np.ndarray))
+    beyond = beyond_l1(binary, arguments, outputs, paths, table, mhz, resident, footprint)
+    l1_bytes = l1_of(resident * (binary.shared_bytes + find_sm(kernel.arch).reserved))
+    short = shortened(paths)
+
+    def wave(count: int) -> tuple[float, Simulated]:
+        return run(short, count, table, l1_bytes, beyond)
+
+    full, rest = divmod(busiest, resident)
+    cycles, simulated = wave(resident)
+    total = full * cycles + (full - 1) * table.gap
+    if rest:
+        total += wave(rest)[0] + table.gap
+    warps = blocks * len(paths.warps)
+    return LaunchTime(
+        kernel.label, total, full + rest / resident, resident, overhead(table, warps),
+        dram_us(footprint, table), beyond, short.dropped == 0, paths.code, simulated.stalls, simulated.issued,
+    )  # fmt: skip
+
+
+def run(
+    short: Shortened, count: int, table: GpuTable, l1_bytes: int, beyond: Beyond
+) -> tuple[float, Simulated]:
+    """The cycles of blocks that run at once, with the periods that were left out."""
+    found = [
+        simulate(
+            each.code, each.warps, each.steps, table, count, l1_bytes, beyond.level, beyond.read_bytes
+        )
+        for each in short.paths
+    ]  # fmt: skip
+    if not short.dropped:
+        return found[0].cycles, found[0]
+    few, more = found
+    period = (more.cycles - few.cycles) / short.between
+    scale = short.dropped / short.between
+    return more.cycles + short.dropped * period, replace(
+        more, stalls=more.stalls + (scale * (more.stalls.astype(float) - few.stalls)).astype(np.int64),
+        issued=more.issued + (scale * (more.issued.astype(float) - few.issued)).astype(np.int64),
+    )  # fmt: skip
+
+
+def l1_of(shared: int) -> int:
+    """Bytes of L1 beside the shared memory of an SM's blocks: the driver takes the least carve-out that holds
+    them."""
+    carved = next((kib for kib in CARVE_OUTS if kib << 10 >= shared), CARVE_OUTS[-1])
+    return (DATA_KIB - carved) << 10
+
+
+def beyond_l1(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], paths: BlockPaths, table: GpuTable,
+    mhz: float, resident: int, footprint: int,
+) -> Beyond:  # fmt: skip
+    """A first simple law of L2 and DRAM.
+
+    A line that several SMs read together costs L2 once, and each SM its own way: an SM's cycles per byte are
+    those of all SMs reading the same lines, and the rest of those that read their own, shared by as many as
+    read a line. Arrays that fit into L2 are there at the start; others come from DRAM once for all blocks of
+    a wave that read them.
+    """
+    together = min(prod(binary.kernel.grid), resident * table.multiprocessors)
+    shared = shared_by(binary, arguments, outputs, paths, together)
+    level = "l2" if footprint <= table.l2_bytes else "dram"
+    one, own, same = (1 / table.read_bytes[key] for key in ("alone", "own", "same"))
+    busy = min(1.0, together / table.multiprocessors)
+    costs = {"sm": one, "l2": busy * (same + max(0.0, own - same) / shared)}
+    if level == "dram":
+        per_cycle = table.dram_gb_per_s * 1e3 / mhz / table.multiprocessors
+        costs["dram"] = busy / per_cycle / shared
+    bound = max(costs, key=lambda name: costs[name])
+    return Beyond(level, shared, 1 / costs[bound], bound)
+
+
+def shared_by(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], paths: BlockPaths, together: int
+) -> float:
+    """How many of the blocks that run together read a line, on average, by what the neighbours of block 0
+    along x and y read. Blocks are taken in order, x fastest."""
+    columns, rows, _ = binary.kernel.grid
+    mine = lines_of(paths)
+    if not len(mine) or together == 1:
+        return 1.0
+    in_x = lines_at(binary, arguments, outputs, (1, 0, 0)) if columns > 1 else mine
+    in_y = lines_at(binary, arguments, outputs, (0, 1, 0)) if rows > 1 else mine[:0]
+    along = np.isin(mine, in_x), np.isin(mine, in_y)
+    across, down = min(columns, together), max(1, -(-together // columns))
+    both, x_alone = np.mean(along[0] & along[1]), np.mean(along[0] & ~along[1])
+    y_alone = np.mean(~along[0] & along[1])
+    neither = 1 - both - x_alone - y_alone
+    unique = both + x_alone * down + y_alone * across + neither * together
+    return float(together / unique)
+
+
+def lines_of(paths: BlockPaths) -> np.ndarray:
+    return np.unique(paths.steps.pieces["line"])
+
+
+def lines_at(binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3) -> np.ndarray:
+    """The lines of global memory that another block touches."""
+    execution = CpuMachine().run(binary, arguments, outputs, watch=Watch(block, limit=MOST, steps=True))
+    assert execution.steps is not None, "it was told to"
+    return np.unique(execution.steps.pieces["line"])
+
+
+def overhead(table: GpuTable, warps: int) -> float:
+    """Microseconds of an empty kernel, between those with the nearest numbers of warps."""
+    known = sorted(table.launch_us)
+    return float(np.interp(np.log2(warps), np.log2(known), [table.launch_us[each] for each in known]))
+
+
+def dram_us(footprint: int, table: GpuTable) -> float:
+    """What reading each byte once takes, where L2 does not hold all."""
+    return footprint / table.dram_gb_per_s / 1e3 if footprint > table.l2_bytes else 0.0

@@ -1,0 +1,106 @@
+"""Paths without most turns of their long loop, where all turns are alike.
+
+A turn is what a warp executes between two visits of one instruction. Turns are alike when they execute the
+same instructions, and their accesses cost the same number of wavefronts and touch as many lines and sectors. A
+path is shortened where every warp of the block has more than LEAST such turns in a row. The first and last of
+them stay: as many at either end as KEPT says. Two lengths are simulated, and the turns between them give the
+cycles of one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tir_schedules.timing.paths import BlockPaths, WarpPath
+
+KEPT = (4, 10)
+"""Turns that stay at the beginning of either length; LAST stay at the end."""
+
+LAST = 2
+LEAST = 24
+"""Turns in a row below which nothing is left out."""
+
+
+@dataclass(frozen=True)
+class Shortened:
+    """paths: with fewer turns, and with `between` more; or as they were alone. dropped: turns that even the
+    longer lacks."""
+
+    paths: tuple[BlockPaths, ...]
+    between: int
+    dropped: int
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Alike turns of a path: where each begins, and where the last ends."""
+
+    begins: np.ndarray
+    end: int
+
+
+def shortened(paths: BlockPaths) -> Shortened:
+    found = [turns_of(path, paths) for path in paths.warps]
+    alike = [each for each in found if each is not None]
+    counts = {len(each.begins) for each in alike}
+    if len(alike) < len(found) or len(counts) != 1 or min(counts) < LEAST:
+        return Shortened((paths,), 0, 0)
+    count = counts.pop()
+    kept = tuple(
+        replace(paths, warps=tuple(cut(path, turns, first) for path, turns in zip(paths.warps, alike)))
+        for first in KEPT
+    )
+    return Shortened(kept, KEPT[1] - KEPT[0], count - KEPT[1] - LAST)
+
+
+def cut(path: WarpPath, turns: Turns, first: int) -> WarpPath:
+    """Without the turns between the first ones and the last."""
+    begin, end = turns.begins[first], turns.begins[-LAST]
+    keep = np.r_[0:begin, end : len(path.numbers)]
+    return replace(path, numbers=path.numbers[keep], accesses=path.accesses[keep])
+
+
+def turns_of(path: WarpPath, paths: BlockPaths) -> Turns | None:
+    """The alike turns that are most of a path; None where there are few."""
+    numbers = path.numbers
+    if not len(numbers):
+        return None
+    backward = np.flatnonzero(numbers[1:] <= numbers[:-1])
+    best: Turns | None = None
+    length = 0
+    heads = Counter(numbers[backward + 1].tolist())
+    for head, times in heads.items():
+        if times < LEAST:
+            continue
+        turns = run_of(path, paths, np.flatnonzero(numbers == head))
+        if turns is not None and turns.end - turns.begins[0] > length:
+            best, length = turns, turns.end - turns.begins[0]
+    return best
+
+
+def run_of(path: WarpPath, paths: BlockPaths, begins: np.ndarray) -> Turns | None:
+    """The longest run of alike turns that begin at some places."""
+    made = paths.steps.made
+    costs = np.zeros(len(path.accesses) + 1, np.int64)
+    real = path.accesses >= 0
+    rows = made[path.accesses[real]]
+    weights = path.numbers.astype(np.int64) * 0x9E3779B1 + 1
+    weights[real] += rows["cost"] * 0x85EBCA77 + rows["pieces"] * 0xC2B2AE3D + rows["lanes"] * 0x27D4EB2F
+    weights *= 0x165667B1
+    weights ^= weights >> 29
+    costs[1:] = np.cumsum(weights)
+    signs = costs[begins[1:]] - costs[begins[:-1]]
+    sizes = np.diff(begins)
+    same = (signs[1:] == signs[:-1]) & (sizes[1:] == sizes[:-1])
+    breaks = np.flatnonzero(~np.r_[False, same, False])
+    runs = np.diff(breaks)
+    if not len(runs):
+        return None
+    at = int(np.argmax(runs))
+    first, last = int(breaks[at]), int(breaks[at + 1])
+    if last - first < LEAST:
+        return None
+    return Turns(begins[first : last + 1][:-1] if last < len(begins) else begins[first:], int(begins[last]))

@@ -1,0 +1,228 @@
+"""One SM, simulated: the rows that C++ takes, made of a listing and the figures of a GPU, and what comes back."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Sequence
+
+import numpy as np
+
+from tir_schedules.errors import CheckFailed
+from tir_schedules.machines.cpu.library import compiled, find_compiler, read_core
+from tir_schedules.model.machine import Steps
+from tir_schedules.timing import abi
+from tir_schedules.timing.abi import Action, Pipes, Reason
+from tir_schedules.timing.gpus import GpuTable
+from tir_schedules.timing.listing import REGISTER, Instruction
+from tir_schedules.timing.paths import WarpPath
+from tir_schedules.timing.pipes import Pipe
+
+PIPES = {
+    Pipe.FMA: Pipes.PIPE_FMA, Pipe.FMA_HEAVY: Pipes.PIPE_FMA_HEAVY, Pipe.ALU: Pipes.PIPE_ALU,
+    Pipe.HALF: Pipes.PIPE_HALF, Pipe.DOUBLE: Pipes.PIPE_DOUBLE, Pipe.SPECIAL: Pipes.PIPE_SPECIAL,
+    Pipe.TENSOR: Pipes.PIPE_TENSOR, Pipe.UNIFORM: Pipes.PIPE_UNIFORM, Pipe.CONTROL: Pipes.PIPE_CONTROL,
+    Pipe.CONSTANT: Pipes.PIPE_MEMORY, Pipe.SHARED: Pipes.PIPE_MEMORY, Pipe.GLOBAL: Pipes.PIPE_MEMORY,
+    Pipe.EXCHANGE: Pipes.PIPE_MEMORY, Pipe.UNITS: Pipes.PIPE_MEMORY,
+}  # fmt: skip
+
+BANKED = (Pipe.FMA, Pipe.FMA_HEAVY, Pipe.ALU, Pipe.HALF)
+"""Pipes whose instructions read registers from the two banks at once, in a fixed window."""
+
+NOT_MODELLED = re.compile(r"^([HIBQ]GMMA|SYNCS|UTMA(LDG|STG|REDG)|UBLK(CP|RED)|UCGABAR_\w+|STAS)\b")
+"""What comes later: products of warpgroups, mbarriers, the copy engine and clusters."""
+
+WINDOW = 3
+"""Cycles in which an instruction of fixed latency reads its registers (Huerta et al., MICRO'25)."""
+
+OPERANDS_READ = 9
+"""Cycles after which the sources of an instruction for memory may be written (the same)."""
+
+QUEUE_CYCLES = 4
+"""From issue to the data path. Only how long an entry stays in the queue depends on it: a latency counts from
+issue. An assumption."""
+
+WRITE_BACKLOG = 64
+"""Cycles of stores to L2 that may be on their way before further ones wait. An assumption."""
+
+LIMIT = 1 << 33
+"""Cycles after which a simulation is given up."""
+
+ADDRESS_BITS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What an SM does. stalls: cycles of warps by instruction and Reason. issued: how often warps issued each
+    instruction. wavefronts: of the data path. requested, missed, written: bytes of L1 and beyond."""
+
+    cycles: int
+    stalls: np.ndarray = field(repr=False)
+    issued: np.ndarray = field(repr=False)
+    wavefronts: int
+    requested: int
+    missed: int
+    written: int
+
+
+@lru_cache(maxsize=4)
+def library(environment: tuple[str, ...]) -> ctypes.CDLL:
+    sources = read_core("tir_schedules.timing") | {"abi.h": abi.header()}
+    found = compiled(find_compiler(), "timing", '#include "sm.cpp"\n', sources)
+    found.simulate.restype = ctypes.c_uint64
+    return found
+
+
+def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
+    """A row for each instruction. CheckFailed where one is not modelled yet."""
+    rows = np.zeros(len(code), abi.STRUCTURES["Row"])
+    rows["source"], rows["writes"], rows["reads"] = abi.NO_REGISTER, abi.NO_BOARD, abi.NO_BOARD
+    for one, row in zip(code, rows):
+        fill(row, one, table)
+    return rows
+
+
+def fill(row: np.void, one: Instruction, table: GpuTable) -> None:
+    control, pipe = one.control, one.kind.pipe
+    row["stall"], row["yields"], row["reuse"] = control.stall, control.yields, control.reuse
+    row["waits"] = sum(1 << board for board in control.waits)
+    if control.writes is not None:
+        row["writes"] = control.writes
+    if control.reads is not None:
+        row["reads"] = control.reads
+    row["pipe"] = PIPES.get(pipe, Pipes.PIPE_CONTROL)
+    row["interval"], row["latency"] = interval_of(one, table), latency_of(one, table)
+    row["read_latency"], row["action"] = OPERANDS_READ, action_of(one)
+    row["per_wavefront"] = table.per_line if pipe is Pipe.GLOBAL else table.per_wavefront
+    row["stores"] = one.name in ("STS", "STSM", "STG", "ST", "ATOMS", "RED", "REDG")
+    row["banked"] = pipe in BANKED
+    if row["banked"]:
+        for slot, register in enumerate(sources_of(one)[: abi.SOURCES]):
+            if register is not None:
+                row["source"][slot] = register
+    if row["action"] == Action.WAIT_BOARD:
+        row["board"], row["value"] = int(one.operands[0].removeprefix("SB")), int(one.operands[1], 16)
+    elif row["action"] == Action.BARRIER_ACTION:
+        numbers = [int(text, 16) if text.startswith("0x") else 0 for text in one.operands]
+        row["board"], row["value"] = numbers[0] % 16 if numbers else 0, numbers[1] // 32 if numbers[1:] else 0
+        row["arrives_only"] = "ARV" in one.modifiers
+    elif row["action"] == Action.ASYNC_COPY:
+        row["value"] = "BYPASS" in one.modifiers
+
+
+def action_of(one: Instruction) -> Action:
+    pipe = one.kind.pipe
+    if one.name == "DEPBAR" and len(one.operands) > 1:
+        return Action.WAIT_BOARD
+    if one.name == "BAR":
+        return Action.BARRIER_ACTION
+    if one.name == "LDGDEPBAR":
+        return Action.COMMIT
+    if one.name == "LDGSTS":
+        return Action.ASYNC_COPY
+    if pipe is Pipe.SHARED:
+        return Action.SHARED
+    if pipe is Pipe.EXCHANGE:
+        return Action.EXCHANGE
+    if one.name in ("STG", "ST", "STL", "RED", "REDG"):
+        return Action.GLOBAL_STORE
+    if one.name in ("LDG", "LD", "LDL", "ATOM", "ATOMG"):
+        return Action.GLOBAL_LOAD
+    return Action.PLAIN
+
+
+def interval_of(one: Instruction, table: GpuTable) -> int:
+    """Cycles until the pipe takes the next instruction. Each half of FMA takes two of its figure."""
+    pipe = one.kind.pipe
+    if pipe is Pipe.FMA:
+        return round(2 * table.intervals["fma"])
+    if pipe is Pipe.FMA_HEAVY:
+        wide = {"WIDE", "HI"} & {*one.modifiers}
+        return round(table.intervals["imad.hi" if wide else "fma heavy"])
+    if pipe is Pipe.TENSOR:
+        return round(table.intervals.get(f"tensor {one.modifiers[0]}", table.intervals["tensor 16816"]))
+    return round(table.intervals.get(pipe.value, 1))
+
+
+def latency_of(one: Instruction, table: GpuTable) -> float:
+    """Cycles from issue to the issue of what waits for the result by a scoreboard."""
+    pipe = one.kind.pipe
+    if one.name == "ATOMS":
+        return table.latencies["shared atomic"]
+    if one.name == "LDSM":
+        return table.latencies["ldsm"]
+    if one.name in ("ATOM", "ATOMG"):
+        return table.latencies["global atomic"]
+    if pipe is Pipe.SHARED:
+        widths = [ADDRESS_BITS[text] for text in one.modifiers if text in ADDRESS_BITS]
+        return table.shared_latency[max(4, widths[0] if widths else 4)]
+    return table.latencies.get(pipe.value, table.latencies["special"])
+
+
+def sources_of(one: Instruction) -> list[int | None]:
+    """The registers that an instruction of fixed latency reads, by operand: None for a constant or RZ.
+    Operands that are predicates have no place."""
+    operands = [text for text in one.operands if not re.fullmatch(r"!?U?P[T\d]", text)]
+    if one.operands and operands and one.operands[0] == operands[0]:
+        del operands[0]  # what it writes
+    found: list[int | None] = []
+    for text in operands:
+        match = REGISTER.search(text)
+        found.append(int(match[2]) if match and not match[1] else None)
+    return found
+
+
+def simulate(
+    code: Sequence[Instruction], warps: Sequence[WarpPath], steps: Steps, table: GpuTable, blocks: int = 1,
+    l1_bytes: int = 128 << 10, where: str = "l2", read_bytes: float | None = None,
+) -> Simulated:  # fmt: skip
+    """Blocks that are on an SM at once, all with the paths of one, from the first cycle to the last.
+
+    where: "l2" or "dram", what is behind L1. read_bytes: that a cycle brings from there; what one SM alone
+    gets where none are named. Other blocks touch lines of their own. CheckFailed for what is not modelled.
+    """
+    unknown = sorted({code[n].name for w in warps for n in np.unique(w.numbers)} & unmodelled(code))
+    if unknown:
+        raise CheckFailed(f"the model of an SM does not have {', '.join(unknown)} yet")
+    gpu = np.zeros(1, abi.STRUCTURES["Gpu"])
+    gpu["l1_bytes"], gpu["miss_latency"] = l1_bytes, table.miss_latency[where]
+    gpu["read_cycles"] = 1 / (read_bytes or table.read_bytes["alone"])
+    gpu["write_cycles"], gpu["write_backlog"] = 1 / table.write_bytes, WRITE_BACKLOG
+    gpu["queue_cycles"], gpu["path_cycles"] = QUEUE_CYCLES, table.path_cycles
+    gpu["barrier_per_warp"], gpu["barrier_latency"] = round(table.barrier_per_warp), table.barrier_latency
+    gpu["queue_loads"], gpu["queue_stores"] = table.queue_loads, table.queue_stores
+    gpu["bank_window"] = WINDOW
+    rows, accesses = rows_of(code, table), accesses_of(steps)
+    pieces = np.ascontiguousarray(steps.pieces)
+    paths = np.zeros(len(warps), abi.STRUCTURES["Path"])
+    kept = [(np.ascontiguousarray(w.numbers, np.uint32), np.ascontiguousarray(w.accesses, np.int32)) for w in warps]
+    for row, (numbers, places) in zip(paths, kept):
+        row["numbers"], row["accesses"], row["length"] = numbers.ctypes.data, places.ctypes.data, len(numbers)
+    stalls = np.zeros((len(code), Reason.REASONS), np.uint64)
+    issued, figures = np.zeros(len(code), np.uint64), np.zeros(len(abi.FIGURES), np.uint64)
+    arguments = [each.ctypes.data for each in (gpu, rows, paths)]
+    found = library((os.environ.get("CXX", ""), os.environ.get("TIR_SCHEDULES_CACHE", "")))
+    cycles = found.simulate(
+        *map(ctypes.c_void_p, arguments), len(warps), blocks, ctypes.c_void_p(accesses.ctypes.data),
+        ctypes.c_void_p(pieces.ctypes.data), ctypes.c_uint64(LIMIT),
+        *(ctypes.c_void_p(each.ctypes.data) for each in (stalls, issued, figures)),
+    )  # fmt: skip
+    said = dict(zip(abi.FIGURES, figures.tolist()))
+    if said.pop("live"):
+        raise CheckFailed("the warps of a simulated SM wait for each other without end")
+    return Simulated(cycles, stalls, issued, **said)
+
+
+def unmodelled(code: Sequence[Instruction]) -> set[str]:
+    return {one.name for one in code if NOT_MODELLED.match(one.opcode)}
+
+
+def accesses_of(steps: Steps) -> np.ndarray:
+    """What each access costs, and its lines."""
+    made = steps.made
+    found = np.zeros(len(made), abi.STRUCTURES["Access"])
+    found["wavefronts"], found["first"], found["pieces"] = made["cost"], made["first_piece"], made["pieces"]
+    return found
