@@ -46,7 +46,7 @@ class Action(IntEnum):
 class Reason(IntEnum):
     """What a warp waits for in a cycle in which it does not issue. DEPENDENCY: stall cycles that ptxas wrote.
     SHORT_BOARD, LONG_BOARD: a scoreboard, of shared memory and arithmetic, and of global memory. PIPE: it
-    takes no instruction yet. BANKS: of registers. QUEUE: for memory. NOT_SELECTED: another warp issues."""
+    takes no instruction yet. BANKS: of registers. QUEUE: for memory. FETCH: of instructions. NOT_SELECTED: another warp issues."""
 
     DEPENDENCY = 0
     SHORT_BOARD = 1
@@ -55,16 +55,19 @@ class Reason(IntEnum):
     QUEUE = 4
     PIPE = 5
     BANKS = 6
-    NOT_SELECTED = 7
-    REASONS = 8
+    FETCH = 7
+    NOT_SELECTED = 8
+    REASONS = 9
 
 
 STRUCTURES = {
     "Gpu": np.dtype(
         [(name, "f8") for name in (
             "l1_bytes", "miss_latency", "read_cycles", "write_cycles", "write_backlog", "queue_cycles",
-            "path_cycles", "barrier_per_warp", "barrier_latency",
-        )] + [(name, "u4") for name in ("queue_loads", "queue_stores", "bank_window", "pad")]
+            "path_cycles", "barrier_per_warp", "barrier_latency", "line_cycles",
+        )] + [(name, "u4") for name in (
+            "queue_loads", "queue_stores", "bank_window", "line_instructions", "lines_held", "pad",
+        )]
     ),
     "Row": np.dtype(
         [("latency", "f8"), ("per_wavefront", "f8")]

@@ -29,7 +29,8 @@ class GpuTable(BaseModel):
     path. miss_latency: what L2 and DRAM add to a hit in L1. read_bytes: a cycle and SM, from L2: one SM alone,
     all with lines of their own, all the same lines. write_bytes: a cycle and SM, all SMs. queue_loads,
     queue_stores: instructions that the queue of a sub-core holds. launch_us: of an empty kernel in a row of
-    others, by its warps. gap: between a block's end and its successor's begin.
+    others, by its warps. code_bytes: of the instruction cache; fetch_cycles: for each
+    instruction that is not there, of one warp in straight code. gap: between a block's end and its successor's begin.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -56,6 +57,8 @@ class GpuTable(BaseModel):
     barrier_latency: float
     barrier_per_warp: float
     launch_us: dict[int, float]
+    code_bytes: int
+    fetch_cycles: float
     gap: float
 
 
@@ -175,6 +178,22 @@ def launch_us(rows: Rows) -> dict[int, float]:
     return {warps: rows("gpu", f"empty kernel, {name}", "in_graph") for warps, name in shapes.items()}
 
 
+def bodies(rows: Rows) -> list[tuple[int, float]]:
+    """KiB of each loop that one warp was timed in, and its cycles for an instruction."""
+    found = [row for (group, _), row in rows.rows.items() if group == "instruction cache" and row["warps"] == 1]
+    return sorted((row["kib"], row["cycles"]) for row in found)
+
+
+def code_bytes(rows: Rows) -> int:
+    """The largest loop that runs at less than half of what the next level slows it down to."""
+    return max(kib for kib, cycles in bodies(rows) if cycles - 1 < (fetch_cycles(rows) - 1) / 2) << 10
+
+
+def fetch_cycles(rows: Rows) -> float:
+    """Of a loop of 64 KiB."""
+    return dict(bodies(rows))[64]
+
+
 def table_of(profile: Mapping[str, Any]) -> GpuTable:
     """The table of the GPU that a profile was measured on."""
     rows, device = Rows(profile), profile["device"]
@@ -189,6 +208,7 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         write_bytes=write_bytes(rows), dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
         queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),
+        code_bytes=code_bytes(rows), fetch_cycles=fetch_cycles(rows),
         gap=rows("gpu", "blocks of 8 warps, 0 bytes of shared memory", "gap_cycles"),
     )  # fmt: skip
 

@@ -48,6 +48,9 @@ issue. An assumption."""
 WRITE_BACKLOG = 64
 """Cycles of stores to L2 that may be on their way before further ones wait. An assumption."""
 
+INSTRUCTION, CODE_LINE = 16, 128
+"""Bytes of an instruction, and of the line that the instruction cache asks for. The latter is an assumption."""
+
 LIMIT = 1 << 33
 """Cycles after which a simulation is given up."""
 
@@ -194,7 +197,9 @@ def simulate(
     gpu["queue_cycles"], gpu["path_cycles"] = QUEUE_CYCLES, table.path_cycles
     gpu["barrier_per_warp"], gpu["barrier_latency"] = round(table.barrier_per_warp), table.barrier_latency
     gpu["queue_loads"], gpu["queue_stores"] = table.queue_loads, table.queue_stores
-    gpu["bank_window"] = WINDOW
+    gpu["bank_window"], gpu["line_instructions"] = WINDOW, CODE_LINE // INSTRUCTION
+    gpu["line_cycles"] = table.fetch_cycles * CODE_LINE / INSTRUCTION
+    gpu["lines_held"] = table.code_bytes // CODE_LINE
     rows, accesses = rows_of(code, table), accesses_of(steps)
     pieces = np.ascontiguousarray(steps.pieces)
     paths = np.zeros(len(warps), abi.STRUCTURES["Path"])
@@ -206,7 +211,7 @@ def simulate(
     arguments = [each.ctypes.data for each in (gpu, rows, paths)]
     found = library((os.environ.get("CXX", ""), os.environ.get("TIR_SCHEDULES_CACHE", "")))
     cycles = found.simulate(
-        *map(ctypes.c_void_p, arguments), len(warps), blocks, ctypes.c_void_p(accesses.ctypes.data),
+        *map(ctypes.c_void_p, arguments[:2]), len(code), ctypes.c_void_p(arguments[2]), len(warps), blocks, ctypes.c_void_p(accesses.ctypes.data),
         ctypes.c_void_p(pieces.ctypes.data), ctypes.c_uint64(LIMIT),
         *(ctypes.c_void_p(each.ctypes.data) for each in (stalls, issued, figures)),
     )  # fmt: skip

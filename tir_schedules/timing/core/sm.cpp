@@ -5,6 +5,7 @@
 // are 0, the pipe is free, and the register banks have room for its reads. Instructions for memory go into the queue
 // of their sub-core, which the SM's one data path serves, a wavefront a cycle.
 #include "banks.h"
+#include "fetch.h"
 #include "memory.h"
 #include <deque>
 #include <queue>
@@ -77,11 +78,15 @@ struct Sm {
   std::vector<u32> alive;                      // warps of each block
   std::vector<u64> barrier_free;
   Memory memory;
+  Fetch fetch;
   u64 t = 0, data_free = 0, wavefronts = 0;
+  u64 fetching = NEVER;  // when the next line is there that a warp waits for
   u32 turn = 0, live = 0;
 
-  Sm(const Gpu& gpu, const Row* rows, const Access* accesses, const Piece* pieces, u64* stalls, u64* issued)
-      : gpu(gpu), rows(rows), accesses(accesses), pieces(pieces), stalls(stalls), issued(issued), memory(gpu) {}
+  Sm(const Gpu& gpu, const Row* rows, const Access* accesses, const Piece* pieces, u64* stalls, u64* issued,
+     u32 code)
+      : gpu(gpu), rows(rows), accesses(accesses), pieces(pieces), stalls(stalls), issued(issued), memory(gpu),
+        fetch(gpu, code) {}
 
   void add(const Path* paths, u32 count, u32 blocks) {
     barriers.assign(blocks, std::vector<Barrier>(16));
@@ -102,6 +107,7 @@ struct Sm {
   u64 run(u64 limit) {
     while ((live || queued()) && t < limit) {
       settle();
+      fetching = NEVER;
       bool moved = serve();
       for (SubCore& core : cores) moved |= issue(core);
       if (moved) ++t;
@@ -138,7 +144,7 @@ struct Sm {
       see(core.banks.free[0]), see(core.banks.free[1]);
       if (!core.queue.empty()) see(core.path_free), see(core.queue.front().issued + gpu.queue_cycles);
     }
-    see(data_free);
+    see(data_free), see(fetching);
     see((u64)memory.writes_free);
     return first == NEVER ? NEVER : std::max(first, t + 1);
   }
@@ -237,6 +243,11 @@ struct Sm {
     if (warp.done() || warp.waits || warp.next > t) return false;
     const u32 number = warp.path->numbers[warp.at];
     const Row& row = rows[number];
+    const u64 fetched = fetch.at(number, t);
+    if (fetched > t) {
+      fetching = std::min(fetching, fetched);
+      return fails(warp, FETCH);
+    }
     if (row.waits & warp.busy) return false;
     if (row.action == WAIT_BOARD && warp.boards[row.board] > row.value) return false;
     const bool queued = row.action >= SHARED && row.action <= EXCHANGE;
@@ -344,9 +355,10 @@ struct Sm {
 
 }  // namespace
 
-extern "C" u64 simulate(const Gpu* gpu, const Row* rows, const Path* paths, u32 count, u32 blocks,
-                        const Access* accesses, const Piece* pieces, u64 limit, u64* stalls, u64* issued, u64* figures) {
-  Sm sm(*gpu, rows, accesses, pieces, stalls, issued);
+extern "C" u64 simulate(const Gpu* gpu, const Row* rows, u32 code, const Path* paths, u32 count, u32 blocks,
+                        const Access* accesses, const Piece* pieces, u64 limit, u64* stalls, u64* issued,
+                        u64* figures) {
+  Sm sm(*gpu, rows, accesses, pieces, stalls, issued, code);
   sm.add(paths, count, blocks);
   const u64 cycles = sm.run(limit);
   figures[0] = sm.wavefronts, figures[1] = sm.memory.requested, figures[2] = sm.memory.missed;
