@@ -64,18 +64,18 @@ STRUCTURES = {
     "Gpu": np.dtype(
         [(name, "f8") for name in (
             "l1_bytes", "miss_latency", "read_cycles", "write_cycles", "write_backlog", "queue_cycles",
-            "path_cycles", "barrier_per_warp", "barrier_latency", "line_cycles",
+            "barrier_per_warp", "barrier_latency", "line_cycles",
         )] + [(name, "u4") for name in (
             "queue_loads", "queue_stores", "bank_window", "line_instructions", "lines_held", "pad",
         )]
     ),
     "Row": np.dtype(
-        [("latency", "f8"), ("per_wavefront", "f8")]
+        [(name, "f8") for name in ("latency", "per_wavefront", "path_cycles", "path_more")]
         + [(name, "u4") for name in ("interval", "read_latency", "value")]
         + [("source", "u2", (SOURCES,))]
         + [(name, "u1") for name in (
             "stall", "yields", "writes", "reads", "waits", "pipe", "action", "board", "stores", "banked",
-            "arrives_only", "reuse", "pad0", "pad1",
+            "arrives_only", "reuse", "carries", "pad",
         )]
     ),
     "Path": np.dtype([("numbers", "u8"), ("accesses", "u8"), ("length", "u4"), ("pad", "u4")]),

@@ -25,8 +25,8 @@ class GpuTable(BaseModel):
     device, driver, git_revision: of the profile. mhz: of the SM under FP32 load. intervals: between two
     instructions of a pipe in one sub-core. latencies: from issue to the issue of what needs the result.
     shared_latency: of a load from shared memory by bytes of a lane, without conflicts; per_wavefront: more for
-    each further one; per_line: of L1. path_cycles: that a wavefront keeps the way of its sub-core to the data
-    path. miss_latency: what L2 and DRAM add to a hit in L1. read_bytes: a cycle and SM, from L2: one SM alone,
+    each further one; per_line: of L1. path_cycles: that a register of a warp, or a wavefront, keeps the way
+    between its sub-core and the data path, from shared memory and from L1; store_cycles: more for each store. miss_latency: what L2 and DRAM add to a hit in L1. read_bytes: a cycle and SM, from L2: one SM alone,
     all with lines of their own, all the same lines. write_bytes: a cycle and SM, all SMs. queue_loads,
     queue_stores: instructions that the queue of a sub-core holds. launch_us: of an empty kernel in a row of
     others, by its warps. code_bytes: of the instruction cache; fetch_cycles: for each
@@ -47,7 +47,8 @@ class GpuTable(BaseModel):
     shared_latency: dict[int, float]
     per_wavefront: float
     per_line: float
-    path_cycles: float
+    path_cycles: dict[str, float]
+    store_cycles: float
     miss_latency: dict[str, float]
     read_bytes: dict[str, float]
     write_bytes: float
@@ -125,9 +126,16 @@ def per_line(rows: Rows) -> float:
     return (most - few) / 28
 
 
-def path_cycles(rows: Rows) -> float:
-    """lds.128 of one warp, 4 wavefronts each."""
-    return rows("shared", "lds.128 rate, 1 warps") / 4
+def path_cycles(rows: Rows) -> dict[str, float]:
+    """Loads of 128 bits of one warp, 4 registers each."""
+    return {
+        "shared": rows("shared", "lds.128 rate, 1 warps") / 4,
+        "global": rows("global", "ldg.128 rate, l1, 1 warps") / 4,
+    }
+
+
+def store_cycles(rows: Rows) -> float:
+    return rows("shared", "sts.128 rate, 1 warps") - 4 * path_cycles(rows)["shared"]
 
 
 def miss_latency(rows: Rows) -> dict[str, float]:
@@ -156,7 +164,7 @@ def queue_of(rows: Rows, opcode: str) -> int:
     )  # fmt: skip
 
     def served(cycles: float) -> int:
-        return int(cycles / (16 * path_cycles(rows))) + 1
+        return int(cycles / (16 * path_cycles(rows)["shared"])) + 1
 
     usual = counts[1][1] - counts[0][1]
     for (few, begin), (more, end) in zip(counts, counts[1:]):
@@ -204,7 +212,7 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         arch=device["arch"], multiprocessors=device["multiprocessors"], l2_bytes=device["l2_bytes"],
         mhz=clocks[len(clocks) // 2], intervals=intervals(rows), latencies=latencies(rows),
         shared_latency=shared_latency(rows), per_wavefront=per_wavefront(rows), per_line=per_line(rows),
-        path_cycles=path_cycles(rows), miss_latency=miss_latency(rows), read_bytes=read_bytes(rows),
+        path_cycles=path_cycles(rows), store_cycles=store_cycles(rows), miss_latency=miss_latency(rows), read_bytes=read_bytes(rows),
         write_bytes=write_bytes(rows), dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
         queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),

@@ -54,8 +54,6 @@ INSTRUCTION, CODE_LINE = 16, 128
 LIMIT = 1 << 33
 """Cycles after which a simulation is given up."""
 
-ADDRESS_BITS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
-
 
 @dataclass(frozen=True)
 class Simulated:
@@ -101,6 +99,8 @@ def fill(row: np.void, one: Instruction, table: GpuTable) -> None:
     row["read_latency"], row["action"] = OPERANDS_READ, action_of(one)
     row["per_wavefront"] = table.per_line if pipe is Pipe.GLOBAL else table.per_wavefront
     row["stores"] = one.name in ("STS", "STSM", "STG", "ST", "ATOMS", "RED", "REDG")
+    row["carries"], row["path_cycles"] = registers_of(one), table.path_cycles[path_of(one)]
+    row["path_more"] = table.store_cycles if row["stores"] else 0
     row["banked"] = pipe in BANKED
     if row["banked"]:
         for slot, register in enumerate(sources_of(one)[: abi.SOURCES]):
@@ -160,9 +160,17 @@ def latency_of(one: Instruction, table: GpuTable) -> float:
     if one.name in ("ATOM", "ATOMG"):
         return table.latencies["global atomic"]
     if pipe is Pipe.SHARED:
-        widths = [ADDRESS_BITS[text] for text in one.modifiers if text in ADDRESS_BITS]
-        return table.shared_latency[max(4, widths[0] if widths else 4)]
+        return table.shared_latency[4 * registers_of(one)]
     return table.latencies.get(pipe.value, table.latencies["special"])
+
+
+def path_of(one: Instruction) -> str:
+    return "global" if one.kind.pipe is Pipe.GLOBAL else "shared"
+
+
+def registers_of(one: Instruction) -> int:
+    """Registers of a lane that an access fills or empties; those of LDSM come with its wavefronts."""
+    return max((int(text) // 32 for text in one.modifiers if text in ("64", "128")), default=1)
 
 
 def sources_of(one: Instruction) -> list[int | None]:
@@ -194,7 +202,7 @@ def simulate(
     gpu["l1_bytes"], gpu["miss_latency"] = l1_bytes, table.miss_latency[where]
     gpu["read_cycles"] = 1 / (read_bytes or table.read_bytes["alone"])
     gpu["write_cycles"], gpu["write_backlog"] = 1 / table.write_bytes, WRITE_BACKLOG
-    gpu["queue_cycles"], gpu["path_cycles"] = QUEUE_CYCLES, table.path_cycles
+    gpu["queue_cycles"] = QUEUE_CYCLES
     gpu["barrier_per_warp"], gpu["barrier_latency"] = round(table.barrier_per_warp), table.barrier_latency
     gpu["queue_loads"], gpu["queue_stores"] = table.queue_loads, table.queue_stores
     gpu["bank_window"], gpu["line_instructions"] = WINDOW, CODE_LINE // INSTRUCTION

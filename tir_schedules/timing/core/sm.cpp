@@ -187,9 +187,12 @@ struct Sm {
     const bool global = row.action == GLOBAL_LOAD || row.action == GLOBAL_STORE || row.action == ASYNC_COPY;
     const u32 fronts = !access ? row.action == EXCHANGE : global ? std::max(1u, count) : access->wavefronts;
     data_free = t + fronts;
-    core.path_free = t + std::max<u64>(gpu.path_cycles * fronts, 1);
+    // Its way carries what lanes load or store, a register of the warp at a time, whatever the wavefronts.
+    const u32 carried = fronts ? std::max<u32>(fronts, row.carries) : 0;
+    core.path_free = t + std::max<u64>(row.path_cycles * carried + (carried ? row.path_more : 0), 1);
     wavefronts += fronts;
-    const u32 more = fronts ? fronts - 1 : 0;
+    const u32 last = row.action == SHARED && !row.stores ? carried : fronts;
+    const u32 more = last ? last - 1 : 0;
     const double before = gpu.queue_cycles;  // a latency is from issue to issue
     u64 ready = t + (u64)(row.latency - before + row.per_wavefront * more);
     if (row.action == GLOBAL_LOAD && access) {
