@@ -172,7 +172,7 @@ def test_a_further_wavefront_comes_two_cycles_later():
 
 
 def test_the_queue_holds_only_so_many_stores():
-    """A warp issues stores of 16 wavefronts until the queue is full: as the probe did, ten before it waits."""
+    """A warp issues stores of 16 wavefronts until the queue is full: ten before it waits, as in the probe."""
     code = program(*[("STS [R1], R0", {"stall": 4})] * (TABLE.queue_stores + 4))
     found = run(code, costs=[16], accesses=[0] * len(code))
     assert np.flatnonzero(found.stalls[:, Reason.QUEUE])[0] == 10

@@ -122,10 +122,10 @@ class Steps:
     """What the warps of a block execute, in the order in which the machine does.
 
     table: rows of STEP in machines/cpu/abi.py, a basic block of the PTX that lanes of a warp execute. made:
-    rows of MADE, the accesses to memory in the same order. pieces: rows of LINE_PIECE, what these touch of global
-    memory. lines: of PTX, of the instructions of each basic
-    block. counted: line of PTX and class of access (see Counters) of each counter that `made` names. met,
-    made_met, pieces_met: how many of each there were, kept or not.
+    rows of MADE, the accesses to memory in the same order. pieces: rows of LINE_PIECE, what these touch of
+    global memory. lines: of PTX, of the instructions of each basic block. counted: line of PTX and class of
+    access (see Counters) of each counter that `made` names. met, made_met, pieces_met: how many of each there
+    were, kept or not.
     """
 
     table: np.ndarray = field(repr=False)

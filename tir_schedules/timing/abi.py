@@ -46,7 +46,8 @@ class Action(IntEnum):
 class Reason(IntEnum):
     """What a warp waits for in a cycle in which it does not issue. DEPENDENCY: stall cycles that ptxas wrote.
     SHORT_BOARD, LONG_BOARD: a scoreboard, of shared memory and arithmetic, and of global memory. PIPE: it
-    takes no instruction yet. BANKS: of registers. QUEUE: for memory. FETCH: of instructions. NOT_SELECTED: another warp issues."""
+    takes no instruction yet. BANKS: of registers. QUEUE: for memory. FETCH: of instructions. NOT_SELECTED:
+    another warp issues."""
 
     DEPENDENCY = 0
     SHORT_BOARD = 1
@@ -98,7 +99,9 @@ def header() -> str:
     for name in ("SOURCES", "NO_REGISTER", "NO_BOARD"):
         text += f"const u32 {name} = {globals()[name]};\n"
     for kind in (Pipes, Action, Reason):
-        text += f"enum {kind.__name__} : u32 {{ {', '.join(f'{one.name} = {one.value}' for one in kind)} }};\n"
+        text += (
+            f"enum {kind.__name__} : u32 {{ {', '.join(f'{one.name} = {one.value}' for one in kind)} }};\n"
+        )
     for name, dtype in STRUCTURES.items():
         fields = "".join(f"  {declared(field, dtype[field])};\n" for field in dtype.names or ())
         text += f"struct {name} {{\n{fields}}};\nstatic_assert(sizeof({name}) == {dtype.itemsize});\n"

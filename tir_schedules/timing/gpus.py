@@ -1,7 +1,7 @@
 """What the model knows of a GPU: latencies and rates, each from a row of a measured profile.
 
-`experiments/microbenchmarks.py` writes a profile. `table_of` derives the figures, one function for each, by the
-names of rows. No figure is fitted to a kernel that is to be predicted.
+`experiments/microbenchmarks.py` writes a profile. `table_of` derives the figures, one function for each, by
+the names of rows. No figure is fitted to a kernel that is to be predicted.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ class GpuTable(BaseModel):
 
     device, driver, git_revision: of the profile. mhz: of the SM under FP32 load. intervals: between two
     instructions of a pipe in one sub-core. latencies: from issue to the issue of what needs the result.
-    shared_latency: of a load from shared memory by bytes of a lane, without conflicts; per_wavefront: more for
-    each further one; per_line: of L1. path_cycles: that a register of a warp, or a wavefront, keeps the way
-    between its sub-core and the data path, from shared memory and from L1; store_cycles: more for each store. miss_latency: what L2 and DRAM add to a hit in L1. read_bytes: a cycle and SM, from L2: one SM alone,
-    all with lines of their own, all the same lines. write_bytes: a cycle and SM, all SMs. queue_loads,
+    shared_latency: of a load from shared memory by bytes of a lane, without conflicts. per_wavefront: more
+    for each further one; per_line: of L1. path_cycles: that a register of a warp, or a wavefront, keeps the
+    way between its sub-core and the data path, from shared memory and from L1; store_cycles: more for each
+    store. miss_latency: what L2 and DRAM add to a hit in L1. read_bytes: a cycle and SM, from L2: one SM
+    alone, all with lines of their own, all the same lines. write_bytes: a cycle and SM, all SMs. queue_loads,
     queue_stores: instructions that the queue of a sub-core holds. launch_us: of an empty kernel in a row of
-    others, by its warps. code_bytes: of the instruction cache; fetch_cycles: for each
-    instruction that is not there, of one warp in straight code. gap: between a block's end and its successor's begin.
+    others, by its warps. code_bytes: of the instruction cache. fetch_cycles: for each instruction that is
+    not there, of one warp in straight code. gap: between a block's end and its successor's begin.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -87,7 +88,9 @@ def intervals(rows: Rows) -> dict[str, float]:
         "fma": "ffma", "fma heavy": "imad", "imad.hi": "imad.hi", "alu": "lop3", "half": "hfma2",
         "double": "dadd", "special": "mufu.ex2",
     }  # fmt: skip
-    found = {pipe: round(per_sub_core(rows, "rate", f"{name} rate", 16)) for pipe, name in names.items()}
+    found: dict[str, float] = {
+        pipe: round(per_sub_core(rows, "rate", f"{name} rate", 16)) for pipe, name in names.items()
+    }
     for sass, shape in {"16816": "m16n8k16.f32.f16", "1688": "m16n8k8.f32.f16"}.items():
         found[f"tensor {sass}"] = round(per_sub_core(rows, "tensor", f"mma.{shape} rate, 4 chains", 16))
     return found
@@ -188,7 +191,9 @@ def launch_us(rows: Rows) -> dict[int, float]:
 
 def bodies(rows: Rows) -> list[tuple[int, float]]:
     """KiB of each loop that one warp was timed in, and its cycles for an instruction."""
-    found = [row for (group, _), row in rows.rows.items() if group == "instruction cache" and row["warps"] == 1]
+    found = [
+        row for (group, _), row in rows.rows.items() if group == "instruction cache" and row["warps"] == 1
+    ]
     return sorted((row["kib"], row["cycles"]) for row in found)
 
 
@@ -212,7 +217,8 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         arch=device["arch"], multiprocessors=device["multiprocessors"], l2_bytes=device["l2_bytes"],
         mhz=clocks[len(clocks) // 2], intervals=intervals(rows), latencies=latencies(rows),
         shared_latency=shared_latency(rows), per_wavefront=per_wavefront(rows), per_line=per_line(rows),
-        path_cycles=path_cycles(rows), store_cycles=store_cycles(rows), miss_latency=miss_latency(rows), read_bytes=read_bytes(rows),
+        path_cycles=path_cycles(rows), store_cycles=store_cycles(rows),
+        miss_latency=miss_latency(rows), read_bytes=read_bytes(rows),
         write_bytes=write_bytes(rows), dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
         queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),

@@ -90,9 +90,7 @@ class Prediction:
 
     @property
     def microseconds(self) -> float:
-        return sum(
-            max(each.cycles / self.mhz, each.dram_us) + each.overhead_us for each in self.launches
-        )
+        return sum(max(each.cycles / self.mhz, each.dram_us) + each.overhead_us for each in self.launches)
 
 
 def predict(

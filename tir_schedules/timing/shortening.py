@@ -1,9 +1,10 @@
 """Paths without most turns of their long loop, where all turns are alike.
 
 A turn is what a warp executes between two visits of one instruction. Turns are alike when they execute the
-same instructions, and their accesses cost the same number of wavefronts and touch as many lines and sectors. A
-path is shortened where every warp of the block has more than LEAST such turns in a row. The first and last of
-them stay: as many at either end as KEPT says. Two lengths are simulated, and the turns between them give the
+same instructions, a barrier among them, and their accesses cost the same number of wavefronts and touch as
+many lines. Without a barrier the warps drift apart, and no turn is like the next in time: nothing is left
+out. A path is shortened where every warp of the block has as many such turns in a row, and more than are
+kept: the first KEPT and the last LAST of them. Two lengths are simulated, and the turns between them give the
 cycles of one.
 """
 
@@ -21,7 +22,7 @@ KEPT = (4, 10)
 
 LAST = 2
 LEAST = 24
-"""Turns in a row below which nothing is left out."""
+"""Turns in a row below which a loop is not looked at."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def shortened(paths: BlockPaths) -> Shortened:
     found = [turns_of(path, paths) for path in paths.warps]
     alike = [each for each in found if each is not None]
     counts = {len(each.begins) for each in alike}
-    if len(alike) < len(found) or len(counts) != 1 or min(counts) < LEAST:
+    if len(alike) < len(found) or len(counts) != 1 or min(counts) <= KEPT[1] + LAST:
         return Shortened((paths,), 0, 0)
     count = counts.pop()
     kept = tuple(
@@ -76,7 +77,10 @@ def turns_of(path: WarpPath, paths: BlockPaths) -> Turns | None:
         if times < LEAST:
             continue
         turns = run_of(path, paths, np.flatnonzero(numbers == head))
-        if turns is not None and turns.end - turns.begins[0] > length:
+        if turns is None:
+            continue
+        turn = numbers[turns.begins[0] : turns.begins[1]]
+        if turns.end - turns.begins[0] > length and any(paths.code[n].name == "BAR" for n in turn):
             best, length = turns, turns.end - turns.begins[0]
     return best
 

@@ -1,4 +1,4 @@
-"""One SM, simulated: the rows that C++ takes, made of a listing and the figures of a GPU, and what comes back."""
+"""One SM, simulated: what C++ takes, made of a listing and the figures of a GPU, and what it says."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WRITE_BACKLOG = 64
 """Cycles of stores to L2 that may be on their way before further ones wait. An assumption."""
 
 INSTRUCTION, CODE_LINE = 16, 128
-"""Bytes of an instruction, and of the line that the instruction cache asks for. The latter is an assumption."""
+"""Bytes of an instruction, and of a line of the instruction cache. The latter is an assumption."""
 
 LIMIT = 1 << 33
 """Cycles after which a simulation is given up."""
@@ -210,23 +210,26 @@ def simulate(
     gpu["lines_held"] = table.code_bytes // CODE_LINE
     rows, accesses = rows_of(code, table), accesses_of(steps)
     pieces = np.ascontiguousarray(steps.pieces)
+    numbers = [np.ascontiguousarray(each.numbers, np.uint32) for each in warps]
+    places = [np.ascontiguousarray(each.accesses, np.int32) for each in warps]
     paths = np.zeros(len(warps), abi.STRUCTURES["Path"])
-    kept = [(np.ascontiguousarray(w.numbers, np.uint32), np.ascontiguousarray(w.accesses, np.int32)) for w in warps]
-    for row, (numbers, places) in zip(paths, kept):
-        row["numbers"], row["accesses"], row["length"] = numbers.ctypes.data, places.ctypes.data, len(numbers)
+    for row, mine, made in zip(paths, numbers, places):
+        row["numbers"], row["accesses"], row["length"] = mine.ctypes.data, made.ctypes.data, len(mine)
     stalls = np.zeros((len(code), Reason.REASONS), np.uint64)
     issued, figures = np.zeros(len(code), np.uint64), np.zeros(len(abi.FIGURES), np.uint64)
-    arguments = [each.ctypes.data for each in (gpu, rows, paths)]
     found = library((os.environ.get("CXX", ""), os.environ.get("TIR_SCHEDULES_CACHE", "")))
     cycles = found.simulate(
-        *map(ctypes.c_void_p, arguments[:2]), len(code), ctypes.c_void_p(arguments[2]), len(warps), blocks, ctypes.c_void_p(accesses.ctypes.data),
-        ctypes.c_void_p(pieces.ctypes.data), ctypes.c_uint64(LIMIT),
-        *(ctypes.c_void_p(each.ctypes.data) for each in (stalls, issued, figures)),
+        *map(pointer, (gpu, rows)), len(code), pointer(paths), len(warps), blocks,
+        *map(pointer, (accesses, pieces)), ctypes.c_uint64(LIMIT), *map(pointer, (stalls, issued, figures)),
     )  # fmt: skip
     said = dict(zip(abi.FIGURES, figures.tolist()))
     if said.pop("live"):
         raise CheckFailed("the warps of a simulated SM wait for each other without end")
     return Simulated(cycles, stalls, issued, **said)
+
+
+def pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
 
 
 def unmodelled(code: Sequence[Instruction]) -> set[str]:

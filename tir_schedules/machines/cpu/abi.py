@@ -222,7 +222,9 @@ act: see Act. line: of PTX. bulk: whether a unit carries it out, which the threa
 STEP = structure("Step", "u32 warp block lanes made")
 """A basic block that lanes of a warp execute. made: how many accesses were made before it."""
 
-MADE = structure("Made", "u32 counter lanes width cost source_counter source_cost first_piece pieces; u64 first")
+MADE = structure(
+    "Made", "u32 counter lanes width cost source_counter source_cost first_piece pieces; u64 first"
+)
 """A warp's access to shared or global memory as it is counted, see Record. first_piece, pieces: of global
 memory that it touches. first: address of its first lane."""
 
@@ -245,8 +247,8 @@ class Watch(ctypes.Structure):
         "Request* requests; Record* records; u32* slots; u32 block[3] warp limit met held valued "
         "record_limit recorded lost ended; Event* events; Moved* moved; u32 event_limit events_met "
         "moved_limit moved_held rank pad; Touch* touches; u32 touch_limit touched array order among_all "
-        "every_block; Step* steps; Made* made; LinePiece* pieces; u32 step_limit steps_met made_limit made_met piece_limit "
-        "pieces_met",
+        "every_block; Step* steps; Made* made; LinePiece* pieces; u32 step_limit steps_met made_limit "
+        "made_met piece_limit pieces_met",
     )
 
 

@@ -105,7 +105,15 @@ def compiled(compiler: str, kind: str, unit: str, included: dict[str, str]) -> c
     sources = included | {UNIT: unit}
     version, digest = compiler_version(compiler), fingerprint(compiler)
     key = "\0".join(
-        [compiler, version, digest, *heeded_variables(), processor(), *FLAGS, *map("\0".join, sources.items())]
+        [
+            compiler,
+            version,
+            digest,
+            *heeded_variables(),
+            processor(),
+            *FLAGS,
+            *map("\0".join, sources.items()),
+        ]
     )
 
     def build(folder: Path) -> None:

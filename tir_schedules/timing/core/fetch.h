@@ -11,7 +11,9 @@ struct Fetch {
   double free = 0;
   static const u64 NONE = ~0ull;
   Fetch(const Gpu& gpu, u32 rows)
-      : gpu(gpu), ready(rows / gpu.line_instructions + 2, NONE), used(ready.size(), 0) {}
+      : gpu(gpu), ready(rows / gpu.line_instructions + 2, NONE), used(ready.size(), 0) {
+    if (ready.size() <= gpu.lines_held) std::fill(ready.begin(), ready.end(), 0);  // there since the last launch
+  }
 
   // When an instruction can be issued that a warp comes to in cycle t. The line behind its own is asked for as well.
   u64 at(u32 number, u64 t) {

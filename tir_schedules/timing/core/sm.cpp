@@ -184,12 +184,15 @@ struct Sm {
     Warp& warp = warps[request.warp];
     const Access* access = request.access < 0 ? nullptr : accesses + request.access;
     const u32 count = access ? access->pieces : 0;
-    const bool global = row.action == GLOBAL_LOAD || row.action == GLOBAL_STORE || row.action == ASYNC_COPY;
-    const u32 fronts = !access ? row.action == EXCHANGE : global ? std::max(1u, count) : access->wavefronts;
+    const bool global = row.action == GLOBAL_LOAD || row.action == GLOBAL_STORE;
+    const bool copies = row.action == ASYNC_COPY;  // takes the data path when its bytes come, and not before
+    u32 fronts = row.action == EXCHANGE;
+    if (access && !copies) fronts = global ? std::max(1u, count) : access->wavefronts;
     data_free = t + fronts;
     // Its way carries what lanes load or store, a register of the warp at a time, whatever the wavefronts.
-    const u32 carried = fronts ? std::max<u32>(fronts, row.carries) : 0;
-    core.path_free = t + std::max<u64>(row.path_cycles * carried + (carried ? row.path_more : 0), 1);
+    const u32 carried = copies ? row.carries : fronts ? std::max<u32>(fronts, row.carries) : 0;
+    const double taken = std::max(row.path_cycles * fronts, row.path_cycles * row.carries + row.path_more);
+    core.path_free = t + std::max<u64>(carried ? taken : 0, 1);
     wavefronts += fronts;
     const u32 last = row.action == SHARED && !row.stores ? carried : fronts;
     const u32 more = last ? last - 1 : 0;
@@ -198,14 +201,14 @@ struct Sm {
     if (row.action == GLOBAL_LOAD && access) {
       const u64 there = memory.load(pieces + access->first, count, warp.block + 1, t, true);
       if (there > t) ready = std::max(ready, there + (u64)(row.latency - before));
-    } else if (row.action == ASYNC_COPY && access) {
+    } else if (copies && access) {
       const u64 there = memory.load(pieces + access->first, count, warp.block + 1, t, !row.value);
       ready = std::max(there, t) + (u64)(row.latency - before) + access->wavefronts;
-      data_free += access->wavefronts;  // it takes the path once more when its bytes come
+      data_free += access->wavefronts;
       wavefronts += access->wavefronts;
       warp.copied = std::max(warp.copied, ready);
     }
-    if (row.action == ASYNC_COPY) {
+    if (copies) {
       ++warp.served;
       end_groups(warp);
     }

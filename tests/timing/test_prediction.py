@@ -1,0 +1,115 @@
+"""Times of launches: waves, what is behind L1, what a launch costs, and what warps wait for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.errors import CheckFailed
+from tir_schedules.model.kernel import Kernel
+from tir_schedules.timing.gpus import find_table
+from tir_schedules.timing.paths import follow
+from tir_schedules.timing.prediction import l1_of, predict, shared_by
+
+SOURCE = """\
+extern "C" __global__ void tile(const float *x, float *y) {
+    __shared__ float part[128];
+    float sum = 0;
+    #pragma unroll 1
+    for (int i = 0; i < 8; ++i) {
+        part[threadIdx.x] = x[(blockIdx.y * 8 + i) * 128 + threadIdx.x];
+        __syncthreads();
+        for (int k = 0; k < 16; ++k) sum += part[k];
+        __syncthreads();
+    }
+    y[(blockIdx.y * gridDim.x + blockIdx.x) * 128 + threadIdx.x] = sum;
+}
+"""
+TABLE = find_table("h100")
+SMS = TABLE.multiprocessors
+HELD = 16  # blocks of four warps that an SM holds
+
+
+def made(columns, rows):
+    kernel = Kernel("tile", SOURCE, "tile", ("x", "y"), (columns, rows, 1), (128, 1, 1), "sm_90")
+    return compile_kernel(kernel), {
+        "x": np.zeros(128 * 8 * rows, np.float32), "y": np.zeros(128 * columns * rows, np.float32)
+    }  # fmt: skip
+
+
+def time_of(columns, rows, mhz=None, table=TABLE):
+    binary, given = made(columns, rows)
+    return predict([binary], [given], ["y"], table, mhz)
+
+
+def test_blocks_that_fit_run_at_once():
+    one, all_ = time_of(1, 1).launches[0], time_of(SMS, 1).launches[0]
+    assert (one.waves, one.resident, all_.waves, all_.resident) == (1, 1, 1, 1)
+    assert all_.cycles == pytest.approx(one.cycles, rel=0.1)
+
+
+def test_the_sm_with_the_most_blocks_decides():
+    full, more = time_of(SMS * HELD, 1).launches[0], time_of(SMS * HELD + 1, 1).launches[0]
+    assert (full.waves, full.resident) == (1, HELD) and (more.waves, more.resident) == (1 + 1 / HELD, HELD)
+    last = time_of(SMS, 1).launches[0].cycles
+    assert more.cycles == pytest.approx(full.cycles + TABLE.gap + last, rel=0.05)
+
+
+def test_cycles_are_not_time():
+    slow, fast = time_of(SMS, 1, 1000), time_of(SMS, 1, 2000)
+    assert slow.cycles == fast.cycles
+    overhead = slow.launches[0].overhead_us
+    assert slow.microseconds - overhead == pytest.approx(2 * (fast.microseconds - overhead))
+    assert overhead == TABLE.launch_us[528]
+
+
+def test_several_launches_take_one_after_the_other():
+    binary, given = made(1, 1)
+    one, two = predict([binary], [given], ["y"], TABLE), predict([binary] * 2, [given] * 2, ["y"], TABLE)
+    assert two.microseconds == 2 * one.microseconds and two.cycles == 2 * one.cycles
+
+
+def test_neighbours_read_the_same_lines():
+    """Blocks along x read one row of x: all columns share a row. Each block has lines of y of its own."""
+    binary, given = made(8, 16)
+    paths = follow(binary, given, ["y"])
+    lines = 8 * 4 + 4
+    unique = 8 * 4 / lines * 16 + 4 / lines * 128
+    assert shared_by(binary, given, ["y"], paths, 128) == pytest.approx(128 / unique)
+    alone, given = made(1, 16)
+    assert shared_by(alone, given, ["y"], follow(alone, given, ["y"]), 16) == 1
+
+
+def test_what_l2_does_not_hold_comes_from_dram():
+    small = TABLE.model_copy(update={"l2_bytes": 1 << 10})
+    near, far = time_of(SMS, 1).launches[0], time_of(SMS, 1, table=small).launches[0]
+    assert (near.beyond.level, far.beyond.level) == ("l2", "dram") and near.dram_us == 0 < far.dram_us
+    more = TABLE.miss_latency["dram"] - TABLE.miss_latency["l2"]
+    assert far.cycles - near.cycles > 7 * more
+
+
+def test_waits_are_told_by_line():
+    launch = time_of(SMS, 1).launches[0]
+    reasons, lines = launch.by_reason(), launch.by_line()
+    assert sum(reasons.values()) == launch.stalls.sum()
+    assert {sum(each.values()) for each in [*lines.values()]} and reasons["barrier"] > 0
+    by_line = {line: each for (_, line), each in lines.items()}
+    load = SOURCE.splitlines().index(next(text for text in SOURCE.splitlines() if "= x[" in text)) + 1
+    assert max(by_line, key=lambda line: by_line[line]["long_board"]) == load
+    ptx = launch.by_line("ptx")
+    assert sum(each["barrier"] for each in ptx.values()) == reasons["barrier"]
+
+
+def test_l1_is_what_shared_memory_leaves():
+    assert (l1_of(0), l1_of(1), l1_of(9 << 10)) == (256 << 10, 248 << 10, 240 << 10)
+
+
+def test_what_the_model_lacks_is_told():
+    source = SOURCE.replace(
+        "__syncthreads();", 'asm volatile("barrier.cluster.arrive;barrier.cluster.wait;");', 1
+    )
+    binary, given = made(2, 1)
+    kernel = replace(binary.kernel, source=source, cluster=(2, 1, 1))
+    with pytest.raises(CheckFailed, match="does not have UCGABAR_"):
+        predict([compile_kernel(kernel)], [given], ["y"], TABLE)
