@@ -116,6 +116,16 @@ def test_a_register_in_the_operand_cache_is_not_read():
     assert run(kept).cycles == 32 and run(read).cycles >= 2 * 30
 
 
+# ---- instructions ---
+def test_a_loop_that_the_cache_does_not_hold_is_fetched_each_turn():
+    """As the probe of 64 KiB says; of a quarter of that nothing is fetched again."""
+    for kib, cycles in ((16, 1.0), (64, TABLE.fetch_cycles)):
+        code = program(*["FADD R0, R1, R1"] * (kib * 64))
+        few, more = (run(code, times=times) for times in (2, 4))
+        assert (more.cycles - few.cycles) / (2 * len(code)) == pytest.approx(cycles, rel=0.02)
+        assert bool(reason(more, Reason.FETCH)) == (kib > 32)
+
+
 # ---- scoreboards ---
 def test_a_reader_waits_for_the_scoreboard():
     code = program(("LDS R0, [R1]", {"writes": 2}), ("FADD R0, R0, R0", {"waits": (2,)}))
