@@ -52,8 +52,15 @@ def test_blocks_that_fit_run_at_once():
 def test_the_sm_with_the_most_blocks_decides():
     full, more = time_of(SMS * HELD, 1).launches[0], time_of(SMS * HELD + 1, 1).launches[0]
     assert (full.waves, full.resident) == (1, HELD) and (more.waves, more.resident) == (1 + 1 / HELD, HELD)
-    last = time_of(SMS, 1).launches[0].cycles
-    assert more.cycles == pytest.approx(full.cycles + TABLE.gap + last, rel=0.05)
+    alone = time_of(SMS, 1).launches[0].cycles
+    assert full.cycles < more.cycles <= 1.05 * (full.cycles + TABLE.gap + alone)
+
+
+def test_many_blocks_go_on_as_the_first_ones():
+    """Nine fills of an SM are told by four."""
+    few, many = (time_of(SMS * HELD * fills, 1).launches[0] for fills in (4, 9))
+    half = time_of(SMS * HELD * 2, 1).launches[0]
+    assert many.cycles == pytest.approx(few.cycles + 5 * (few.cycles - half.cycles) / 2)
 
 
 def test_cycles_are_not_time():

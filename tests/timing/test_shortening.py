@@ -46,9 +46,9 @@ def paths():
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_a_few_turns_tell_the_cycles_of_all(paths, blocks):
-    whole = simulate(paths.code, paths.warps, paths.steps, TABLE, blocks, 1 << 17, read_bytes=64.0)
+    whole = simulate(paths.code, paths.warps, paths.steps, TABLE, blocks, 0, 1 << 17, read_bytes=64.0)
     short = shortened(paths)
-    cycles, simulated = run(short, blocks, TABLE, 1 << 17, BEYOND)
+    cycles, simulated = run(short, blocks, blocks, TABLE, 1 << 17, BEYOND)
     assert short.dropped > TURNS // 2
     assert cycles == pytest.approx(whole.cycles, rel=0.01)
     assert simulated.issued.sum() == whole.issued.sum()

@@ -46,11 +46,11 @@ def path(numbers, accesses=None, warp=0):
     return WarpPath(warp, np.array(numbers, np.int32), places.astype(np.int64), 0, 0, 0)
 
 
-def run(code, warps=1, times=1, costs=(), pieces=(), accesses=None, blocks=1, **given):
+def run(code, warps=1, times=1, costs=(), pieces=(), accesses=None, slots=1, **given):
     """Warps that all execute the same."""
     numbers = [*range(len(code))] * times
     paths = [path(numbers, accesses, warp) for warp in range(warps)]
-    return simulate(code, paths, steps(costs, pieces), TABLE, blocks, **given)
+    return simulate(code, paths, steps(costs, pieces), TABLE, slots, **given)
 
 
 def reason(simulated, of):
@@ -151,7 +151,7 @@ def test_a_load_that_misses_l1_counts_as_long():
 def test_blocks_touch_lines_of_their_own():
     code = program(("LDG.E R0, [R2.64]", {"writes": 0}), ("FADD R0, R0, R0", {"waits": (0,)}))
     given = dict(costs=[4], pieces=[(7, 0b1111)], accesses=[0, -1])
-    assert run(code, 4, **given).missed == 128 and run(code, 4, blocks=2, **given).missed == 256
+    assert run(code, 4, **given).missed == 128 and run(code, 4, slots=2, **given).missed == 256
 
 
 def test_groups_of_copies_end_in_order():
@@ -163,6 +163,17 @@ def test_groups_of_copies_end_in_order():
     early, late = (run(code, **given) for code in (leaves_one, leaves_none))
     assert reason(late, Reason.LONG_BOARD) - reason(early, Reason.LONG_BOARD) == 128 / 2
     assert reason(early, Reason.LONG_BOARD) > TABLE.miss_latency["l2"]
+
+
+def test_a_block_begins_where_one_has_ended():
+    """Three blocks in one slot and in two; a load that nothing waited for does not lower another's board."""
+    code = program(("LDG.E R0, [R2.64]", {"writes": 0}), *["SHF.L.U32 R4, R5, 0x1, R6"] * 50, "EXIT")
+    given = dict(costs=[4], pieces=[(7, 15)], accesses=[0, *[-1] * 51])
+    one, three, beside = (run(code, slots=s, blocks=b, **given) for s, b in ((1, 1), (1, 3), (2, 3)))
+    assert three.issued.tolist() == beside.issued.tolist() == [3] * 52 and three.missed == 3 * 128
+    own = 50 * ALU
+    assert three.cycles - one.cycles == pytest.approx(2 * (own + TABLE.gap), abs=4)
+    assert beside.cycles - one.cycles == pytest.approx(own + TABLE.gap, abs=60)
 
 
 # ---- shared memory ---

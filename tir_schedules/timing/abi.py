@@ -65,7 +65,7 @@ STRUCTURES = {
     "Gpu": np.dtype(
         [(name, "f8") for name in (
             "l1_bytes", "miss_latency", "read_cycles", "write_cycles", "write_backlog", "queue_cycles",
-            "barrier_per_warp", "barrier_latency", "line_cycles",
+            "barrier_per_warp", "barrier_latency", "line_cycles", "block_gap",
         )] + [(name, "u4") for name in (
             "queue_loads", "queue_stores", "bank_window", "line_instructions", "lines_held", "pad",
         )]

@@ -1,7 +1,7 @@
 """How long launches take: a simulated SM, its waves, what L2 and DRAM deliver, and what a launch costs.
 
-A block stands for all. The SM with the most blocks decides: its blocks run in waves of as many as fit, each
-wave simulated whole, and a last one of those that are left.
+A block stands for all. The SM with the most blocks decides: as many as fit run at once, and another begins
+where one has ended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ CARVE_OUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 """KiB of an SM's data cache that shared memory can have on sm_90 (CUDA Programming Guide); the rest is L1."""
 
 DATA_KIB = 256
-LINE = 128
+FILLS = 4
+"""Blocks that are simulated where there are more, times those that an SM has at once."""
+
 REASONS = tuple(one.name.lower() for one in Reason if one is not Reason.REASONS)
 
 
@@ -49,7 +51,8 @@ class Beyond:
 class LaunchTime:
     """One launch. cycles: of the SM that has most to do. waves: of blocks on it. resident: blocks on an SM at
     once. dram_us: that its bytes need at the least. whole: whether all periods were simulated. code: the
-    instructions that rows of stalls belong to. stalls, issued: as Simulated has them, of one full wave."""
+    instructions that rows of stalls belong to. stalls, issued: as Simulated has them, of the
+    blocks that were simulated, at most FILLS times those at once."""
 
     label: str
     cycles: float
@@ -121,40 +124,50 @@ def time_of(
     l1_bytes = l1_of(resident * (binary.shared_bytes + find_sm(kernel.arch).reserved))
     short = shortened(paths)
 
-    def wave(count: int) -> tuple[float, Simulated]:
-        return run(short, count, table, l1_bytes, beyond)
-
-    full, rest = divmod(busiest, resident)
-    cycles, simulated = wave(resident)
-    total = full * cycles + (full - 1) * table.gap
-    if rest:
-        total += wave(rest)[0] + table.gap
+    cycles, simulated = in_turn(short, resident, busiest, table, l1_bytes, beyond)
     warps = blocks * len(paths.warps)
     return LaunchTime(
-        kernel.label, total, full + rest / resident, resident, overhead(table, warps),
+        kernel.label, cycles, busiest / resident, resident, overhead(table, warps),
         dram_us(footprint, table), beyond, short.dropped == 0, paths.code, simulated.stalls, simulated.issued,
     )  # fmt: skip
 
 
-def run(
-    short: Shortened, count: int, table: GpuTable, l1_bytes: int, beyond: Beyond
+def in_turn(
+    short: Shortened, slots: int, blocks: int, table: GpuTable, l1_bytes: int, beyond: Beyond
 ) -> tuple[float, Simulated]:
-    """The cycles of blocks that run at once, with the periods that were left out."""
+    """The cycles of the blocks of an SM, as many at once as it has slots. Of many blocks FILLS times the
+    slots are simulated, and go on as the later half of these did."""
+    counts = [FILLS * slots // 2, FILLS * slots] if blocks > FILLS * slots else [blocks]
+    found = [run(short, slots, count, table, l1_bytes, beyond) for count in counts]
+    if len(found) == 1:
+        return found[0]
+    (before, _), (cycles, simulated) = found
+    return cycles + (blocks - counts[1]) * (cycles - before) / (counts[1] - counts[0]), simulated
+
+
+def run(
+    short: Shortened, slots: int, blocks: int, table: GpuTable, l1_bytes: int, beyond: Beyond
+) -> tuple[float, Simulated]:
+    """The cycles of blocks on an SM, with the turns that were left out."""
     found = [
         simulate(
-            each.code, each.warps, each.steps, table, count, l1_bytes, beyond.level, beyond.read_bytes
+            each.code, each.warps, each.steps, table, slots, blocks, l1_bytes, beyond.level, beyond.read_bytes
         )
         for each in short.paths
     ]  # fmt: skip
     if not short.dropped:
         return found[0].cycles, found[0]
     few, more = found
-    period = (more.cycles - few.cycles) / short.between
     scale = short.dropped / short.between
-    return more.cycles + short.dropped * period, replace(
-        more, stalls=more.stalls + (scale * (more.stalls.astype(float) - few.stalls)).astype(np.int64),
-        issued=more.issued + (scale * (more.issued.astype(float) - few.issued)).astype(np.int64),
+    return more.cycles + scale * (more.cycles - few.cycles), replace(
+        more, stalls=extended(few.stalls, more.stalls, scale),
+        issued=extended(few.issued, more.issued, scale),
     )  # fmt: skip
+
+
+def extended(few: np.ndarray, more: np.ndarray, scale: float) -> np.ndarray:
+    """Counts that go on as they did between two."""
+    return np.rint(more + scale * (more.astype(float) - few)).astype(np.int64)
 
 
 def l1_of(shared: int) -> int:

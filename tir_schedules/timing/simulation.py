@@ -187,11 +187,13 @@ def sources_of(one: Instruction) -> list[int | None]:
 
 
 def simulate(
-    code: Sequence[Instruction], warps: Sequence[WarpPath], steps: Steps, table: GpuTable, blocks: int = 1,
-    l1_bytes: int = 128 << 10, where: str = "l2", read_bytes: float | None = None,
+    code: Sequence[Instruction], warps: Sequence[WarpPath], steps: Steps, table: GpuTable, slots: int = 1,
+    blocks: int = 0, l1_bytes: int = 128 << 10, where: str = "l2", read_bytes: float | None = None,
 ) -> Simulated:  # fmt: skip
-    """Blocks that are on an SM at once, all with the paths of one, from the first cycle to the last.
+    """Blocks of an SM, all with the paths of one, from the first cycle to the last.
 
+    slots: blocks that are there at once. blocks: in all, as many where none are named; each further one
+    begins some time after another has ended.
     where: "l2" or "dram", what is behind L1. read_bytes: that a cycle brings from there; what one SM alone
     gets where none are named. Other blocks touch lines of their own. CheckFailed for what is not modelled.
     """
@@ -205,6 +207,7 @@ def simulate(
     gpu["queue_cycles"] = QUEUE_CYCLES
     gpu["barrier_per_warp"], gpu["barrier_latency"] = round(table.barrier_per_warp), table.barrier_latency
     gpu["queue_loads"], gpu["queue_stores"] = table.queue_loads, table.queue_stores
+    gpu["block_gap"] = table.gap
     gpu["bank_window"], gpu["line_instructions"] = WINDOW, CODE_LINE // INSTRUCTION
     gpu["line_cycles"] = table.fetch_cycles * CODE_LINE / INSTRUCTION
     gpu["lines_held"] = table.code_bytes // CODE_LINE
@@ -219,7 +222,7 @@ def simulate(
     issued, figures = np.zeros(len(code), np.uint64), np.zeros(len(abi.FIGURES), np.uint64)
     found = library((os.environ.get("CXX", ""), os.environ.get("TIR_SCHEDULES_CACHE", "")))
     cycles = found.simulate(
-        *map(pointer, (gpu, rows)), len(code), pointer(paths), len(warps), blocks,
+        *map(pointer, (gpu, rows)), len(code), pointer(paths), len(warps), slots, blocks or slots,
         *map(pointer, (accesses, pieces)), ctypes.c_uint64(LIMIT), *map(pointer, (stalls, issued, figures)),
     )  # fmt: skip
     said = dict(zip(abi.FIGURES, figures.tolist()))

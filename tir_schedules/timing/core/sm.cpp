@@ -21,7 +21,7 @@ struct Group {  // of asynchronous copies: how many of its warp come before its 
 
 struct Warp {
   const Path* path;
-  u32 at, block, place, number;
+  u32 at, slot, block, number;
   u64 next = 0, last = 0, cleared = 0, started = 0;
   u32 boards[6] = {}, busy = 0;
   u8 cause[6] = {};       // reason that a wait for each scoreboard counts as
@@ -37,12 +37,12 @@ struct Warp {
 
 struct Event {
   u64 time;
-  u32 warp, board;
+  u32 warp, board, block;
   bool operator>(const Event& o) const { return time > o.time; }
 };
 
 struct Request {
-  u32 warp, number;
+  u32 warp, number, block;
   s32 access;
   u64 issued;
 };
@@ -74,9 +74,9 @@ struct Sm {
   std::vector<Warp> warps;
   SubCore cores[4];
   std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events;
-  std::vector<std::vector<Barrier>> barriers;  // of each block
-  std::vector<u32> alive;                      // warps of each block
-  std::vector<u64> barrier_free;
+  std::vector<std::vector<Barrier>> barriers;  // of the block in each slot
+  std::vector<u32> alive;                      // its warps
+  u32 begun = 0, total = 0;                    // blocks
   Memory memory;
   Fetch fetch;
   u64 t = 0, data_free = 0, wavefronts = 0;
@@ -88,15 +88,16 @@ struct Sm {
       : gpu(gpu), rows(rows), accesses(accesses), pieces(pieces), stalls(stalls), issued(issued), memory(gpu),
         fetch(gpu, code) {}
 
-  void add(const Path* paths, u32 count, u32 blocks) {
-    barriers.assign(blocks, std::vector<Barrier>(16));
-    alive.assign(blocks, count);
-    for (u32 b = 0; b < blocks; ++b)
+  void add(const Path* paths, u32 count, u32 slots, u32 blocks) {
+    barriers.assign(slots, std::vector<Barrier>(16));
+    alive.assign(slots, 0);
+    total = blocks, begun = slots;
+    for (u32 b = 0; b < slots; ++b)
       for (u32 w = 0; w < count; ++w) {
         if (!paths[w].length) continue;
         Warp warp;
-        warp.path = paths + w, warp.at = 0, warp.block = b, warp.place = w, warp.number = warps.size();
-        warp.last = warp.next = 0;
+        warp.path = paths + w, warp.at = 0, warp.slot = warp.block = b, warp.number = warps.size();
+        ++alive[b];
         cores[warps.size() % 4].warps.push_back(warps.size());
         warps.push_back(warp);
         ++live;
@@ -127,6 +128,7 @@ struct Sm {
       const Event event = events.top();
       events.pop();
       Warp& warp = warps[event.warp];
+      if (warp.block != event.block) continue;  // of a block that is over
       if (!--warp.boards[event.board]) warp.busy &= ~(1u << event.board);
       warp.cleared = event.time;
     }
@@ -156,7 +158,7 @@ struct Sm {
     warp.cause[board] = reason;
   }
   void lower(const Warp& warp, u32 board, u64 when) {
-    if (board != NO_BOARD) events.push({std::max(when, t + 1), warp.number, board});
+    if (board != NO_BOARD) events.push({std::max(when, t + 1), warp.number, board, warp.block});
   }
 
   // ---- the queue for memory, and the one data path behind it ---
@@ -199,15 +201,16 @@ struct Sm {
     const double before = gpu.queue_cycles;  // a latency is from issue to issue
     u64 ready = t + (u64)(row.latency - before + row.per_wavefront * more);
     if (row.action == GLOBAL_LOAD && access) {
-      const u64 there = memory.load(pieces + access->first, count, warp.block + 1, t, true);
+      const u64 there = memory.load(pieces + access->first, count, request.block + 1, t, true);
       if (there > t) ready = std::max(ready, there + (u64)(row.latency - before));
     } else if (copies && access) {
-      const u64 there = memory.load(pieces + access->first, count, warp.block + 1, t, !row.value);
+      const u64 there = memory.load(pieces + access->first, count, request.block + 1, t, !row.value);
       ready = std::max(there, t) + (u64)(row.latency - before) + access->wavefronts;
       data_free += access->wavefronts;
       wavefronts += access->wavefronts;
       warp.copied = std::max(warp.copied, ready);
     }
+    if (request.block != warp.block) return;  // who issued it has left
     if (copies) {
       ++warp.served;
       end_groups(warp);
@@ -310,7 +313,7 @@ struct Sm {
       case SHARED: case GLOBAL_LOAD: case GLOBAL_STORE: case ASYNC_COPY: case EXCHANGE: {
         const u32 reason = row.action == SHARED || row.action == EXCHANGE ? SHORT_BOARD : LONG_BOARD;
         raise(warp, row.writes, reason), raise(warp, row.reads, SHORT_BOARD);
-        core.queue.push_back({warp.number, number, access, t});
+        core.queue.push_back({warp.number, number, warp.block, access, t});
         core.stores += row.stores;
         warp.copies += row.action == ASYNC_COPY;
         break;
@@ -335,11 +338,11 @@ struct Sm {
 
   // ---- barriers ---
   void arrive(Warp& warp, const Row& row) {
-    Barrier& barrier = barriers[warp.block][row.board];
+    Barrier& barrier = barriers[warp.slot][row.board];
     barrier.arrived++;
     barrier.served = std::max(barrier.served, t) + (u64)gpu.barrier_per_warp;
     if (!row.arrives_only) barrier.warps.push_back(warp.number), warp.waits = true;
-    open(barrier, row.value ? row.value : alive[warp.block]);
+    open(barrier, row.value ? row.value : alive[warp.slot]);
   }
   void open(Barrier& barrier, u32 wanted) {
     if (barrier.arrived < wanted) return;
@@ -353,19 +356,35 @@ struct Sm {
 
   void finish(Warp& warp) {
     --live;
-    if (!--alive[warp.block]) return;
-    for (Barrier& barrier : barriers[warp.block])  // who has left is not waited for
-      if (!barrier.warps.empty()) open(barrier, alive[warp.block]);
+    if (!--alive[warp.slot]) return succeed(warp.slot);
+    for (Barrier& barrier : barriers[warp.slot])  // who has left is not waited for
+      if (!barrier.warps.empty()) open(barrier, alive[warp.slot]);
+  }
+
+  // The next block begins where one has ended.
+  void succeed(u32 slot) {
+    if (begun == total) return;
+    barriers[slot].assign(16, Barrier());
+    for (Warp& each : warps) {
+      if (each.slot != slot) continue;
+      const Path* path = each.path;
+      const u32 number = each.number;
+      each = Warp();
+      each.path = path, each.number = number, each.slot = slot, each.block = begun, each.at = 0;
+      each.next = t + (u64)gpu.block_gap;
+      ++alive[slot], ++live;
+    }
+    ++begun;
   }
 };
 
 }  // namespace
 
-extern "C" u64 simulate(const Gpu* gpu, const Row* rows, u32 code, const Path* paths, u32 count, u32 blocks,
+extern "C" u64 simulate(const Gpu* gpu, const Row* rows, u32 code, const Path* paths, u32 count, u32 slots, u32 blocks,
                         const Access* accesses, const Piece* pieces, u64 limit, u64* stalls, u64* issued,
                         u64* figures) {
   Sm sm(*gpu, rows, accesses, pieces, stalls, issued, code);
-  sm.add(paths, count, blocks);
+  sm.add(paths, count, slots, blocks);
   const u64 cycles = sm.run(limit);
   figures[0] = sm.wavefronts, figures[1] = sm.memory.requested, figures[2] = sm.memory.missed;
   figures[3] = sm.memory.written, figures[4] = sm.live;
