@@ -168,7 +168,7 @@ def products() -> Iterator[Probe]:
 
 def instruction_caches() -> Iterator[Probe]:
     """FFMA in bodies of growing size; copies are instructions of 16 bytes."""
-    for warps in (1, 4, 16):
+    for warps in (1, 4, 8, 16):
         for kib in (8, 16, 24, 32, 64, 96, 128, 160, 256, 384):
             copies = kib * 64
             yield Probe(

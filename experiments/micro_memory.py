@@ -67,6 +67,31 @@ def shared_loads() -> Iterator[Probe]:
     )  # fmt: skip
 
 
+SPREAD = """\
+    mov.u32 smem, buffer;
+    and.b32 %r20, lane, {0};
+    mad.lo.u32 %r0, %r20, {1}, smem;
+"""
+"""PTX: lanes whose number has the same last bits read the same; other lanes what is next to it."""
+
+
+def shared_broadcasts() -> Iterator[Probe]:
+    """ld.shared of which many lanes read the same words, as those of an outer product do."""
+    for width, opcode in ((4, "LDS"), (16, "LDS.128")):
+        for places in (1, 2, 4, 8, 16):
+            chained = "\n".join(
+                f"    add.u32 %r{n}, %r0, {n * 512};\n    st.volatile.shared.u32 [%r{n}], %r{n};"
+                for n in range(1, CHAINS)
+            )
+            for warps in (1, 4, 16):
+                yield Probe(
+                    f"lds.{8 * width} of {places} places rate, {warps} warps", "shared", opcode,
+                    lambda i, w=width: loads(w, i % CHAINS),
+                    SPREAD.format(places - 1, width) + "    st.volatile.shared.u32 [%r0], %r0;\n" + chained,
+                    declare=SHARED_ARRAY, sink=sums(CHAINS), copies=(16, 48), warps=warps,
+                )  # fmt: skip
+
+
 def shared_stores() -> Iterator[Probe]:
     """st.shared, a store and its load, and atomics of shared memory."""
     vectors = {4: "u32 [%r{0}], y", 8: "v2.u32 [%r{0}], {{y, z}}", 16: "v4.u32 [%r{0}], {{y, z, y, z}}"}
@@ -209,6 +234,35 @@ def global_loads() -> Iterator[Probe]:
             )  # fmt: skip
 
 
+def cached_words() -> Iterator[Probe]:
+    """ld.global of 4 bytes that hit L1: each lane its own, all the same, and one of either for each FFMA, as
+    in a matrix product that uses no shared memory. Warps read the same."""
+    begin = "    mul.wide.u32 wide, lane, 4;\n    add.u64 %d1, data, wide;\n    mov.f32 %f0, fy;"
+    own, same = "    ld.global.f32 %f{0}, [%d2+{1}];", "    ld.global.f32 %f{0}, [%d3+{1}];"
+    used = "    fma.rn.f32 %f0, %f{0}, %f{1}, %f0;"
+
+    def body(i: int, what: str) -> str:
+        a, b = 10 + 2 * i, 11 + 2 * i
+        text = {
+            "own words": [own.format(a, 128 * i), used.format(a, a)],
+            "one word": [same.format(a, 4 * i), used.format(a, a)],
+            "one word and own words": [same.format(b, 4 * i), own.format(a, 128 * i), used.format(a, b)],
+        }[what]
+        return "\n".join(text)
+
+    for what in ("own words", "one word", "one word and own words"):
+        for warps in (1, 4, 16, 32):
+            yield Probe(
+                f"ldg.32 and ffma, {what}, l1 rate, {warps} warps", "global", "LDG",
+                lambda i, w=what: body(i, w), begin,
+                before=lambda n: (
+                    "    and.b32 %r10, turn, 1;\n    mul.wide.u32 wide, %r10, 8192;\n"
+                    "    add.u64 %d2, %d1, wide;\n    add.u64 %d3, data, wide;"
+                ),
+                sink=("%f0",), copies=(8, 24), warps=warps, per_copy=1 + ("and" in what),
+            )  # fmt: skip
+
+
 def global_stores() -> Iterator[Probe]:
     """st.global and atomics of global memory."""
     for warps in (1, 16):
@@ -291,9 +345,25 @@ def async_copies() -> Iterator[Probe]:
             )  # fmt: skip
 
 
+def copies_beside_matrices() -> Iterator[Probe]:
+    """cp.async of 16 bytes from L2, and so many ldmatrix.x4 from elsewhere for each copy."""
+    setup = pointers(16, 8) + "\n" + MATRIX_ROWS + "    mad.lo.u32 %r30, thread, 16, smem;"
+    for each in (0, 1, 2, 4):
+        for warps in (4, 8, 16):
+            yield Probe(
+                f"cp.async.cg of 16, each with {each} ldsm.x4, {warps} warps", "cp.async", "LDGSTS",
+                lambda i, n=each: "\n".join(
+                    [f"    cp.async.cg.shared.global [%r30+{8192 + (i % 2) * 8192}], [%d{i % 8}], 16;"]
+                    + [matrix("x4", (i + k) % 4) for k in range(n)]
+                ),
+                setup, before=lambda n: "    cp.async.commit_group;\n    cp.async.wait_group 0;",
+                declare=SHARED_ARRAY, sink=sums(4), copies=(2, 8), warps=warps, needs="sm_80",
+            )  # fmt: skip
+
+
 def probes() -> Iterator[Probe]:
     for family in (
-        shared_loads, shared_stores, matrices, constants, global_loads, global_stores, queue, barriers,
-        async_copies,
+        shared_loads, shared_broadcasts, shared_stores, matrices, constants, global_loads, cached_words,
+        global_stores, queue, barriers, async_copies, copies_beside_matrices,
     ):  # fmt: skip
         yield from family()

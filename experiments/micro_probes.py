@@ -21,6 +21,9 @@ ENTRY = "probe"
 TURNS = (20, 120)
 REPEATS = 3
 WARP = 32
+FLUSHED = 512 << 20
+"""Bytes that are read so that L2 holds nothing else, and nothing that is to be written back."""
+
 OUT, SINK, DATA, TURNS_NAME = "out", "sink", "data", "turns"
 
 REGISTERS = """\
@@ -42,8 +45,9 @@ class Probe:
     body: PTX of copy number i. setup: PTX before the first clock. before, after: PTX around the copies of a
     turn, given their number. declare: PTX beside the kernel. sink: registers that hold results.
     copies: the two numbers. warps: of a block. blocks: 0 for one on each SM. needs: oldest architecture.
-    turns: the two numbers. data_bytes: of the array `data`, which maps are of. Where both numbers of copies
-    are equal, the result of the first thread is the figure. notes: more for the row.
+    turns: the two numbers. data_bytes: of the array `data`, which maps are of. cold: L2 holds nothing of it.
+    Where both numbers of copies are equal, the result of the first thread is the figure. notes: more for
+    the row.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Probe:
     per_copy: int = 1
     turns: tuple[int, int] = TURNS
     data_bytes: int = 1 << 16
+    cold: bool = False
     maps: tuple[TensorMap, ...] = ()
     notes: Json = field(default_factory=dict)
 
@@ -185,6 +190,8 @@ def cycles_of_a_turn(machine: GpuMachine, probe: Probe, binary: Binary) -> float
 
 def elapsed(machine: GpuMachine, probe: Probe, binary: Binary, turns: int) -> float:
     """Cycles from the first clock of a block to its last, the median of all blocks."""
+    if probe.cold:
+        flush(machine)
     notes = notes_of(machine, probe, binary, turns)
     return float(median((notes[..., 1].max(axis=1) - notes[..., 0].min(axis=1)).tolist()))
 
@@ -216,6 +223,12 @@ def arguments(machine: GpuMachine, probe: Probe, blocks: int, turns: int) -> dic
         DATA: data_of(machine, probe.data_bytes),
         TURNS_NAME: turns,
     }
+
+
+def flush(machine: GpuMachine) -> None:
+    """Fill L2 with other lines."""
+    data_of(machine, FLUSHED).sum()
+    machine.synchronize()
 
 
 def data_of(machine: GpuMachine, size: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 from micro_arithmetic import CHAINS, INSTRUCTIONS, filled, setup_of
-from micro_probes import DATA, Probe, arguments, notes_of
+from micro_probes import DATA, Probe, arguments, flush, notes_of
 from micro_units import ARRAY, DESCRIPTORS, HOPPER, wgmma
 
 from tir_schedules.bench.clocks import Cycles, open_monitor
@@ -24,9 +24,6 @@ Build = Callable[[Probe, int], Binary]
 GROUP = "gpu"
 ROW = 16384
 """Bytes that a block of 1024 threads reads at once, 16 by each."""
-
-FLUSHED = 512 << 20
-"""Bytes that are written so that L2 holds nothing else."""
 
 CHASE = Probe(
     "chase", GROUP, "LDG", lambda i: "    ld.global.cg.u64 %d0, [%d0];",
@@ -75,19 +72,86 @@ def chase(machine: GpuMachine, build: Build) -> Iterator[Json]:
         yield {"name": f"latency of DRAM, lines in {name}", "cycles": (times[1] - times[0]) / 6000}
 
 
-def flush(machine: GpuMachine) -> None:
-    """Fill L2 with other lines."""
-    machine.xp.zeros(FLUSHED // 4, "int32")
-    machine.synchronize()
-    machine.free_memory()
+CHASES = Probe(
+    "chases", GROUP, "LDG", lambda i: "    ld.global.cg.u64 %d0, [%d0];",
+    "    mov.u32 %r10, %ctaid.x;\n    mul.wide.u32 wide, %r10, 8;\n    add.u64 at, data, wide;\n"
+    "    ld.global.cg.u64 %d0, [at];", sink=("%d0",), copies=(1, 1), blocks=0,
+)  # fmt: skip
+"""CHASE on every SM at once, each with a line of its own."""
 
 
-def rows(form: str, apart: bool, copies: tuple[int, int], blocks: int) -> Probe:
-    """Blocks that read or write rows in L2, each its own or all the same."""
-    own = "%ctaid.x" if apart else "0"
-    where = "own lines" if apart else "the same lines"
+def near_and_far(machine: GpuMachine, build: Build) -> Iterator[Json]:
+    """CHASES of as many lines as there are SMs, from each SM to each line: which are near, and how near."""
+    binary, xp = build(CHASES, 1), machine.xp
+    sms = machine.attribute("MultiProcessorCount")
+    array = xp.zeros(sms * 512 + 1024, "int64")
+    lines = array.data.ptr + 8 * (1024 + 512 * np.arange(sms) + 16 * (np.arange(sms) * 37 % 32))
+    array[xp.asarray((lines - array.data.ptr) // 8)] = xp.asarray(lines)
+    cycles, turns = np.zeros((sms, sms)), 200
+    for first in range(sms):
+        turned = np.roll(lines, first)
+        array[:sms] = xp.asarray(turned)
+        notes = notes_of(machine, CHASES, binary, turns, array)
+        cycles[notes[:, 0, 2], np.roll(np.arange(sms), first)] = (notes[:, 0, 1] - notes[:, 0, 0]) / turns
+    counts, edges = np.histogram(cycles, np.arange(150, 1000, 10))
+    yield {
+        "name": "latency of L2 from every SM to every line", "cycles": float(np.median(cycles)),
+        "percentiles": np.percentile(cycles, [1, 10, 25, 50, 75, 90, 99]).tolist(),
+        "histogram": {int(edge): int(count) for edge, count in zip(edges, counts) if count},
+        "by_sm": np.median(cycles, axis=1).tolist(), "by_line": np.median(cycles, axis=0).tolist(),
+        "of_sm_0": cycles[0].tolist(),
+    }  # fmt: skip
+
+
+def pages(machine: GpuMachine, build: Build) -> Iterator[Json]:
+    """Cycles of a load that hits L2 where the chase goes through so many pages of 2 MiB, one line in each."""
+    binary, xp, page = build(CHASE, 1), machine.xp, (2 << 20) // 8
+    array = xp.zeros(2048 * page, "int64")
+    for count in (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048):
+        places = np.arange(count) * page + np.arange(count) * 33 * 16 % (1 << 16)
+        order = np.concatenate([[0], 1 + np.random.default_rng(1).permutation(count - 1)])
+        array[xp.asarray(places[order])] = xp.asarray(array.data.ptr + 8 * np.roll(places[order], -1))
+        times = []
+        for turns in (2 * count + 100, 4 * count + 1100):
+            notes = [notes_of(machine, CHASE, binary, turns, array) for _ in range(3)]
+            times.append(min(int(one[0, 0, 1] - one[0, 0, 0]) for one in notes))
+        yield {"name": f"latency of L2, {count} pages", "cycles": (times[1] - times[0]) / (2 * count + 1000)}
+
+
+def cold_code(machine: GpuMachine, build: Build) -> Iterator[Json]:
+    """Cycles of straight code of FFMA that runs once: after itself, and after another kernel of 384 KiB."""
+    sms = machine.attribute("MultiProcessorCount")
+
+    def body(kib: int, warps: int) -> Probe:
+        return Probe(
+            f"once through {kib} KiB", GROUP, "FFMA",
+            lambda i: filled(INSTRUCTIONS["ffma"][1], "%f", i % CHAINS), setup_of("%f", CHAINS),
+            sink=tuple(f"%f{n}" for n in range(CHAINS)), copies=(kib * 64, kib * 64), warps=warps, blocks=sms,
+        )  # fmt: skip
+
+    other = body(384, 4)
+    evicting = build(other, other.copies[0])
+    for kib in (4, 8, 16, 32, 64):
+        for warps in (4, 8):
+            probe = body(kib, warps)
+            binary, found = build(probe, probe.copies[0]), {}
+            for name, before in (("warm", binary), ("cold", evicting)):
+                times = []
+                for _ in range(5):
+                    notes_of(machine, other if before is evicting else probe, before, 1)
+                    notes = notes_of(machine, probe, binary, 1)
+                    times.append(float(np.median(notes[..., 1].max(axis=1) - notes[..., 0].min(axis=1))))
+                found[name] = median(times)
+            yield {"name": f"{probe.name}, {warps} warps", "instructions": kib * 64, **found}
+
+
+def rows(form: str, shared_by: int, copies: tuple[int, int], blocks: int) -> Probe:
+    """Blocks that read or write rows in L2, so many of them the same; 0: all."""
+    own = f"div.u32 %r10, %r10, {shared_by}" if shared_by else "mov.u32 %r10, 0"
+    where = {0: "the same lines", 1: "own lines"}.get(shared_by, f"lines shared by {shared_by}")
     setup = f"""\
-    mov.u32 %r10, {own};
+    mov.u32 %r10, %ctaid.x;
+    {own};
     mul.wide.u32 wide, %r10, {ROW * 8};
     add.u64 at, data, wide;
     mul.wide.u32 wide, thread, 16;
@@ -115,8 +179,10 @@ def l2_rates() -> Iterator[Probe]:
     """Probes of the rate at which SMs read and write lines that L2 holds."""
     for form in ("read", "write"):
         for blocks in (1, 0):
-            for apart in (True, False) if form == "read" else (True,):
-                yield rows(form, apart, (2, 8), blocks)
+            for shared_by in (1, 0) if form == "read" else (1,):
+                yield rows(form, shared_by, (2, 8), blocks)
+    for shared_by in (2, 4, 8, 16, 32):
+        yield rows("read", shared_by, (2, 8), 0)
 
 
 def stream(form: str, multiprocessors: int) -> Probe:
@@ -321,6 +387,7 @@ def later(monitor: Any) -> Any:
 
 
 MEASURES = {
-    "lines of L2": lines_of_l2, "DRAM latency": chase, "DRAM rates": dram_rates, "launches": launches,
+    "lines of L2": lines_of_l2, "near and far": near_and_far, "pages": pages, "cold code": cold_code,
+    "DRAM latency": chase, "DRAM rates": dram_rates, "launches": launches,
     "blocks": blocks_in_turn, "clocks": clocks,
 }  # fmt: skip

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Sequence
 
 import micro_arithmetic
+import micro_bursts
 import micro_memory
 import micro_system
 import micro_units
@@ -49,8 +50,8 @@ NEWEST = "sm_90a"
 
 
 FAMILIES: dict[str, Callable[[], Iterable[Probe]]] = {
-    "arithmetic": micro_arithmetic.probes, "memory": micro_memory.probes, "gpu": micro_system.l2_rates,
-    "units": micro_units.probes,
+    "arithmetic": micro_arithmetic.probes, "memory": micro_memory.probes, "bursts": micro_bursts.probes,
+    "gpu": micro_system.l2_rates, "units": micro_units.probes,
 }  # fmt: skip
 """Each runs in a process of its own: a kernel that fails or hangs ends only that one. What could is last."""
 

@@ -1,0 +1,217 @@
+"""Probes of loads that nothing hides: the warps of a block ask for a tile at once, store it to shared
+memory and meet at a barrier.
+
+What counts in a row is `turn`: the cycles of a whole turn with either number of loads of each thread (or of
+FFMA after the barrier). "cold" ones read what is in DRAM alone, each line once; the others what L2 holds and
+L1 does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterator
+
+from micro_arithmetic import CHAINS, INSTRUCTIONS, filled, setup_of
+from micro_probes import WARP, Probe
+
+TILE = ".shared .align 1024 .b8 tile[32768];"
+PERIOD = 8
+"""Turns after which a probe that is not cold reads the same again."""
+
+DATA_BYTES = 1 << 30
+MOST_SMS = 160
+
+FIRST = 40
+"""Number of the first register that is loaded into."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a block loads in a turn, and where.
+
+    width: bytes of a lane's load. row: bytes next to each other, 0 for all that one load of the block
+    reads. pitch: bytes from row to row. loads: most of a thread in a turn. shared_by: blocks that read the
+    same, 0 for all. cold: from DRAM.
+    """
+
+    width: int = 16
+    row: int = 0
+    pitch: int = 4096
+    loads: int = 6
+    shared_by: int = 1
+    cold: bool = False
+    warps: int = 8
+    turns: tuple[int, int] = (20, 120)
+
+    @property
+    def title(self) -> str:
+        kind = f"rows of {self.row} bytes {self.pitch} apart" if self.row else "contiguous"
+        shared = f"shared by {self.shared_by or 'all'}"
+        return f"{kind}, {shared}{', cold' * self.cold}"
+
+    @property
+    def at_once(self) -> int:
+        """Bytes of one load of the block."""
+        return self.width * WARP * self.warps
+
+    @property
+    def row_bytes(self) -> int:
+        return self.row or self.at_once
+
+    @property
+    def step(self) -> int:
+        """Bytes from turn to turn."""
+        return self.row or self.loads * self.at_once
+
+    @property
+    def apart(self) -> int:
+        """Bytes from load to load of a thread."""
+        return self.at_once // self.row_bytes * self.pitch if self.row else self.at_once
+
+    @property
+    def group_bytes(self) -> int:
+        """Of the blocks that read the same."""
+        along = self.step * (self.turns[1] + 1 if self.cold else PERIOD)
+        return self.loads * self.apart if self.row else along
+
+    def check(self, blocks: int) -> None:
+        """Whether the array holds it; the last rows go on past their begin."""
+        groups = -(-blocks // self.shared_by) if self.shared_by else 1
+        assert groups * self.group_bytes + (1 << 20) <= DATA_BYTES, self.title
+
+    def setup(self) -> str:
+        lanes = self.row_bytes // self.width
+        group = f"div.u32 %r10, %r10, {self.shared_by}" if self.shared_by else "mov.u32 %r10, 0"
+        return f"""\
+    mov.u32 smem, tile;
+    mad.lo.u32 smem, thread, {self.width}, smem;
+    mov.u32 %r10, %ctaid.x;
+    {group};
+    mul.wide.u32 wide, %r10, {self.group_bytes};
+    add.u64 at, data, wide;
+    div.u32 %r11, thread, {lanes};
+    rem.u32 %r12, thread, {lanes};
+    mul.wide.u32 wide, %r11, {self.pitch};
+    add.u64 at, at, wide;
+    mul.wide.u32 wide, %r12, {self.width};
+    add.u64 %d0, at, wide;
+"""
+
+    def advance(self) -> str:
+        """PTX at the begin of a turn."""
+        turn = "mov.u32 %r13, turn" if self.cold else f"and.b32 %r13, turn, {PERIOD - 1}"
+        return f"    {turn};\n    mul.wide.u32 wide, %r13, {self.step};\n    add.u64 %d1, %d0, wide;"
+
+    def registers(self, i: int) -> str:
+        words = self.width // 4
+        names = [f"%r{FIRST + words * i + k}" for k in range(words)]
+        return f"{{{', '.join(names)}}}" if words > 1 else names[0]
+
+    def load(self, i: int) -> str:
+        form = "" if self.cold else ".cg"
+        return f"    ld.global{form}.{self.vector} {self.registers(i)}, [%d1+{i * self.apart}];"
+
+    def store(self, i: int) -> str:
+        return f"    st.volatile.shared.{self.vector} [smem+{i * self.at_once % 32768}], {self.registers(i)};"
+
+    @property
+    def vector(self) -> str:
+        return f"v{self.width // 4}.u32" if self.width > 4 else "u32"
+
+    def stores(self, count: int) -> str:
+        return "\n".join(self.store(i) for i in range(count))
+
+
+def burst(tile: Tile, copies: tuple[int, int], blocks: int) -> Probe:
+    """So many loads of each thread, as many stores, a barrier."""
+    tile.check(blocks or MOST_SMS)
+    return Probe(
+        f"burst of {copies[0]} and {copies[1]} x {tile.at_once} bytes, {tile.title}, {tile.warps} warps,"
+        f" {blocks or 'all'} SMs",
+        "burst", "LDG", tile.load, tile.setup(), before=lambda n: tile.advance(),
+        after=lambda n: tile.stores(n) + "\n    bar.sync 0;", declare=TILE, copies=copies, warps=tile.warps,
+        blocks=blocks, turns=tile.turns, data_bytes=DATA_BYTES, cold=tile.cold,
+        notes={"bytes": [n * tile.at_once for n in copies]},
+    )  # fmt: skip
+
+
+PLACES = ((1, 1), (66, 1), (66, 8), (0, 1), (0, 2), (0, 8), (0, 16), (0, 0))
+"""Blocks (0: one on each SM), and how many read the same."""
+
+
+def contiguous() -> Iterator[Probe]:
+    """Whole lines, from L2 and from DRAM."""
+    for blocks, shared in PLACES:
+        for copies in ((1, 4), (2, 6)):
+            yield burst(Tile(shared_by=shared, loads=copies[1]), copies, blocks)
+    for warps in (1, 4, 16):
+        yield burst(Tile(warps=warps, loads=4, shared_by=1), (1, 4), 1)
+    for blocks, shared in ((1, 1), (66, 8), (0, 1), (0, 8), (0, 0)):
+        yield burst(Tile(shared_by=shared, cold=True), (2, 6), blocks)
+
+
+def in_rows() -> Iterator[Probe]:
+    """Rows as of a tile of a matrix: a sector, two or four of a line."""
+    for blocks, shared in ((1, 1), (0, 1), (0, 8), (0, 0)):
+        yield burst(Tile(width=4, row=32, loads=8, shared_by=shared), (2, 8), blocks)
+        for row in (32, 64, 128):
+            yield burst(Tile(row=row, loads=4, shared_by=shared), (1, 4), blocks)
+    for pitch in (4096 + 128, 8192, 16384):
+        yield burst(Tile(row=32, pitch=pitch, loads=4, shared_by=8), (1, 4), 0)
+    for blocks, shared in ((1, 1), (0, 1), (0, 8), (0, 0)):
+        yield burst(Tile(width=4, row=32, loads=8, shared_by=shared, cold=True), (2, 8), blocks)
+        yield burst(Tile(row=32, loads=4, shared_by=shared, cold=True), (1, 4), blocks)
+        yield burst(Tile(row=64, loads=4, shared_by=shared, cold=True, turns=(10, 60)), (1, 4), blocks)
+
+
+def loops() -> Iterator[Probe]:
+    """A whole loop: load, barrier, store, barrier, and so many FFMA that need what was stored."""
+    needed = "    ld.volatile.shared.f32 %f100, [smem];\n" + "\n".join(
+        f"    add.rn.f32 %f{n}, %f{n}, %f100;" for n in range(CHAINS)
+    )
+
+    def loaded(tile: Tile) -> str:
+        loads = [tile.load(0), tile.load(1)]
+        lines = [tile.advance(), *loads, "    bar.sync 0;", tile.stores(2), "    bar.sync 0;", needed]
+        return "\n".join(lines)
+
+    for cold in (False, True):
+        for blocks, shared in ((1, 1), (0, 1), (0, 8), (264, 8)):
+            tile = Tile(shared_by=shared, loads=2, cold=cold)
+            for copies in ((64, 512), (256, 2048)):
+                yield Probe(
+                    f"loop of 8 KiB and {copies[0]} and {copies[1]} FFMA, {tile.title}, 8 warps,"
+                    f" {blocks or 'all'} blocks",
+                    "loop", "FFMA", lambda i: filled(INSTRUCTIONS["ffma"][1], "%f", i % CHAINS),
+                    tile.setup() + setup_of("%f", CHAINS),
+                    before=lambda n, t=tile: loaded(t),
+                    declare=TILE, sink=tuple(f"%f{n}" for n in range(CHAINS)), copies=copies, warps=8,
+                    blocks=blocks, data_bytes=DATA_BYTES, cold=cold,
+                )  # fmt: skip
+
+
+LATE = """\
+    @%p1 bra late{0};
+{1}
+late{0}:
+    bar.sync 0;"""
+
+
+def late_warps() -> Iterator[Probe]:
+    """Barriers at which some warps come later than the others: 32 dependent FFMA later."""
+    chain = "\n".join(filled(INSTRUCTIONS["ffma"][1], "%f", 0) for _ in range(32))
+    for warps in (4, 8, 16, 32):
+        for title, test in (
+            ("one warp", "ne.u32 %p1, warp, 0"), ("half of the warps", f"ge.u32 %p1, warp, {warps // 2}"),
+            ("no warp", "ge.u32 %p1, warp, 0"),
+        ):  # fmt: skip
+            yield Probe(
+                f"{title} late by 32 FFMA, bar.sync of {warps} warps", "barrier", "BAR",
+                lambda i: LATE.format(i, chain), f"    setp.{test};\n{setup_of('%f', 1)}", sink=("%f0",),
+                copies=(4, 12), warps=warps,
+            )  # fmt: skip
+
+
+def probes() -> Iterator[Probe]:
+    for family in (contiguous, in_rows, loops, late_warps):
+        yield from family()
