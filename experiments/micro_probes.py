@@ -73,7 +73,7 @@ class Probe:
 
     def kernel(self, copies: int, arch: str, multiprocessors: int) -> Kernel:
         """With so many copies."""
-        blocks = self.blocks or multiprocessors // self.cluster * self.cluster
+        blocks = self.blocks or max(1, multiprocessors // self.cluster) * self.cluster
         return Kernel(
             f"{self.name}, {copies} copies", self.ptx(copies, arch), ENTRY,
             (OUT, SINK, DATA, TURNS_NAME, *(one.name for one in self.maps)), (blocks, 1, 1),

@@ -272,6 +272,83 @@ def clusters() -> Iterator[Probe]:
     )  # fmt: skip
 
 
+def beside() -> Iterator[Probe]:
+    """Products of two warpgroups while copies come into shared memory, or while warps load from it: do they
+    share its bandwidth? A copy of the body is a product of each warpgroup and the rest beside it."""
+    sums = tuple(f"%f{at}" for at in range(128))
+    begin = (
+        START.format(count=1) + DESCRIPTORS + "    mov.u64 %d4, data;\n    shl.b32 %r16, thread, 4;\n"
+        "    and.b32 %r16, %r16, 0xfff;\n    add.u32 %r16, %r16, smem;\n"
+        + "\n".join(f"    mov.f32 {one}, 0f00000000;" for one in sums)
+    )  # fmt: skip
+    fence = "    wgmma.fence.sync.aligned;"
+    wait_ = "    wgmma.commit_group.sync.aligned;\n    wgmma.wait_group.sync.aligned 0;"
+    for n in (128, 256):
+        for size in (8192, 16384, 24576):
+            yield Probe(
+                f"wgmma.n{n} by 2 warpgroups beside bulk loads of {size} bytes", "beside wgmma", "HGMMA",
+                lambda i, n=n: wgmma("f32.f16", n, False), begin,
+                before=lambda copies, s=size: "\n".join(
+                    [expect(s, copies), *(bulk_load(s, k) for k in range(copies)), fence]
+                ),
+                after=lambda copies: wait_ + "\n" + turned("_end"), declare=ARRAY, sink=sums[: n // 2],
+                copies=(1, 9), warps=8, needs=HOPPER, notes={"n": n, "bytes": size},
+            )  # fmt: skip
+        for loads in (2, 4, 8):
+            yield Probe(
+                f"wgmma.n{n} by 2 warpgroups beside {loads} lds.128 of each warp", "beside wgmma", "HGMMA",
+                lambda i, n=n, k=loads: wgmma("f32.f16", n, False) + "".join(
+                    "\n    ld.volatile.shared.v4.u32 {%r20, %r21, %r22, %r23}, [%r16];" for _ in range(k)
+                ),
+                begin, before=lambda copies: fence, after=lambda copies: wait_, declare=ARRAY,
+                sink=sums[: n // 2], copies=(1, 9), warps=8, needs=HOPPER, notes={"n": n, "loads": loads},
+            )  # fmt: skip
+
+
+TO_THE_OTHER = """\
+    mov.u32 %r14, %cluster_ctarank;
+    xor.b32 %r14, %r14, 1;
+    mapa.shared::cluster.u32 %r17, %r10, %r14;
+    mov.u16 %h1, 3;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+"""
+
+
+def between_blocks() -> Iterator[Probe]:
+    """Arrivals at the mbarrier of the other block of a cluster, and boxes that go to both."""
+    begin = START.format(count=32) + TO_THE_OTHER
+    yield Probe(
+        "mbarrier arrive at the other block and wait", "cluster", "SYNCS.PHASECHK",
+        lambda i: (
+            "    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r17];\n" + turned(f"_{i}")
+        ),
+        begin, declare=ARRAY, copies=(4, 12), blocks=2, cluster=2, needs="sm_90",
+    )  # fmt: skip
+    together = "    barrier.cluster.arrive.relaxed.aligned;\n    barrier.cluster.wait.aligned;"
+    for rows in (32, 64, 128):
+        size = rows * 128
+        tensor = TensorMap("map", "data", "float16", (1024, 2048), (4096,), (rows, 64), 128)
+        for blocks in (2, 0):
+            everywhere = "" if blocks else ", every SM"
+            name = f"tensor load of a box of {rows}x64 to both blocks of a cluster{everywhere}"
+            yield Probe(
+                name, "cluster", "UTMALDG",
+                lambda i: (
+                    "    @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                    ".multicast::cluster [smem], [%d6, {%r13, %r13}], [%r10], %h1;"
+                ),
+                START.format(count=1)
+                + "    mov.b64 %d6, map;\n    cvta.param.u64 %d6, %d6;\n    mov.u32 %r13, 0;\n"
+                + TO_THE_OTHER,
+                before=lambda copies, s=size: expect(2 * s, copies),
+                after=lambda copies: turned("_end") + "\n" + together, declare=ARRAY, copies=(1, 5),
+                needs="sm_90", data_bytes=1 << 22, maps=(tensor,), blocks=blocks, cluster=2,
+                notes={"bytes": size},
+            )  # fmt: skip
+
+
 def probes() -> Iterator[Probe]:
-    for family in (warpgroup_products, mbarriers, bulk_copies, boxes, clusters):
+    families = (warpgroup_products, mbarriers, bulk_copies, boxes, clusters, beside, between_blocks)
+    for family in families:
         yield from family()
