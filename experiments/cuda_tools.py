@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Sequence
 
 from tir_schedules import processes
@@ -13,9 +14,19 @@ SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
 
 def known_metrics(pattern: str) -> list[str]:
     """Sums of what ncu can count on this GPU, of which a part of the name matches a regular expression."""
-    done = processes.run([tool("ncu"), "--query-metrics"])
-    names = re.findall(r"^([a-z][a-z0-9_]+__[a-z0-9_]+)\s", done.stdout, re.M)
-    return [f"{name}.sum" for name in sorted(set(names)) if re.search(pattern, name)]
+    return [f"{name}.sum" for name in known_names(pattern)]
+
+
+def known_names(pattern: str) -> list[str]:
+    """Names of metrics that ncu has on this GPU, of which a part matches a regular expression."""
+    names = re.findall(r"^([a-z][a-z0-9_]+__[a-z0-9_]+)\s", query_metrics(), re.M)
+    return [name for name in sorted(set(names)) if re.search(pattern, name)]
+
+
+@lru_cache
+def query_metrics() -> str:
+    """All metrics as ncu lists them."""
+    return processes.run([tool("ncu"), "--query-metrics"]).stdout
 
 
 def sanitizer_summary(name: str, command: Sequence[str], kernels: str) -> str:

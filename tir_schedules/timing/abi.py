@@ -61,6 +61,17 @@ class Reason(IntEnum):
     REASONS = 9
 
 
+class Ending(IntEnum):
+    """How a basic block of SASS ends, as far as a walk asks. WALK_EXIT_SOME: lanes may go on."""
+
+    WALK_ON = 0
+    WALK_CALL = 1
+    WALK_RET = 2
+    WALK_EXIT = 3
+    WALK_EXIT_SOME = 4
+    WALK_BSYNC = 5
+
+
 STRUCTURES = {
     "Gpu": np.dtype(
         [(name, "f8") for name in (
@@ -82,9 +93,28 @@ STRUCTURES = {
     "Path": np.dtype([("numbers", "u8"), ("accesses", "u8"), ("length", "u4"), ("pad", "u4")]),
     "Access": np.dtype([("wavefronts", "u4"), ("first", "u4"), ("pieces", "u4")]),
     "Piece": np.dtype([("line", "u8"), ("sectors", "u4"), ("pad", "u4")]),
+    "WalkRules": np.dtype(
+        [("weak", "f8"), ("at_the_end", "f8"), ("skipped", "i8"), ("lone", "u4"), ("depth", "u4")]
+    ),
+    "Stretch": np.dtype(
+        [(name, "u4") for name in ("first", "end", "marks", "marks_count", "ahead", "ahead_count")]
+        + [("ahead_last", "i4"), ("after", "i4", (2,)), ("target", "i4"), ("behind", "i4")]
+        + [(name, "u1") for name in ("ways", "kind", "conditional", "pad")]
+    ),
+    "Mark": np.dtype(
+        [(name, "u4") for name in (
+            "number", "line", "block", "slot", "nth", "per_turn", "copies", "kinds", "optional", "strong",
+        )]
+    ),
+    "Turned": np.dtype([(name, "u4") for name in ("lines", "firm", "marked", "polled", "single")]),
+    "Executed": np.dtype([(name, "u4") for name in ("block", "first", "end")]),
+    "MadeBy": np.dtype([("line", "u4"), ("kind", "u4")]),
 }  # fmt: skip
 """Gpu: figures of `GpuTable` for one kernel. Row: a SASS instruction. Path: of a warp, addresses of arrays.
-Access: what one costs, and the lines it touches, rows of Piece."""
+Access: what one costs, and the lines it touches, rows of Piece. The others are of walk.cpp. Stretch: a basic
+block of SASS. Mark: a landmark of one, or of what lies ahead of it. Turned: what is known of a basic block of
+PTX. Executed: one that a warp executes, and the rows of its accesses. MadeBy: the line of PTX that makes an
+access, and a bit for its class."""
 
 POINTERS = {"numbers": "const u32*", "accesses": "const s32*"}
 FIGURES = ("wavefronts", "requested", "missed", "written", "live")
@@ -95,10 +125,10 @@ def header() -> str:
     text = "#pragma once\n#include <cstdint>\n"
     for name, cpp in {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t"}.items():
         text += f"typedef {cpp} {name};\n"
-    text += "typedef int32_t s32;\n"
+    text += "typedef int32_t s32;\ntypedef int64_t s64;\n"
     for name in ("SOURCES", "NO_REGISTER", "NO_BOARD"):
         text += f"const u32 {name} = {globals()[name]};\n"
-    for kind in (Pipes, Action, Reason):
+    for kind in (Pipes, Action, Reason, Ending):
         text += (
             f"enum {kind.__name__} : u32 {{ {', '.join(f'{one.name} = {one.value}' for one in kind)} }};\n"
         )
@@ -113,7 +143,7 @@ def declared(name: str, dtype: np.dtype) -> str:
     if name in POINTERS:
         return f"{POINTERS[name]} {name}"
     base, shape = dtype.subdtype or (dtype, ())
-    cpp = "double" if base.kind == "f" else f"u{8 * base.itemsize}"
+    cpp = "double" if base.kind == "f" else f"{'s' if base.kind == 'i' else 'u'}{8 * base.itemsize}"
     return f"{cpp} {name}" + "".join(f"[{extent}]" for extent in shape)
 
 

@@ -8,11 +8,11 @@ each landmark several times, and is entered while that many turns are left.
 
 from __future__ import annotations
 
+import ctypes
 import re
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import lru_cache
 from statistics import median_low
 from typing import Sequence
 
@@ -24,6 +24,9 @@ from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.machine import Steps, Watch
 from tir_schedules.model.workload import Arguments
+from tir_schedules.timing import abi
+from tir_schedules.timing.abi import Ending
+from tir_schedules.timing.library import library, pointer
 from tir_schedules.timing.listing import Instruction, listing
 from tir_schedules.timing.pipes import Pipe
 
@@ -65,6 +68,10 @@ LONE = 2
 
 AT_THE_END = 0.9
 """How well the end fits where the warp meets no more accesses, barriers or products."""
+
+ENDINGS = {
+    "CALL": Ending.WALK_CALL, "RET": Ending.WALK_RET, "EXIT": Ending.WALK_EXIT, "BSYNC": Ending.WALK_BSYNC,
+}  # fmt: skip
 
 DEPTH = 8
 """Blocks without landmarks that are looked through at a branch."""
@@ -136,12 +143,9 @@ def paths_of(binary: Binary, steps: Steps) -> BlockPaths:
         for number, lines in enumerate(steps.lines)
         if any(WAITS.search(ptx[line - 1]) for line in lines if 0 < line <= len(ptx))
     }
-    program = Program(binary, code, steps)
-    table = steps.table
-    warps = []
-    for warp in np.unique(table["warp"]).tolist():
-        warps.append(Walk(program, steps, warp, polled).done())
-    return BlockPaths(code, tuple(warps), steps)
+    walks = Walks(Program(binary, code, steps), steps, polled)
+    warps = np.unique(steps.table["warp"]).tolist()
+    return BlockPaths(code, tuple(walks.walk(warp) for warp in warps), steps)
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,10 @@ class Program:
         self.weak = {line for line in there if self.block_of[line] not in self.firm}
         """Lines of a basic block that has no landmarks: all that the SASS has are some."""
         self.lines = self.strong | self.weak
-        self.sizes = Counter(self.block_of[line] for line in self.lines)
+        self.lines_of: dict[int, list[int]] = {}
+        for line in sorted(self.lines):
+            self.lines_of.setdefault(self.block_of[line], []).append(line)
+        self.sizes = Counter({block: len(lines) for block, lines in self.lines_of.items()})
         self.fragments = {line for line in self.lines if FRAGMENTS.search(ptx[line - 1])}
         self.sums = {line for line in self.fragments if "wmma.mma" in ptx[line - 1]}
         self.products = 4 if arch == "sm_75" else 2  # HMMA of a wmma.mma
@@ -181,7 +188,6 @@ class Program:
         ends = [*self.begins[1:], len(code)]
         self.stretches = [self.stretch(first, end) for first, end in zip(self.begins, ends)]
         self.entry = self.at(next(one.number for one in code if one.function == entry))
-        self.ahead = lru_cache(None)(self.marks_ahead)
 
     def copies(self, times: Counter[int]) -> dict[int, int]:
         """How many turns of each basic block of PTX are in a stretch of SASS that has landmarks so often."""
@@ -246,205 +252,96 @@ def is_landmark(one: Instruction) -> bool:
     return one.kind.pipe in LANDMARKS or one.name in BARRIERS
 
 
-class Walk:
-    """One warp's way through the SASS. turns: the basic blocks of PTX that it executed and that have
-    landmarks. place: the last of them that the walk has met; met: of each, the lines that it met."""
+KINDS = sorted({kind for kinds in ACCESSES.values() for kind in kinds})
+"""Classes of access, in the order of their bits."""
 
-    def __init__(self, program: Program, steps: Steps, warp: int, polled: set[int]):
-        self.program, self.steps, self.warp = program, steps, warp
-        rows = np.flatnonzero(steps.table["warp"] == warp)
-        blocks = steps.table["block"][rows].tolist()
-        made = [*steps.table["made"].tolist(), len(steps.made)]
-        marked = {program.block_of[line] for line in program.lines}
-        self.turns: list[int] = []
-        self.ranges: list[tuple[int, int]] = []
-        for block, row in zip(blocks, rows.tolist()):
-            if block not in marked:
-                continue
-            if block in polled and self.turns and self.turns[-1] in polled:
-                if block == self.turns[-1]:
-                    del self.turns[-1], self.ranges[-1]
-                elif sum(line in program.lines for line in steps.lines[block]) == 1:
-                    continue
-            self.turns.append(block)
-            self.ranges.append((made[row], made[row + 1]))
-        self.met: dict[int, Counter[int]] = {}
-        self.used: set[int] = set()
-        self.place = 0
-        self.numbers: list[int] = []
-        self.accesses: list[int] = []
-        self.found = self.missed = 0
 
-    def done(self) -> WarpPath:
-        """Walks from the entry to the end."""
-        program = self.program
-        block: int | None = program.entry
-        back: list[int] = []
-        self.others: dict[int, None] = {}
-        limit = 64 * (len(self.turns) + len(program.stretches)) + 1024
-        while block is not None and limit:
-            limit -= 1
-            stretch = program.stretches[block]
-            self.take(stretch)
-            block = self.following(stretch, back)
-        left = sum(block in program.firm and turn not in self.met for turn, block in enumerate(self.turns))
-        return WarpPath(
-            self.warp, np.array(self.numbers, np.int32), np.array(self.accesses, np.int64), self.found,
-            self.missed, left,
+class Walks:
+    """The walks of a block's warps, which walk.cpp does: how it goes is told there."""
+
+    def __init__(self, program: Program, steps: Steps, polled: set[int]):
+        self.program, self.steps = program, steps
+        self.slots = {line: slot for lines in program.lines_of.values() for slot, line in enumerate(lines)}
+        self.rules = np.zeros(1, abi.STRUCTURES["WalkRules"])
+        self.rules[0] = (WEAK, AT_THE_END, SKIPPED, LONE, DEPTH)
+        self.marks: list[tuple[int, ...]] = []
+        self.stretches = np.zeros(len(program.stretches), abi.STRUCTURES["Stretch"])
+        for row, stretch in zip(self.stretches, program.stretches):
+            self.fill(row, stretch)
+        self.marked = np.array(self.marks, abi.STRUCTURES["Mark"])
+        self.turned = np.array(
+            [
+                (
+                    program.sizes[block], block in program.firm, block in program.lines_of, block in polled,
+                    sum(line in program.lines for line in lines) == 1,
+                )
+                for block, lines in enumerate(steps.lines)
+            ],
+            abi.STRUCTURES["Turned"],
         )  # fmt: skip
+        self.executed = np.zeros(len(steps.table), abi.STRUCTURES["Executed"])
+        self.executed["block"], self.executed["first"] = steps.table["block"], steps.table["made"]
+        self.executed["end"][:-1] = steps.table["made"][1:]
+        self.executed["end"][-1:] = len(steps.made)
+        self.made = made_by(steps)
 
-    def following(self, stretch: Stretch, back: list[int]) -> int | None:
-        """The block that the walk goes to behind a stretch; None at the end. back: where calls return to.
-
-        Where lanes part, both ways are walked, one after the other: the second where the first ends, or
-        where lanes meet again.
-        """
+    def fill(self, row: np.void, stretch: Stretch) -> None:
+        """A basic block of SASS as C++ takes it, with its landmarks and those ahead."""
         program, last = self.program, self.program.code[stretch.end - 1]
-        if last.name == "CALL" and last.target is not None and stretch.end < len(program.code):
-            called, behind = program.at(last.target), program.at(stretch.end)
-            if last.predicate and self.ahead_of(behind) > self.ahead_of(called):
-                return behind
-            back.append(behind)  # sm_80 has calls that are jumps: nothing returns to it
-            return called
-        if last.name == "RET" and back:
-            return back.pop()
-        if last.name == "EXIT" and not last.ends and self.ahead_of(stretch.after[0])[0] > 0:
-            return stretch.after[0]
-        if last.name == "EXIT" or not stretch.after:
-            return self.other_than(None)
-        if last.name == "BSYNC":
-            return self.other_than(stretch.after[0])
-        if len(stretch.after) == 1:
-            return stretch.after[0]
-        target, other = stretch.after
-        takes = self.ahead_of(target) > self.ahead_of(other)
-        for each in (target, other):
-            self.others.pop(each, None)
-        self.others[other if takes else target] = None
-        return target if takes else other
+        row["first"], row["end"] = stretch.first, stretch.end
+        row["marks"], row["marks_count"] = self.listed(stretch.marks)
+        ahead, row["ahead_last"] = program.marks_ahead(program.at(stretch.first))
+        row["ahead"], row["ahead_count"] = self.listed(ahead)
+        row["ways"], row["conditional"] = len(stretch.after), bool(last.predicate)
+        row["after"][: len(stretch.after)] = stretch.after
+        row["kind"] = ENDINGS.get(last.name, Ending.WALK_ON)
+        if last.name == "EXIT" and not last.ends:
+            row["kind"] = Ending.WALK_EXIT_SOME
+        if last.name == "CALL":
+            if last.target is None or stretch.end == len(program.code):
+                row["kind"] = Ending.WALK_ON
+            else:
+                row["target"], row["behind"] = program.at(last.target), program.at(stretch.end)
 
-    def other_than(self, block: int | None) -> int | None:
-        """A block that a branch has not gone to, and that fits better to what the warp meets next; else this
-        one."""
-        best, fits = block, (0.0, 0) if block is None else self.ahead_of(block)
-        for other in reversed(self.others):
-            if (found := self.ahead_of(other)) > fits and found[1]:
-                best, fits = other, found
-        if best != block and best is not None:
-            del self.others[best]
-        return best
-
-    def ahead_of(self, block: int, depth: int = DEPTH) -> tuple[float, int]:
-        """How well a block and what follows it fit to what the warp meets next: the share of landmarks that
-        fit, times the share of turns that they do not pass over; and their number."""
-        marks, last = self.program.ahead(block)
-        needed = [(line, optional) for _, line, optional in marks]
-        if not any(not optional for _, optional in needed):
-            after = self.program.stretches[last].after
-            if not after or not depth:
-                return (0.0, 0) if after or self.to_come else (AT_THE_END, 0)
-            return max(self.ahead_of(each, depth - 1) for each in after)
-        fits = self.fitting([line for line, _ in needed])
-        certain = [fit for fit, (_, optional) in zip(fits, needed) if not optional]
-        count = sum(fit is not None for fit in certain)
-        ahead = {turn for turn in self.known([*zip((line for line, _ in needed), fits)]) if turn > self.place}
-        hits, skipped = len(ahead), 0.0
-        for turn in range(self.place + 1, max(ahead, default=self.place)):
-            if turn not in ahead and turn not in self.met:
-                skipped += 1 if self.turns[turn] in self.program.firm else 0 if self.is_lone(turn) else WEAK
-        here = any(fit is not None and fit <= self.place for fit in fits)
-        passed = hits / (hits + skipped) if hits else 1 if here else WEAK
-        return count / len(certain) * passed, count
-
-    @property
-    def to_come(self) -> bool:
-        """Whether the warp still meets accesses, barriers or products."""
-        later = range(self.place + 1, len(self.turns))
-        return any(self.turns[turn] in self.program.firm and turn not in self.met for turn in later)
-
-    def is_next(self, turn: int, last: int) -> bool:
-        """Whether the warp has met what lies between a turn and an earlier one; lone instructions, which
-        ptxas may have moved ahead, do not count."""
-        return all(each in self.met or self.is_lone(each) for each in range(last + 1, turn))
-
-    def is_lone(self, turn: int) -> bool:
-        block = self.turns[turn]
-        return block not in self.program.firm and self.program.sizes[block] <= LONE
-
-    def known(self, fits: list[tuple[int, int | None]]) -> list[int]:
-        """The turns of which a stretch has more than a few landmarks, as ptxas may move a few ahead."""
-        found = Counter(turn for _, turn in dict.fromkeys(fits) if turn is not None)
-        sizes, firm = self.program.sizes, self.program.firm
-        return [
-            turn for turn, count in sorted(found.items())
-            if (block := self.turns[turn]) in firm and 8 * count >= sizes[block]
-            or 2 * count > sizes[block] > 1 or self.is_next(turn, self.place)
-        ]  # fmt: skip
-
-    def reached(self, fits: list[tuple[int, int | None]]) -> int:
-        """The last turn that a stretch leads to. What is no access, barrier or product may be moved ahead
-        altogether: it leads to the next turn alone."""
-        last = self.place
-        for turn in self.known(fits):
-            if self.turns[turn] in self.program.firm or self.is_next(turn, last):
-                last = max(last, turn)
-        return last
-
-    def fitting(self, lines: list[int]) -> list[int | None]:
-        """For each landmark of a stretch of SASS, the turn in which the warp meets it; None where it does
-        not."""
-        block_of, times = self.program.block_of, Counter(lines)
-        copies = self.program.copies(times)
-        end = min(len(self.turns), self.place + 2 * sum(copies.values()) + SKIPPED)
-        behind = (turn for turn in range(max(0, self.place - SKIPPED), self.place) if turn not in self.met)
-        window = [*behind, *range(self.place, end)]
-        turns_of = {block: [turn for turn in window if self.turns[turn] == block] for block in copies}
-        seen: Counter[int] = Counter()
-        found: list[int | None] = []
-        for line in lines:
-            block, nth = block_of[line], seen[line]
-            seen[line] += 1
+    def listed(self, marks: Sequence[tuple[int, int, bool]]) -> tuple[int, int]:
+        """Add landmarks, of which each knows the others of its list; tells where, and how many."""
+        program, first = self.program, len(self.marks)
+        times = Counter(line for _, line, _ in marks)
+        copies, seen = program.copies(times), Counter[int]()
+        for number, line, optional in marks:
+            block = program.block_of[line]
             # Where one instruction of PTX is several of SASS, these share its turns.
             per_turn = max(1, times[line] // copies[block])
-            free = [turn for turn in turns_of[block] if self.met.get(turn, NONE)[line] < per_turn]
-            at = nth // per_turn
-            found.append(free[at] if at < min(len(free), copies[block]) else None)
-        return found
+            kinds = sum(1 << KINDS.index(kind) for kind in ACCESSES.get(program.code[number].name, ()))
+            self.marks.append((
+                number, line, block, self.slots[line], seen[line], per_turn, copies[block], kinds, optional,
+                line in program.strong,
+            ))  # fmt: skip
+            seen[line] += 1
+        return first, len(marks)
 
-    def take(self, stretch: Stretch) -> None:
-        """Executes a basic block of SASS."""
-        begin = len(self.numbers)
-        self.numbers += range(stretch.first, stretch.end)
-        self.accesses += [-1] * (stretch.end - stretch.first)
-        if not stretch.marks:
-            return
-        turns = self.fitting([line for _, line, _ in stretch.marks])
-        for (number, line, optional), turn in zip(stretch.marks, turns):
-            if turn is None:
-                self.missed += not optional and line in self.program.strong
-                continue
-            self.found += line in self.program.strong
-            self.met.setdefault(turn, Counter())[line] += 1
-            self.accesses[begin + number - stretch.first] = self.access(number, line, turn)
-        self.place = self.reached([(line, turn) for (_, line, _), turn in zip(stretch.marks, turns)])
-
-    def access(self, number: int, line: int, turn: int) -> int:
-        """The access that an instruction makes in a turn; ptxas may have merged those of several lines."""
-        kinds = ACCESSES.get(self.program.code[number].name)
-        if not kinds:
-            return -1
-        first, end = self.ranges[turn]
-        counters = self.steps.made["counter"][first:end].tolist()
-        open_ = [
-            (abs(self.steps.counted[counter][0] - line), row)
-            for row, counter in enumerate(counters, first)
-            if row not in self.used and self.steps.counted[counter][1] in kinds
-        ]
-        if not open_:
-            return -1
-        row = min(open_)[1]
-        self.used.add(row)
-        return row
+    def walk(self, warp: int) -> WarpPath:
+        """From the entry to the end."""
+        mine = self.executed[self.steps.table["warp"] == warp]
+        figures = np.zeros(4, np.uint64)
+        found = ctypes.c_void_p(library().walk(
+            *map(pointer, (self.rules, self.stretches)), len(self.stretches),
+            *map(pointer, (self.marked, self.turned)), len(self.turned), pointer(mine),
+            ctypes.c_uint64(len(mine)), pointer(self.made), ctypes.c_uint64(len(self.made)),
+            self.program.entry, pointer(figures),
+        ))  # fmt: skip
+        length, *counts = figures.tolist()
+        numbers, accesses = np.empty(length, np.int32), np.empty(length, np.int32)
+        library().walked(found, pointer(numbers), pointer(accesses))
+        return WarpPath(warp, numbers, accesses.astype(np.int64), *counts)
 
 
-NONE: Counter[int] = Counter()
+def made_by(steps: Steps) -> np.ndarray:
+    """Which line of PTX makes each access, and a bit for its class."""
+    found = np.zeros(len(steps.made), abi.STRUCTURES["MadeBy"])
+    lines = np.array([line for line, _ in steps.counted], np.uint32)
+    bits = [1 << KINDS.index(kind) if kind in KINDS else 0 for _, kind in steps.counted]
+    if len(found):
+        counters = steps.made["counter"]
+        found["line"], found["kind"] = lines[counters], np.array(bits, np.uint32)[counters]
+    return found

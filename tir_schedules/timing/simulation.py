@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Sequence
 
 import numpy as np
 
 from tir_schedules.errors import CheckFailed
-from tir_schedules.machines.cpu.library import compiled, find_compiler, read_core
 from tir_schedules.model.machine import Steps
 from tir_schedules.timing import abi
 from tir_schedules.timing.abi import Action, Pipes, Reason
 from tir_schedules.timing.gpus import GpuTable
+from tir_schedules.timing.library import library, pointer
 from tir_schedules.timing.listing import REGISTER, Instruction
 from tir_schedules.timing.paths import WarpPath
 from tir_schedules.timing.pipes import Pipe
@@ -67,14 +65,6 @@ class Simulated:
     requested: int
     missed: int
     written: int
-
-
-@lru_cache(maxsize=4)
-def library(environment: tuple[str, ...]) -> ctypes.CDLL:
-    sources = read_core("tir_schedules.timing") | {"abi.h": abi.header()}
-    found = compiled(find_compiler(), "timing", '#include "sm.cpp"\n', sources)
-    found.simulate.restype = ctypes.c_uint64
-    return found
 
 
 def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
@@ -220,8 +210,7 @@ def simulate(
         row["numbers"], row["accesses"], row["length"] = mine.ctypes.data, made.ctypes.data, len(mine)
     stalls = np.zeros((len(code), Reason.REASONS), np.uint64)
     issued, figures = np.zeros(len(code), np.uint64), np.zeros(len(abi.FIGURES), np.uint64)
-    found = library((os.environ.get("CXX", ""), os.environ.get("TIR_SCHEDULES_CACHE", "")))
-    cycles = found.simulate(
+    cycles = library().simulate(
         *map(pointer, (gpu, rows)), len(code), pointer(paths), len(warps), slots, blocks or slots,
         *map(pointer, (accesses, pieces)), ctypes.c_uint64(LIMIT), *map(pointer, (stalls, issued, figures)),
     )  # fmt: skip
@@ -229,10 +218,6 @@ def simulate(
     if said.pop("live"):
         raise CheckFailed("the warps of a simulated SM wait for each other without end")
     return Simulated(cycles, stalls, issued, **said)
-
-
-def pointer(array: np.ndarray) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
 
 
 def unmodelled(code: Sequence[Instruction]) -> set[str]:

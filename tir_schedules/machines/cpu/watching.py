@@ -38,7 +38,7 @@ class Watched:
         if not 0 <= watch.warp < warps:
             raise BadInput(f"there is no warp {watch.warp}; a block has {warps}, counted from 0")
         self.every, self.units, self.array = watch.every, watch.units, watch.array
-        kept = 0 if watch.every or watch.array else watch.limit
+        kept = 0 if watch.every or watch.array or watch.steps else watch.limit
         self.kept = np.empty(kept, abi.REQUEST)
         self.table = np.empty(watch.limit if watch.every else 0, abi.RECORD)
         self.slots = np.zeros(2 * len(self.table), np.uint32)
