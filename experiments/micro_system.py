@@ -183,6 +183,37 @@ def l2_rates() -> Iterator[Probe]:
                 yield rows(form, shared_by, (2, 8), blocks)
     for shared_by in (2, 4, 8, 16, 32):
         yield rows("read", shared_by, (2, 8), 0)
+    for blocks in (1, 0):
+        for size in (16, 32, 128):
+            yield fragments(blocks, size)
+
+
+def fragments(blocks: int, bytes_of_a_row: int) -> Probe:
+    """Warps that write rows of a matrix, 4 bytes a lane, and then what lies behind in the same rows, as the
+    sums of a product are written."""
+    lanes = bytes_of_a_row // 4
+    setup = f"""\
+    mov.u32 %r10, %ctaid.x;
+    mul.wide.u32 wide, %r10, {1 << 18};
+    add.u64 at, data, wide;
+    mov.u32 %r11, warp;
+    shl.b32 %r11, %r11, 15;
+    shr.u32 %r12, lane, {lanes.bit_length() - 1};
+    shl.b32 %r12, %r12, 12;
+    add.u32 %r11, %r11, %r12;
+    and.b32 %r12, lane, {lanes - 1};
+    shl.b32 %r12, %r12, 2;
+    add.u32 %r11, %r11, %r12;
+    cvt.u64.u32 wide, %r11;
+    add.u64 %d0, at, wide;
+"""
+    return Probe(
+        f"L2 write, rows of {bytes_of_a_row} bytes, {blocks or 'all'} SMs", GROUP, "STG",
+        lambda i: f"    st.volatile.global.u32 [%d1+{i * bytes_of_a_row}], y;", setup,
+        before=lambda copies: "    and.b32 %r11, turn, 1;\n    mul.wide.u32 wide, %r11, 2048;\n"
+        "    add.u64 %d1, %d0, wide;",
+        copies=(4, 16), warps=8, blocks=blocks, data_bytes=256 << 18, notes={"bytes": 1024},
+    )  # fmt: skip
 
 
 def stream(form: str, multiprocessors: int) -> Probe:
