@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tir_schedules.api.layouts import Layout as Layout
     from tir_schedules.api.layouts import layout as layout
     from tir_schedules.api.running import Verdicts as Verdicts
+    from tir_schedules.api.timing import TimeReport as TimeReport
+    from tir_schedules.api.timing import time as time
     from tir_schedules.api.tracing import Trace as Trace
     from tir_schedules.api.tracing import trace as trace
     from tir_schedules.api.triton import check_triton as check_triton
@@ -61,6 +63,7 @@ HOMES = {
     "tir_schedules.api.ladders": ("Ladders", "ladders", "rung", "workload"),
     "tir_schedules.api.layouts": ("Layout", "layout"),
     "tir_schedules.api.running": ("Verdicts",),
+    "tir_schedules.api.timing": ("TimeReport", "time"),
     "tir_schedules.api.tracing": ("Trace", "trace"),
     "tir_schedules.api.triton": ("check_triton",),
     "tir_schedules.api.tuning": ("Searches", "tune"),
@@ -72,8 +75,9 @@ HOMES = {
 
 __all__ = [
     "BadInput", "Check", "CheckFailed", "Code", "Costs", "Ladders", "Layout", "MissingTool", "Rung",
-    "Searches", "Times", "TirSchedulesError", "Trace", "Verdicts", "Workload", "bench", "check",
-    "check_triton", "emit", "inspect", "ladders", "layout", "run", "rung", "trace", "tune", "workload",
+    "Searches", "TimeReport", "Times", "TirSchedulesError", "Trace", "Verdicts", "Workload", "bench", "check",
+    "check_triton", "emit", "inspect", "ladders", "layout", "run", "rung", "time", "trace", "tune",
+    "workload",
 ]  # fmt: skip
 
 

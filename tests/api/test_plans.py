@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tir_schedules.api import benching, inspecting, running, tracing, tuning  # noqa: F401  before `never`
+from tir_schedules.api import benching, inspecting, running, timing, tracing, tuning  # noqa: F401  before `never`
 from tir_schedules.compiler import lower, nvcc
 from tir_schedules.machines.cpu import CpuMachine
 
@@ -25,6 +25,13 @@ COMMANDS = {
     "inspect sgemm/naive --mnk 64,64,64": ("64x64x64", "counted on the CPU machine"),
     "inspect mine.cu": ("mine.cu", "4,1,1", "y=a*x + y"),
     "trace sgemm/naive --mnk 64,64,64": ("64x64x64", "after each primitive"),
+    "time sgemm/naive --mnk 64,64,64": (
+        "sgemm/naive",
+        "64x64x64",
+        "schedule, twin",
+        "simulated as on NVIDIA H100",
+    ),
+    "time mine.cu": ("mine.cu", "4,1,1", "y=a*x + y", "simulated as on NVIDIA H100"),
     "check mine.cu": ("mine.cu", "4,1,1", "256,1,1", "x=f32[n]", "y=a*x + y", "1 to check"),
     "tune sgemm/multistage --mnk 64,64,64 --machine cpu --trials 7 --records made.jsonl": (
         "sgemm/multistage",

@@ -22,6 +22,7 @@ from tir_schedules.cli import (
     profile,
     report,
     run,
+    time,
     trace,
     tune,
 )
@@ -38,6 +39,7 @@ VERBS = (
     bench,
     layout,
     inspect,
+    time,
     profile,
     trace,
     report,

@@ -79,6 +79,7 @@ EMIT_SHAPES = shapes_for("emit")
 SMALL_SHAPES = shapes_for("small")
 RUN_SHAPES = shapes_for("run")
 BENCH_SHAPES = shapes_for("bench")
+TIME_SHAPES = shapes_for("time")
 TRACE_SHAPES = shapes_for("trace")
 """Whole tiles, and so small that the states of a half-finished schedule, which do the same work many times,
 are soon executed."""

@@ -52,7 +52,8 @@ class Ladder:
     workload: the class of its workloads, or "module:class" of one that is imported when it is needed.
     extents: names of the extents of a shape, such as ("M", "N", "K"). sizes: what these are, for `--help`.
     shape: taken where none is named. shapes: the same for one purpose: "emit", "run", "bench" (all of these),
-    "small" (the CPU machine counts it in seconds), "trace", "largest" (it takes up to a minute).
+    "small" (the CPU machine counts it in seconds), "trace", "time" (as large as is timed), "largest" (it
+    takes up to a minute).
     kinds: "dtype", "layout", "accumulate" or "output", fields of its workloads -> what there is of it.
     offered: what of it a rung has.
     vendor: "cuBLAS", "CUB", or "" where no library does the same. unit: of its rates, TFLOPS or BANDWIDTH.

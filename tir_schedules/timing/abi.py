@@ -93,6 +93,7 @@ STRUCTURES = {
     "Path": np.dtype([("numbers", "u8"), ("accesses", "u8"), ("length", "u4"), ("pad", "u4")]),
     "Access": np.dtype([("wavefronts", "u4"), ("first", "u4"), ("pieces", "u4")]),
     "Piece": np.dtype([("line", "u8"), ("sectors", "u4"), ("pad", "u4")]),
+    "Issue": np.dtype([("cycle", "u8"), *((name, "u4") for name in ("warp", "number", "reason", "stalled"))]),
     "WalkRules": np.dtype(
         [("weak", "f8"), ("at_the_end", "f8"), ("skipped", "i8"), ("lone", "u4"), ("depth", "u4")]
     ),
@@ -111,13 +112,15 @@ STRUCTURES = {
     "MadeBy": np.dtype([("line", "u4"), ("kind", "u4")]),
 }  # fmt: skip
 """Gpu: figures of `GpuTable` for one kernel. Row: a SASS instruction. Path: of a warp, addresses of arrays.
-Access: what one costs, and the lines it touches, rows of Piece. The others are of walk.cpp. Stretch: a basic
+Access: what one costs, and the lines it touches, rows of Piece. Issue: of an instruction, the Reason of most
+of the cycles that its warp stalled before it, REASONS for none, and how many these were. The others are of
+walk.cpp. Stretch: a basic
 block of SASS. Mark: a landmark of one, or of what lies ahead of it. Turned: what is known of a basic block of
 PTX. Executed: one that a warp executes, and the rows of its accesses. MadeBy: the line of PTX that makes an
 access, and a bit for its class."""
 
 POINTERS = {"numbers": "const u32*", "accesses": "const s32*"}
-FIGURES = ("wavefronts", "requested", "missed", "written", "live")
+FIGURES = ("wavefronts", "requested", "missed", "written", "live", "kept")
 
 
 def header() -> str:

@@ -32,6 +32,8 @@ class GpuTable(BaseModel):
     queue_stores: instructions that the queue of a sub-core holds. launch_us: of an empty kernel in a row of
     others, by its warps. code_bytes: of the instruction cache. fetch_cycles: for each instruction that is
     not there, of one warp in straight code. gap: between a block's end and its successor's begin.
+    tensor_products: multiply-adds of 16-bit factors in a cycle of an SM at most. loaded_mhz: what is left of
+    the clock then, on random numbers. None where it is not known.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -62,6 +64,8 @@ class GpuTable(BaseModel):
     code_bytes: int
     fetch_cycles: float
     gap: float
+    tensor_products: float | None = None
+    loaded_mhz: float | None = None
 
 
 class Rows:
@@ -207,6 +211,16 @@ def fetch_cycles(rows: Rows) -> float:
     return dict(bodies(rows))[64]
 
 
+def tensor_products(rows: Rows) -> float:
+    """Of m64n256k16 by two warpgroups, one product each."""
+    return 2 * 64 * 256 * 16 / rows("wgmma", "wgmma.n256.f32.f16, A from shared memory, 2 warpgroups")
+
+
+def loaded_mhz(rows: Rows) -> float:
+    clocks = sorted(rows("gpu", "clock under wgmma.n256 on random numbers", "mhz"))
+    return clocks[len(clocks) // 2]
+
+
 def table_of(profile: Mapping[str, Any]) -> GpuTable:
     """The table of the GPU that a profile was measured on."""
     rows, device = Rows(profile), profile["device"]
@@ -224,6 +238,7 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),
         code_bytes=code_bytes(rows), fetch_cycles=fetch_cycles(rows),
         gap=rows("gpu", "blocks of 8 warps, 0 bytes of shared memory", "gap_cycles"),
+        tensor_products=tensor_products(rows), loaded_mhz=loaded_mhz(rows),
     )  # fmt: skip
 
 

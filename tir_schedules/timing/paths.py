@@ -55,6 +55,12 @@ WAITS = re.compile(r"\bmbarrier\.(try|test)_wait\b")
 MOST = 1 << 22
 """Basic blocks of a block of threads that are kept."""
 
+BUDGET = 1 << 22
+"""Instructions of PTX that a warp may execute."""
+
+ENDLESS = ("endless_loop", "deadlock")
+"""Findings on a block that does not end."""
+
 SKIPPED = 4
 """Turns without a landmark in a stretch of SASS that are looked past, and once more as many as it has; and
 turns that were passed over, to which the walk may come back."""
@@ -124,12 +130,19 @@ def follow(
 
     arguments, outputs: as `CpuMachine.run` takes them. CheckFailed where there is more than can be kept.
     """
-    execution = CpuMachine().run(binary, arguments, outputs, watch=Watch(block, limit=MOST, steps=True))
+    machine = CpuMachine().limited(1, BUDGET)
+    execution = machine.run(binary, arguments, outputs, watch=Watch(block, limit=MOST, steps=True))
     assert execution.steps is not None, "it was told to"
+    where = f"{binary.kernel.label}: block {','.join(map(str, block))}"
+    for finding in execution.findings:
+        if finding.kind in ENDLESS:
+            raise CheckFailed(
+                f"{where} does not end within {BUDGET:,} instructions of a warp: it is too long, or waits for"
+                " ever"
+            )
     if not execution.steps.whole:
         raise CheckFailed(
-            f"{binary.kernel.label}: block {','.join(map(str, block))} executes more than {MOST} basic blocks"
-            " or accesses: name a smaller shape"
+            f"{where} executes more than {MOST:,} basic blocks or accesses: name a smaller shape"
         )
     return paths_of(binary, execution.steps)
 

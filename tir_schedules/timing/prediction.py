@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
@@ -20,11 +20,13 @@ from tir_schedules.model.launch import Dim3
 from tir_schedules.model.machine import Watch
 from tir_schedules.model.workload import Arguments
 from tir_schedules.timing.abi import Reason
+from tir_schedules.timing.clocks import tensor_share
 from tir_schedules.timing.gpus import GpuTable
 from tir_schedules.timing.listing import Instruction
 from tir_schedules.timing.paths import MOST, BlockPaths, follow
 from tir_schedules.timing.shortening import Shortened, shortened
 from tir_schedules.timing.simulation import Simulated, simulate
+from tir_schedules.timing.states import busy_of
 
 CARVE_OUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 """KiB of an SM's data cache that shared memory can have on sm_90 (CUDA Programming Guide); the rest is L1."""
@@ -50,8 +52,10 @@ class Beyond:
 @dataclass(frozen=True)
 class LaunchTime:
     """One launch. cycles: of the SM that has most to do. waves: of blocks on it. resident: blocks on an SM at
-    once. dram_us: that its bytes need at the least. whole: whether all periods were simulated. code: the
-    instructions that rows of stalls belong to. stalls, issued: as Simulated has them, of the
+    once. dram_us: that its bytes need at the least. whole: whether all periods were simulated. busy: the
+    share of cycles in which a unit of the SM works, the busiest first; tensor_share: of the tensor cores'
+    peak. agreement: see BlockPaths. issues: see Simulated, of an SM with the blocks that begin at once. code:
+    the instructions that rows of stalls belong to. stalls, issued: as Simulated has them, of the
     blocks that were simulated, at most FILLS times those at once."""
 
     label: str
@@ -65,14 +69,18 @@ class LaunchTime:
     code: list[Instruction] = field(repr=False)
     stalls: np.ndarray = field(repr=False)
     issued: np.ndarray = field(repr=False)
+    busy: dict[str, float]
+    tensor_share: float
+    agreement: float
+    issues: np.ndarray = field(repr=False)
 
     def by_reason(self) -> dict[str, int]:
         """Cycles of warps by reason."""
         return dict(zip(REASONS, self.stalls.sum(axis=0).tolist()))
 
-    def by_line(self, of: str = "cuda") -> dict[object, dict[str, int]]:
+    def by_line(self, of: str = "cuda") -> dict[Any, dict[str, int]]:
         """The same by line: "ptx", or "cuda" with the name of its file."""
-        found: dict[object, Counter[str]] = {}
+        found: dict[Any, Counter[str]] = {}
         for one, row in zip(self.code, self.stalls.tolist()):
             counts = found.setdefault(one.ptx_line if of == "ptx" else one.source, Counter())
             counts.update(dict(zip(REASONS, row)))
@@ -98,20 +106,22 @@ class Prediction:
 
 def predict(
     binaries: Sequence[Binary], arguments: Sequence[Arguments], outputs: Sequence[str], table: GpuTable,
-    mhz: float | None = None,
+    mhz: float | None = None, issues: int = 0,
 ) -> Prediction:  # fmt: skip
     """The time of launches on a GPU. arguments: of each launch. mhz: that of the table where none is given.
+    issues: how many of a block are kept.
 
     CheckFailed where a kernel has what the model does not, or executes more than can be kept.
     """
     clock = mhz or table.mhz
     return Prediction(
-        tuple(time_of(one, given, outputs, table, clock) for one, given in zip(binaries, arguments)), clock
+        tuple(time_of(one, given, outputs, table, clock, issues) for one, given in zip(binaries, arguments)),
+        clock,
     )
 
 
 def time_of(
-    binary: Binary, arguments: Arguments, outputs: Sequence[str], table: GpuTable, mhz: float
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], table: GpuTable, mhz: float, issues: int = 0
 ) -> LaunchTime:
     kernel = binary.kernel
     blocks = prod(kernel.grid)
@@ -126,9 +136,16 @@ def time_of(
 
     cycles, simulated = in_turn(short, resident, busiest, table, l1_bytes, beyond)
     warps = blocks * len(paths.warps)
+    of_block = short.paths[-1]
+    kept = simulate(
+        of_block.code, of_block.warps, of_block.steps, table, resident, resident, l1_bytes, beyond.level,
+        beyond.read_bytes, issues
+    ).issues if issues else simulated.issues  # fmt: skip
     return LaunchTime(
         kernel.label, cycles, busiest / resident, resident, overhead(table, warps),
         dram_us(footprint, table), beyond, short.dropped == 0, paths.code, simulated.stalls, simulated.issued,
+        busy_of(simulated, paths.code, table, beyond.bound, beyond.read_bytes),
+        tensor_share(paths.code, simulated.issued, simulated.cycles, table), paths.agreement, kept,
     )  # fmt: skip
 
 
@@ -159,15 +176,16 @@ def run(
         return found[0].cycles, found[0]
     few, more = found
     scale = short.dropped / short.between
-    return more.cycles + scale * (more.cycles - few.cycles), replace(
-        more, stalls=extended(few.stalls, more.stalls, scale),
-        issued=extended(few.issued, more.issued, scale),
-    )  # fmt: skip
+    whole = {
+        name: extended(getattr(few, name), getattr(more, name), scale)
+        for name in ("cycles", "stalls", "issued", "wavefronts", "requested", "missed", "written")
+    }
+    return more.cycles + scale * (more.cycles - few.cycles), replace(more, **whole)
 
 
-def extended(few: np.ndarray, more: np.ndarray, scale: float) -> np.ndarray:
-    """Counts that go on as they did between two."""
-    return np.rint(more + scale * (more.astype(float) - few)).astype(np.int64)
+def extended(few: Any, more: Any, scale: float) -> Any:
+    """A count, or an array of some, that goes on as it did between two."""
+    return np.rint(more + scale * (np.asarray(more, float) - few)).astype(np.int64)
 
 
 def l1_of(shared: int) -> int:

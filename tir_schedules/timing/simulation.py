@@ -56,7 +56,8 @@ LIMIT = 1 << 33
 @dataclass(frozen=True)
 class Simulated:
     """What an SM does. stalls: cycles of warps by instruction and Reason. issued: how often warps issued each
-    instruction. wavefronts: of the data path. requested, missed, written: bytes of L1 and beyond."""
+    instruction. wavefronts: of the data path. requested, missed, written: bytes of L1 and beyond. issues:
+    rows of Issue, of the first block, as many as were asked for."""
 
     cycles: int
     stalls: np.ndarray = field(repr=False)
@@ -65,6 +66,7 @@ class Simulated:
     requested: int
     missed: int
     written: int
+    issues: np.ndarray = field(repr=False, default_factory=lambda: np.zeros(0, abi.STRUCTURES["Issue"]))
 
 
 def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
@@ -179,13 +181,15 @@ def sources_of(one: Instruction) -> list[int | None]:
 def simulate(
     code: Sequence[Instruction], warps: Sequence[WarpPath], steps: Steps, table: GpuTable, slots: int = 1,
     blocks: int = 0, l1_bytes: int = 128 << 10, where: str = "l2", read_bytes: float | None = None,
+    issues: int = 0,
 ) -> Simulated:  # fmt: skip
     """Blocks of an SM, all with the paths of one, from the first cycle to the last.
 
     slots: blocks that are there at once. blocks: in all, as many where none are named; each further one
     begins some time after another has ended.
     where: "l2" or "dram", what is behind L1. read_bytes: that a cycle brings from there; what one SM alone
-    gets where none are named. Other blocks touch lines of their own. CheckFailed for what is not modelled.
+    gets where none are named. Other blocks touch lines of their own. issues: how many of the first block's
+    are kept. CheckFailed for what is not modelled.
     """
     unknown = sorted({code[n].name for w in warps for n in np.unique(w.numbers)} & unmodelled(code))
     if unknown:
@@ -210,14 +214,17 @@ def simulate(
         row["numbers"], row["accesses"], row["length"] = mine.ctypes.data, made.ctypes.data, len(mine)
     stalls = np.zeros((len(code), Reason.REASONS), np.uint64)
     issued, figures = np.zeros(len(code), np.uint64), np.zeros(len(abi.FIGURES), np.uint64)
+    kept = np.zeros(issues, abi.STRUCTURES["Issue"])
     cycles = library().simulate(
         *map(pointer, (gpu, rows)), len(code), pointer(paths), len(warps), slots, blocks or slots,
-        *map(pointer, (accesses, pieces)), ctypes.c_uint64(LIMIT), *map(pointer, (stalls, issued, figures)),
+        *map(pointer, (accesses, pieces)), ctypes.c_uint64(LIMIT),
+        *map(pointer, (stalls, issued, figures, kept)), ctypes.c_uint64(issues),
     )  # fmt: skip
     said = dict(zip(abi.FIGURES, figures.tolist()))
+    kept = kept[: said.pop("kept")]
     if said.pop("live"):
         raise CheckFailed("the warps of a simulated SM wait for each other without end")
-    return Simulated(cycles, stalls, issued, **said)
+    return Simulated(cycles, stalls, issued, **said, issues=kept)
 
 
 def unmodelled(code: Sequence[Instruction]) -> set[str]:

@@ -29,6 +29,7 @@ LADDER = Ladder(
         # Whole blocks in every launch; ragged, and divisible by 4 or not.
         "run": ((1 << 18,), (70004,), (4099,)),
         "bench": ((1 << 20,), (1 << 25,), (1 << 28,)),
+        "time": ((1 << 25,),),
         "largest": ((1 << 25,),),
     },
     kinds={"dtype": Kind(("int32", "float32"), "int32 or float32", "what the rung is for")},

@@ -27,6 +27,8 @@ struct Warp {
   u8 cause[6] = {};       // reason that a wait for each scoreboard counts as
   u32 blocked = REASONS;  // reason of the last attempt that failed
   u64 since = 0, counted = 0;
+  u32 why = REASONS;      // reason of most of these cycles
+  u64 most = 0;
   u64 copied = 0;         // when the last copy of those that were served ends
   u32 copies = 0, served = 0;
   std::deque<Group> groups;
@@ -82,6 +84,8 @@ struct Sm {
   u64 t = 0, data_free = 0, wavefronts = 0;
   u64 fetching = NEVER;  // when the next line is there that a warp waits for
   u32 turn = 0, live = 0;
+  Issue* kept = nullptr;  // what warps of the first block issue, as long as there is room
+  u64 room = 0;
 
   Sm(const Gpu& gpu, const Row* rows, const Access* accesses, const Piece* pieces, u64* stalls, u64* issued,
      u32 code)
@@ -245,6 +249,7 @@ struct Sm {
   void count(Warp& warp, u32 number, u32 reason, u64 cycles) {
     stalls[number * REASONS + reason] += cycles;
     warp.counted += cycles;
+    if (cycles > warp.most) warp.most = cycles, warp.why = reason;
   }
 
   bool attempt(SubCore& core, u32 which) {
@@ -274,9 +279,10 @@ struct Sm {
     }
     if (row.banked && !core.banks.take(row, which, t, gpu.bank_window)) return fails(warp, BANKS);
     account(warp, number, row);
+    if (room && !warp.block) *kept++ = {t, warp.number, number, warp.why, (u32)warp.counted}, --room;
     (half ? *half : core.free[row.pipe]) = t + row.interval;
     core.latest = which, core.gave_up = row.yields;
-    warp.last = t, warp.next = t + std::max<u32>(row.stall, 1), warp.counted = 0;
+    warp.last = t, warp.next = t + std::max<u32>(row.stall, 1), warp.counted = warp.most = 0, warp.why = REASONS;
     issued[number]++;
     act(core, warp, number, row);
     if (++warp.at == warp.path->length) finish(warp);
@@ -382,11 +388,12 @@ struct Sm {
 
 extern "C" u64 simulate(const Gpu* gpu, const Row* rows, u32 code, const Path* paths, u32 count, u32 slots, u32 blocks,
                         const Access* accesses, const Piece* pieces, u64 limit, u64* stalls, u64* issued,
-                        u64* figures) {
+                        u64* figures, Issue* kept, u64 room) {
   Sm sm(*gpu, rows, accesses, pieces, stalls, issued, code);
   sm.add(paths, count, slots, blocks);
+  sm.kept = kept, sm.room = room;
   const u64 cycles = sm.run(limit);
   figures[0] = sm.wavefronts, figures[1] = sm.memory.requested, figures[2] = sm.memory.missed;
-  figures[3] = sm.memory.written, figures[4] = sm.live;
+  figures[3] = sm.memory.written, figures[4] = sm.live, figures[5] = room - sm.room;
   return cycles;
 }

@@ -1,0 +1,242 @@
+"""`time`: predicted times of rungs and files as users meet them, beside recorded ones; and what is refused,
+in a line."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tir_schedules as ts
+from tir_schedules.insight.times import timed, views
+from tir_schedules.insight.times.timed import Target, limit_of, main_stall
+from tir_schedules.report.times import RecordedTime, recorded_times
+from tir_schedules.timing.gpus import find_table
+
+TABLE = find_table("h100")
+TARGET = Target("h100", TABLE)
+SMALL = ("--mnk", "128,128,64")
+SOURCE = """\
+__global__ void twice(float *x) { int i = blockIdx.x * blockDim.x + threadIdx.x; x[i] = 2 * x[i]; }
+__global__ void powers(float *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float s = x[i];
+    for (int k = 0; k < n; ++k)
+        s = s * s + 1;
+    x[i] = s;
+}
+"""
+CHECKS = """\
+// check: --kernel twice --grid 132 --block 128 --arg x=f32[132*128]
+
+// check: --kernel powers --grid 132 --block 128 --arg x=f32[132*128] --arg n=64
+"""
+
+
+@pytest.fixture(scope="module")
+def report():
+    return ts.time("sgemm/shared_tile", mnk=(128, 128, 64))
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.cu"
+    path.write_text(SOURCE + CHECKS)
+    return str(path)
+
+
+# ---- a rung ---
+def test_a_rung_is_predicted_with_its_twin(report):
+    assert [row.label for row in report.rows] == ["sgemm/shared_tile (schedule)", "sgemm/shared_tile (twin)"]
+    row = report.rows[0]
+    launch = row.prediction.launches[0]
+    assert row.microseconds == pytest.approx(launch.cycles / TABLE.mhz + launch.overhead_us)
+    assert row.rate == (pytest.approx(2 * 128 * 128 * 64 / row.microseconds / 1e6), "TFLOPS")
+    assert row.clock.mhz == TABLE.mhz and report.ok and "sgemm/shared_tile" in repr(report)
+    assert sum(row.states.values()) == launch.stalls.sum() + launch.issued.sum()
+    assert sum(line.cycles for line in row.lines) == sum(row.states.values())
+    assert any("__syncthreads" in line.text and main_stall(line.states) == "barrier" for line in row.lines)
+    assert row.balance == pytest.approx(16 / 132)
+
+
+def test_text_says_what_limits_and_what_is_waited_for(report):
+    text = str(report)
+    assert text.startswith("sgemm/shared_tile on 128x128x64, compiled for sm_90a\n")
+    parts = ("predicted us", "TFLOPS", "limited by", "waves", "short scoreboard: shared memory")
+    for part in (*parts, "__syncthreads();", "1980 MHz: the maximum", "nothing was timed"):
+        assert part in text, part
+    assert "<table>" in report._repr_html_()
+
+
+def test_json_has_every_launch(report):
+    found = json.loads(json.dumps(report.to_json()))
+    assert (found["timed"], found["gpu"], found["device"]) == (False, "h100", TABLE.device)
+    row = found["rows"][0]
+    assert row["predicted_us"] == report.rows[0].microseconds and row["unit"] == "TFLOPS"
+    assert set(row["launches"][0]["states"]) >= {"selected", "barrier"} and row["lines"][0]["states"]
+    assert row["clock"] == {"mhz": TABLE.mhz, "why": "the maximum"}
+
+
+def test_a_slower_clock_takes_longer_by_as_much(report):
+    slow = ts.time("sgemm/shared_tile", mnk=(128, 128, 64), clock=TABLE.mhz / 2).rows[0]
+    launch = slow.prediction.launches[0]
+    assert slow.microseconds - launch.overhead_us == pytest.approx(
+        2 * (report.rows[0].microseconds - launch.overhead_us), rel=1e-3
+    )
+    assert slow.clock.why == "as asked for"
+
+
+def test_tensor_cores_lower_the_clock(tool):
+    code, out, _ = tool("time", "hgemm/mma_ldmatrix", "--mnk", "256,256,128")
+    assert code == 0 and "of their peak hold it down: 1980 MHz idle, 1611 at full load" in out
+    assert "at the maximum, 1980 MHz, it takes" in out
+    code, out, _ = tool("time", "hgemm/mma_ldmatrix", "--mnk", "256,256,128", "--mhz", "maximum")
+    assert code == 0 and "at the maximum" not in out and "1980 MHz: the maximum" in out
+
+
+# ---- several, and records ---
+def test_several_become_a_table_in_which_a_row_is_refused(tool):
+    code, out, _ = tool("time", "sgemm/naive", "sgemm/shared_tile", *SMALL)
+    rows = [line for line in out.splitlines() if line.startswith("sgemm/")]
+    assert code == 0 and len(rows) == 4 and rows[0].startswith("sgemm/naive (schedule)  ")
+    assert "predicted on 128x128x64 for NVIDIA H100 80GB HBM3 (132 SMs)" in out
+
+
+def refused(row, reason="the model does not have X"):
+    return replace(row, prediction=None, clock=None, reason=reason)
+
+
+def test_what_is_refused_has_a_row_and_a_reason(report, capsys):
+    views.print_ladder([report.rows[0], refused(report.rows[1])], {}, TARGET)
+    out = capsys.readouterr().out
+    assert "sgemm/shared_tile (twin)      refused       -       -     -" in out
+    assert "not predicted: sgemm/shared_tile (twin): the model does not have X" in out
+    views.print_full([report.rows[0], refused(report.rows[1])], {}, TARGET)
+    assert "not predicted: sgemm/shared_tile (twin): the model does not have X" in capsys.readouterr().out
+
+
+def test_an_error_against_another_gpu_is_in_brackets(report, capsys):
+    row = report.rows[0]
+    own = RecordedTime(TABLE.device, row.microseconds / 1.1, 1980.0, "2026")
+    other = replace(own, gpu="NVIDIA H200")
+    assert views.error_of(row, own, TARGET) == "+10.0 %" and views.error_of(row, other, TARGET) == "(+10.0 %)"
+    assert views.error_of(row, None, TARGET) == "-"
+    views.print_ladder(report.rows, {views.key_of(row): other}, TARGET)
+    out = capsys.readouterr().out
+    assert "H200  (+10.0 %)" in out and "an error in brackets is against another GPU" in out
+
+
+def test_records_of_the_gpu_come_before_those_of_others(tmp_path):
+    def write(name, gpu, date, micros, sustained=False):
+        row = {"name": "sgemm/naive", "form": "schedule", "shape": "1x1x1", "median_us": micros}
+        content = {"device": {"name": gpu}, "date": date, "policy": {"sustained": sustained}, "rows": [row]}
+        (tmp_path / name).write_text(json.dumps(content))
+
+    write("bench_a.json", "A", "2026-01-01", 1)
+    write("bench_b.json", "B", "2026-01-02", 2)
+    write("bench_c.json", "B", "2026-01-03", 3)
+    write("bench_d.json", "B", "2026-01-04", 4, sustained=True)
+    write("other.json", "B", "2026-01-05", 5)
+    key = ("sgemm/naive", "schedule", "1x1x1")
+    assert recorded_times("A", tmp_path)[key] == RecordedTime("A", 1, None, "2026-01-01")
+    assert recorded_times("C", tmp_path)[key].microseconds == 3
+    assert recorded_times("C", tmp_path / "nothing") == {}
+
+
+def test_recorded_rows_of_the_checkout_stand_beside():
+    known = recorded_times(TABLE.device)
+    assert known["sgemm/serpentine", "twin, sizes fixed", "4096x4096x4096"].gpu == "NVIDIA H200"
+    assert known["reduce/divergent", "schedule", "33554432 int32"].gpu == TABLE.device
+
+
+def test_what_limits_is_the_busiest_unit_or_dram():
+    launch = SimpleNamespace(busy={"fp32 units": 0.7, "L2": 0.1}, dram_us=0.0, cycles=1000.0)
+    row = SimpleNamespace(launch=launch, clock=SimpleNamespace(mhz=1000.0))
+    assert limit_of(row) == ("fp32 units", 0.7)
+    launch.dram_us = 0.9
+    assert limit_of(row) == ("DRAM", pytest.approx(0.9))
+
+
+# ---- files ---
+def test_each_check_of_a_file_has_a_row(tool, file):
+    code, out, _ = tool("time", file)
+    assert code == 0 and [line.split()[0] for line in out.splitlines()[1:3]] == ["twice", "powers"]
+    code, out, _ = tool("time", file, "--kernel", "powers", "--json")
+    (row,) = json.loads(out)["rows"]
+    assert code == 0 and row["name"] == "powers" and "rate" not in row and row["predicted_us"] > 1
+
+
+def test_more_turns_take_longer():
+    given = dict(grid=132, block=128, kernel="powers")
+    few, many = (
+        ts.time(SOURCE, arguments={"x": np.ones(132 * 128, np.float32), "n": n}, **given)
+        .rows[0]
+        .prediction.cycles
+        for n in (64, 1064)
+    )
+    assert 4 * 1000 <= many - few < 6 * 1000  # a chain of FFMA, four cycles each, and a branch
+
+
+def test_functions_of_ones_own_are_taken():
+    from tvm import s_tir
+    from tvm.script import tirx as T
+
+    @T.prim_func(s_tir=True)
+    def twice(A: T.Buffer((256,)), B: T.Buffer((256,))):
+        for i in range(256):
+            with T.sblock("B"):
+                v = T.axis.spatial(256, i)
+                B[v] = T.float32(2) * A[v]
+
+    sch = s_tir.Schedule(twice)
+    for loop, axis in zip(sch.split(sch.get_loops("B")[0], [4, 64]), ("blockIdx.x", "threadIdx.x")):
+        sch.bind(loop, axis)
+    (row,) = ts.time(sch).rows
+    assert row.name == "twice" and 1 < row.microseconds < 5
+
+
+# ---- what is refused ---
+LONG = "__global__ void k(float *x, int n) { for (int i = 0; i < n; ++i) x[0] += x[i % 32]; }"
+
+
+@pytest.mark.parametrize(
+    "words, exit_code, part",
+    [
+        (("sgemm/naive", "--gpu", "h2000"), 2, "there is no table of the GPU 'h2000'; there are: "),
+        (("sgemm/naive", "--mhz", "0"), 2, "the clock is '0'; it takes MHz from 100 to 10000"),
+        (("sgemm/naive", "--arch", "sm_75"), 2, "the h100 executes code for sm_90, not for sm_75"),
+        (("sgemm/nave",), 2, "did you mean 'sgemm/naive'?"),
+        (("nothing.cu",), 2, "cannot read nothing.cu"),
+        (("sgemm/naive", "--grid", "4"), 2, "--grid is for files"),
+        (("sgemm/naive", "--mnk", "40000,40000,40000"), 2, "take 17 GiB here: name a smaller shape"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_line(tool, words, exit_code, part):
+    code, out, err = tool("time", *words)
+    assert (code, out) == (exit_code, "") and part in err and err.count("\n") == 1
+
+
+def test_a_file_without_a_kernel_or_with_a_long_one(tool, tmp_path, monkeypatch):
+    path = tmp_path / "mine.cu"
+    path.write_text("int x;\n")
+    code, _, err = tool("time", str(path), "--grid", "1", "--block", "32")
+    assert code in (1, 2) and err.count("\n") == 1 and "kernel" in err
+    path.write_text(LONG)
+    monkeypatch.setattr("tir_schedules.timing.paths.BUDGET", 1000)
+    given = ("--grid", "1", "--block", "32", "--arg", "x=f32[32]", "--arg", "n=1000000")
+    code, out, err = tool("time", str(path), *given)
+    assert (code, out) == (1, "") and "does not end within 1,000 instructions of a warp" in err
+
+
+def test_a_kernel_for_another_architecture_is_not_predicted(report):
+    with pytest.raises(ts.CheckFailed, match="executes code for sm_80, not for sm_90a"):
+        table = TABLE.model_copy(update={"arch": "sm_80"})
+        timed.predicted(report.rows[0].binaries, [{}], ["C"], Target("a100", table), 0)
+
+
+@pytest.mark.parametrize("given", [{}, {"gpu": "x"}, {"clock": "fast"}, {"grid": 4}])
+def test_the_library_refuses_alike(given):
+    subjects = ("sgemm/naive",) if given else ()
+    with pytest.raises(ts.BadInput):
+        ts.time(*subjects, **given)

@@ -1,0 +1,142 @@
+# pyright: strict
+"""`time`: how long kernels take on a GPU, predicted without one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
+
+from tir_schedules.api.checking import requests_for
+from tir_schedules.api.options import Asking, AskingAll, check_names
+from tir_schedules.api.problems import Options, check_options, options_of, problem_of, rungs_of, taking
+from tir_schedules.api.results import Result
+from tir_schedules.api.subjects import CODE, OWN, RUNG, Subject, as_rung, kind_of
+from tir_schedules.check.preparing import Request
+from tir_schedules.compiler.toolchain import check_arch
+from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.files import Json
+from tir_schedules.insight.times.timed import Target, Timed, time_requests, time_rungs
+from tir_schedules.insight.times.views import key_of, print_full, print_ladder
+from tir_schedules.ladders.problems import TIME_SHAPES, Job, workload_of
+from tir_schedules.model.rung import Rung
+from tir_schedules.report.times import RecordedTime, recorded_times
+from tir_schedules.subjects.compiling import settle_jobs
+from tir_schedules.timing.clocks import asked_clock
+from tir_schedules.timing.gpus import find_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+DEFAULT_GPU = "h100"
+ISSUES = 1 << 17
+"""Instructions of a block that a page shows at most."""
+
+
+@dataclass(frozen=True, repr=False)
+class TimeReport(Result):
+    """Predicted times. rows: a kernel each, with `microseconds`, `rate`, `prediction` (its launches),
+    `clock`, `states` (cycles by warp state) and `lines` (the costliest first); where the model refuses a
+    kernel, `prediction` is None and `reason` says why. target: the GPU. recorded: times of the same kernels
+    that experiments/results has, by name, form and shape. ok: whether some kernel was predicted."""
+
+    rows: tuple[Timed, ...]
+    target: Target
+    recorded: Mapping[tuple[str, str, str], RecordedTime] = field(default_factory=dict[Any, Any], repr=False)
+    several: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return any(row.prediction for row in self.rows)
+
+    def __repr__(self) -> str:
+        return f"TimeReport({', '.join(row.label for row in self.rows)})"
+
+    def show(self) -> None:
+        (print_ladder if self.several else print_full)(self.rows, self.recorded, self.target)
+
+    def to_json(self) -> Json:
+        return {
+            "timed": False,
+            "gpu": self.target.name,
+            "device": self.target.table.device,
+            "rows": [row.as_json() | self.record_of(row) for row in self.rows],
+        }
+
+    def record_of(self, row: Timed) -> Json:
+        known = self.recorded.get(key_of(row))
+        return {"recorded": vars(known)} if known else {}
+
+
+def target_of(gpu: str | None, clock: str | float | None) -> Target:
+    """BadInput for a GPU without figures, and for what is no clock."""
+    name = (gpu or DEFAULT_GPU).lower()
+    return Target(name, find_table(name), asked_clock(clock))
+
+
+def jobs_to_time(subjects: Sequence[str | Rung], options: Options) -> list[Job]:
+    """What is timed. Raises BadInput before anything is compiled."""
+    rungs = rungs_of(subjects)
+    check_options(rungs, options)
+    rungs = taking(rungs, [one for one in subjects if isinstance(one, str)], options)
+    check_arch(options.arch)
+    problems = [(rung, problem_of(rung.family, options)) for rung in rungs]
+    return settle_jobs(
+        [(rung, options.workload or workload_of(rung, problem, TIME_SHAPES)) for rung, problem in problems],
+        options.arch,
+    )
+
+
+def times_of_rungs(
+    subjects: Sequence[str | Rung], options: Options, target: Target, issues: int = 0
+) -> TimeReport:
+    """Rungs with their twins, each on one workload."""
+    jobs = jobs_to_time(subjects, options)
+    rows = tuple(time_rungs(jobs, target, options.arch, issues))
+    known = recorded_times(target.table.device)
+    mine = {key_of(row): known[key_of(row)] for row in rows if key_of(row) in known}
+    return finished(TimeReport(rows, target, mine, len(jobs) > 1))
+
+
+def times_of_files(requests: Sequence[Request], target: Target, issues: int = 0) -> TimeReport:
+    """Kernels of files, a row for each check."""
+    rows = tuple(time_requests(requests, target, issues))
+    return finished(TimeReport(rows, target, several=len(rows) > 1))
+
+
+def finished(report: TimeReport) -> TimeReport:
+    """The report; CheckFailed with the reason where its only kernel was refused."""
+    if len(report.rows) == 1 and not report.ok:
+        raise CheckFailed(report.rows[0].reason)
+    return report
+
+
+def time(
+    *subjects: Subject,
+    gpu: str = DEFAULT_GPU,
+    clock: str | float | None = None,
+    arch: str | None = None,
+    **asked: Unpack[AskingAll],
+) -> TimeReport:
+    """How long kernels take on a GPU, predicted without one: an SM is simulated with the SASS of ptxas.
+
+    subjects: rungs by name or as they are, each with its twin, compiled for the shape; or one path of CUDA or
+    PTX, or one Schedule, PrimFunc or IRModule of TVM's, with the options of `check`. gpu: whose figures, such
+    as "h100". clock: MHz; "maximum"; or None for the maximum, lowered as measured where tensor cores are
+    busy. arch: what is compiled for, by default all that the GPU has.
+
+    Raises BadInput if something named does not exist or cannot be, and CheckFailed if the only kernel does
+    not compile or has what the model does not know.
+    """
+    if not subjects:
+        raise BadInput("time takes rungs, a file or a function, such as 'sgemm/naive'")
+    kinds = [kind_of(one, "time", RUNG, OWN, CODE) for one in subjects]
+    target = target_of(gpu, clock)
+    arch = arch or target.arch
+    target.check_arch(arch)
+    given: dict[str, Any] = dict(asked)
+    if {*kinds} == {RUNG}:
+        return times_of_rungs([*map(as_rung, subjects)], options_of(given, "time", arch=arch), target)
+    check_names(given, Asking, "time")
+    if len(subjects) > 1:
+        raise BadInput("time takes one file or function at a time, or rungs")
+    return times_of_files(requests_for(next(iter(subjects)), arch, given, None), target)
