@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tir_schedules as ts
-from tir_schedules.insight.times import timed, views
+from tir_schedules.insight.times import page, timed, views
 from tir_schedules.insight.times.timed import Target, limit_of, main_stall
 from tir_schedules.report.times import RecordedTime, recorded_times
 from tir_schedules.timing.gpus import find_table
@@ -156,6 +156,34 @@ def test_what_limits_is_the_busiest_unit_or_dram():
     assert limit_of(row) == ("fp32 units", 0.7)
     launch.dram_us = 0.9
     assert limit_of(row) == ("DRAM", pytest.approx(0.9))
+
+
+# ---- a page ---
+def test_a_page_has_a_timeline_and_the_source(tool, tmp_path, check_page):
+    path = tmp_path / "time.html"
+    code, out, _ = tool("time", "sgemm/shared_tile", *SMALL, "--html", str(path))
+    text = path.read_text()
+    assert code == 0 and out == f"written: {path}; open it in a browser\n"
+    assert text.count('<canvas class="timeline"') == 2 and "__syncthreads();" in text
+    assert "What each warp of the first block does" in text and "short scoreboard" in text
+    check_page(path)
+
+
+def test_rows_of_a_timeline_are_what_warps_issue():
+    found = ts.time("sgemm/shared_tile", mnk=(128, 128, 64), timeline=True).rows[0]
+    picture = page.picture_of(found, 1 << 15)
+    launch = found.launch
+    assert len(picture.rows) == 32 and sum(map(len, picture.rows)) == len(launch.issues)
+    assert len(launch.issues) == launch.issued.sum() and picture.cycles <= launch.cycles and not picture.cut
+    assert all(a[0] < b[0] for row in picture.rows for a, b in zip(row, row[1:]))
+    waits = {picture.states[state][0] for row in picture.rows for _, state, _ in row if state >= 0}
+    assert {"barrier", "short scoreboard", "long scoreboard"} <= waits
+    assert any("BAR.SYNC" in text for text in picture.code)
+
+
+def test_a_page_without_a_timeline_is_refused(report):
+    with pytest.raises(ts.BadInput, match="say timeline=True"):
+        report.page()
 
 
 # ---- files ---

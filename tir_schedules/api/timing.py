@@ -15,6 +15,7 @@ from tir_schedules.check.preparing import Request
 from tir_schedules.compiler.toolchain import check_arch
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.files import Json
+from tir_schedules.insight.times.page import document
 from tir_schedules.insight.times.timed import Target, Timed, time_requests, time_rungs
 from tir_schedules.insight.times.views import key_of, print_full, print_ladder
 from tir_schedules.ladders.problems import TIME_SHAPES, Job, workload_of
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 DEFAULT_GPU = "h100"
-ISSUES = 1 << 17
+ISSUES = 1 << 15
 """Instructions of a block that a page shows at most."""
 
 
@@ -43,6 +44,7 @@ class TimeReport(Result):
     target: Target
     recorded: Mapping[tuple[str, str, str], RecordedTime] = field(default_factory=dict[Any, Any], repr=False)
     several: bool = False
+    timeline: bool = False
 
     @property
     def ok(self) -> bool:
@@ -61,6 +63,13 @@ class TimeReport(Result):
             "device": self.target.table.device,
             "rows": [row.as_json() | self.record_of(row) for row in self.rows],
         }
+
+    def page(self) -> str:
+        """A self-contained HTML page: a timeline of a block's warps, and what each line waits for. BadInput
+        where no timeline was asked for."""
+        if not self.timeline:
+            raise BadInput("a page has a timeline: say timeline=True")
+        return document(self.rows, self.target, ISSUES)
 
     def record_of(self, row: Timed) -> Json:
         known = self.recorded.get(key_of(row))
@@ -87,20 +96,20 @@ def jobs_to_time(subjects: Sequence[str | Rung], options: Options) -> list[Job]:
 
 
 def times_of_rungs(
-    subjects: Sequence[str | Rung], options: Options, target: Target, issues: int = 0
+    subjects: Sequence[str | Rung], options: Options, target: Target, timeline: bool = False
 ) -> TimeReport:
     """Rungs with their twins, each on one workload."""
     jobs = jobs_to_time(subjects, options)
-    rows = tuple(time_rungs(jobs, target, options.arch, issues))
+    rows = tuple(time_rungs(jobs, target, options.arch, ISSUES * timeline))
     known = recorded_times(target.table.device)
     mine = {key_of(row): known[key_of(row)] for row in rows if key_of(row) in known}
-    return finished(TimeReport(rows, target, mine, len(jobs) > 1))
+    return finished(TimeReport(rows, target, mine, len(jobs) > 1, timeline))
 
 
-def times_of_files(requests: Sequence[Request], target: Target, issues: int = 0) -> TimeReport:
+def times_of_files(requests: Sequence[Request], target: Target, timeline: bool = False) -> TimeReport:
     """Kernels of files, a row for each check."""
-    rows = tuple(time_requests(requests, target, issues))
-    return finished(TimeReport(rows, target, several=len(rows) > 1))
+    rows = tuple(time_requests(requests, target, ISSUES * timeline))
+    return finished(TimeReport(rows, target, several=len(rows) > 1, timeline=timeline))
 
 
 def finished(report: TimeReport) -> TimeReport:
@@ -115,6 +124,7 @@ def time(
     gpu: str = DEFAULT_GPU,
     clock: str | float | None = None,
     arch: str | None = None,
+    timeline: bool = False,
     **asked: Unpack[AskingAll],
 ) -> TimeReport:
     """How long kernels take on a GPU, predicted without one: an SM is simulated with the SASS of ptxas.
@@ -122,7 +132,8 @@ def time(
     subjects: rungs by name or as they are, each with its twin, compiled for the shape; or one path of CUDA or
     PTX, or one Schedule, PrimFunc or IRModule of TVM's, with the options of `check`. gpu: whose figures, such
     as "h100". clock: MHz; "maximum"; or None for the maximum, lowered as measured where tensor cores are
-    busy. arch: what is compiled for, by default all that the GPU has.
+    busy. arch: what is compiled for, by default all that the GPU has. timeline: whether what a block's warps
+    issue is kept, for `page()`.
 
     Raises BadInput if something named does not exist or cannot be, and CheckFailed if the only kernel does
     not compile or has what the model does not know.
@@ -135,8 +146,10 @@ def time(
     target.check_arch(arch)
     given: dict[str, Any] = dict(asked)
     if {*kinds} == {RUNG}:
-        return times_of_rungs([*map(as_rung, subjects)], options_of(given, "time", arch=arch), target)
+        return times_of_rungs(
+            [*map(as_rung, subjects)], options_of(given, "time", arch=arch), target, timeline
+        )
     check_names(given, Asking, "time")
     if len(subjects) > 1:
         raise BadInput("time takes one file or function at a time, or rungs")
-    return times_of_files(requests_for(next(iter(subjects)), arch, given, None), target)
+    return times_of_files(requests_for(next(iter(subjects)), arch, given, None), target, timeline)

@@ -3,12 +3,18 @@ one."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tir_schedules.api.problems import options_of, shape_of
 from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, file_requests, the_file
-from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run
+from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run, add_path
 from tir_schedules.cli.problems import add_problem
+from tir_schedules.files import check_folder
 from tir_schedules.ladders.problems import TIME_SHAPES
 from tir_schedules.ladders.registry import FAMILIES
+
+if TYPE_CHECKING:
+    from tir_schedules.api.timing import TimeReport
 
 
 def add_verb(verbs: Verbs) -> None:
@@ -28,6 +34,7 @@ def add_verb(verbs: Verbs) -> None:
         " cores are busy)",
     )
     add_file(verb)
+    add_path(verb, "--html", help="write a page: a timeline of a block's warps, and what each line waits for")
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=time_verb)
@@ -43,15 +50,31 @@ def time_verb(options: Options) -> int:
     arch = options.arch or target.arch
     target.check_arch(arch)
     note = f"one block executed on the CPU machine, and simulated as on {target.table.device}"
+    if options.html:
+        check_folder(options.html)
     path = the_file(options.names, "time")
     if path:
         requests = file_requests(options, path, arch)
         if options.dry_run:
             return finish(plan_of_requests(requests, note), options.json, 1)
-        return finish(times_of_files(requests, target), options.json, 1)
+        return shown(times_of_files(requests, target, bool(options.html)), options)
     for name in options.names:
         check_no_file(options, name)
     asked = options_of(shape_of(options), "time", arch=arch)
     if options.dry_run:
         return finish(plan_of_jobs(jobs_to_time(options.names, asked), arch, note), options.json, 1)
-    return finish(times_of_rungs(options.names, asked, target), options.json, 1)
+    return shown(times_of_rungs(options.names, asked, target, bool(options.html)), options)
+
+
+def shown(found: TimeReport, options: Options) -> int:
+    """Written and printed; returns the exit code."""
+    from tir_schedules.api.results import finish
+    from tir_schedules.console import print_line
+    from tir_schedules.files import write_text
+
+    if options.html:
+        write_text(options.html, found.page())
+        if not options.json:
+            print_line(f"written: {options.html}; open it in a browser")
+            return 0 if found.ok else 1
+    return finish(found, options.json, 1)
