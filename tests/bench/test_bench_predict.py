@@ -35,6 +35,23 @@ def test_counters_are_of_both_kernels_at_a_size_the_cpu_machine_takes(capsys):
     assert [row["shape"] for row in found["bounds"]] == ["4096x4096x4096"] and found["timed"] is False
 
 
+def test_times_stand_beside_the_bounds(capsys):
+    words = ("sgemm/shared_tile", "--sizes", "128,256", "--predict", "--time")
+    found = predicted(capsys, *words)
+    assert found["gpu"]["name"] == "H100 SXM" and found["arch"] == "sm_90a"
+    assert [(row["shape"][:3], row["form"].partition(",")[0]) for row in found["times"]] == [
+        (size, form) for size in ("128", "256") for form in ("schedule", "twin")
+    ]
+    bounds = {row["shape"]: row["least_us"] for row in found["bounds"]}
+    assert all(row["predicted_us"] > bounds[row["shape"]] for row in found["times"])
+    assert cli.main(["bench", *words]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"kernel +shape +bound us +predicted us +TFLOPS", out)
+    assert cli.main(["bench", "sgemm/naive", "--predict", "b200", "--time"]) == 2
+    assert cli.main(["bench", "sgemm/naive", "--time"]) == 2
+    assert "--time does not go with measuring" in capsys.readouterr().err
+
+
 def test_bank_conflicts_of_a_rung_show(capsys):
     rows = predicted(capsys, "reduce/interleaved", "reduce/sequential", "--predict")["kernels"]
     ratios = {row["name"]: row["shared_wavefronts"] / row["shared_wavefronts_ideal"] for row in rows}

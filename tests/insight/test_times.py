@@ -224,6 +224,46 @@ def test_functions_of_ones_own_are_taken():
     assert row.name == "twice" and 1 < row.microseconds < 5
 
 
+# ---- beside what other verbs say ---
+def test_inspect_has_a_column_or_rows(tool):
+    code, out, _ = tool("inspect", "sgemm/shared_tile", *SMALL, "--time")
+    assert code == 0 and "time on H100, predicted" in out and "roofline of H100 SXM" in out
+    code, out, _ = tool("inspect", "sgemm/shared_tile", *SMALL, "--time", "--json")
+    row = json.loads(out)["kernels"]["twin"]["time"]
+    assert row["form"] == "twin" and row["predicted_us"] > 1
+    views_ = tool("inspect", "sgemm/shared_tile", "sgemm/naive", *SMALL, "--time")[1].splitlines()
+    assert views_[0].endswith("  predicted us") and views_[1].split()[-1] == f"{found_us(out):.2f}"
+    assert "time" not in json.loads(tool("inspect", "sgemm/naive", *SMALL, "--json")[1])["kernels"]["twin"]
+
+
+def found_us(out):
+    return json.loads(out)["kernels"]["schedule"]["time"]["predicted_us"]
+
+
+def test_inspect_of_a_file_and_check_have_a_line(tool, file):
+    line = "predicted: twice takes "
+    for verb in ("inspect", "check"):
+        code, out, _ = tool(verb, file, "--time")
+        assert code == 0 and out.count("predicted: ") == 2 and line in out, verb
+        found = json.loads(tool(verb, file, "--time", "--json")[1])
+        assert [one["time"]["name"] for one in found] == ["twice", "powers"]
+        assert "predicted: " not in tool(verb, file)[1]
+    assert tool("inspect", file, "--kernel", "twice", "--beside", "sgemm/naive", "--time")[0] == 2
+    assert tool("check", file, "--time", "--arch", "sm_80")[0] == 2
+
+
+def test_run_has_a_table(tool):
+    code, out, _ = tool("run", "sgemm/shared_tile", *SMALL, "--time", "--machine", "cpu")
+    assert (
+        code == 0 and "sgemm/shared_tile (twin)" in out and "predicted on 128x128x64 for NVIDIA H100" in out
+    )
+    (row,) = json.loads(tool("run", "sgemm/shared_tile", *SMALL, "--time", "--machine", "cpu", "--json")[1])
+    assert [one["form"] for one in row["times"]] == ["schedule", "twin, sizes fixed"]
+    assert ts.check("sgemm/shared_tile", mnk=(128, 128, 64), time=True).verdicts.times[0].microseconds > 1
+    with pytest.raises(ts.BadInput, match="leave out source="):
+        ts.run("sgemm/naive", source="x", time=True)
+
+
 # ---- what is refused ---
 LONG = "__global__ void k(float *x, int n) { for (int i = 0; i < n; ++i) x[0] += x[i % 32]; }"
 

@@ -11,11 +11,14 @@ from tir_schedules.api.options import Shape
 from tir_schedules.api.problems import Options, check_options, options_of, problems_of, rungs_of, taking
 from tir_schedules.api.results import Result
 from tir_schedules.api.subjects import RUNG, kind_of
+from tir_schedules.api.timing import TimeReport, times_of_jobs
 from tir_schedules.bench import session, tables
+from tir_schedules.console import print_line
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json
 from tir_schedules.insight.metrics.predict import predictions, print_predictions
 from tir_schedules.insight.metrics.roofline import find_gpu
+from tir_schedules.insight.times.timed import target_of
 from tir_schedules.ladders.fastest import reason_for
 from tir_schedules.ladders.problems import BENCH_SHAPES, Job
 from tir_schedules.ladders.problems import jobs_of as jobs_on
@@ -72,6 +75,18 @@ class Times(Result):
         save_results(self.results, Path(path))
 
 
+@dataclass(frozen=True, repr=False)
+class PredictedTimes(Times):
+    """Counters and bounds, and predicted times beside these."""
+
+    report: TimeReport
+
+    def show(self) -> None:
+        super().show()
+        print_line()
+        self.report.show()
+
+
 def bench(
     *subjects: str | Rung,
     arch: str | None = None,
@@ -84,6 +99,7 @@ def bench(
     predict: str | None = None,
     recorded: str | Path | None = None,
     sizes: Sequence[int] | None = None,
+    time: bool = False,
     **shape: Unpack[Shape],
 ) -> Times:
     """Time rungs and their twins beside cuBLAS or CUB on this computer's GPU.
@@ -93,6 +109,7 @@ def bench(
     run_time_sizes: twins take sizes as arguments. no_twins: the schedules alone. sustained: without pauses.
     cold: single launches, too. predict: time nothing, and show counters and bounds of a GPU's datasheet, such
     as "h200". recorded: results of an earlier run, in place of subjects. sizes: M = N = K, or N, of each.
+    time: with predict, times as `time` predicts them, too.
 
     Raises BadInput if something named does not exist or cannot be, and MissingTool if there is no GPU, which
     predict and recorded do not need.
@@ -105,8 +122,10 @@ def bench(
         raise BadInput("bench takes rungs or ladders, such as 'sgemm'")
     for one in subjects:
         kind_of(one, "bench", RUNG)
+    if time and predict is None:
+        raise BadInput("time= goes with predict=: `ts.time` predicts times alone")
     options = options_of(shape, "bench", True, arch=arch, configs=configs, tuned=tuned, no_twins=no_twins,
-                         sizes=sizes)  # fmt: skip
+                         sizes=sizes, time=time)  # fmt: skip
     if predict is not None:
         return predicted(subjects, options, predict)
     policy = session.Policy(sustained=sustained, cold=cold)
@@ -116,10 +135,18 @@ def bench(
 
 
 def predicted(subjects: Sequence[str | Rung], options: Options, gpu: str) -> Times:
-    """Counters, and bounds of a datasheet."""
+    """Counters, and bounds of a datasheet; and where that is asked for, times."""
     arch = options.arch or CPU_ARCH
+    if not options.time:
+        jobs = settle_jobs(jobs_of(subjects, options), arch)
+        return Times(predictions(jobs, find_gpu(gpu), arch))
+    target = target_of(gpu)
+    arch = target.arch_for(options.arch)
     jobs = settle_jobs(jobs_of(subjects, options), arch)
-    return Times(predictions(jobs, find_gpu(gpu), arch))
+    found = predictions(jobs, find_gpu(target.name), arch)
+    bounds = {each["shape"]: each["least_us"] for each in found["bounds"]}
+    report = replace(times_of_jobs(jobs, target, arch), several=True, bounds=bounds)
+    return PredictedTimes({**found, "times": report.to_json()["rows"]}, report)
 
 
 def measured(

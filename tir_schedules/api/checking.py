@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from tir_schedules.api.functions import Function
+    from tir_schedules.insight.times.timed import Timed
 
 FAIL_CELL = CELLS[FAIL]
 
@@ -77,6 +78,7 @@ class Check(Result):
     machine: Machine | None = None
     verdicts: Verdicts | None = None
     advice: bool = False
+    times: tuple[Timed, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -94,6 +96,12 @@ class Check(Result):
         print_all([one for _, one in self.checked], self.machine or choose("cpu"))
         if self.advice:
             print_advice_on_checks([one for _, one in self.checked])
+        if self.times:
+            from tir_schedules.insight.times.timed import target_of
+            from tir_schedules.insight.times.views import line_of
+
+            for one in self.times:
+                print_line(line_of(one, target_of()))
         if self.disagreement:
             print_line(self.disagreement)
         elif self.identical is not None and self.ok:
@@ -103,7 +111,11 @@ class Check(Result):
         if self.verdicts:
             return self.verdicts.to_json()
         both = {"identical": self.identical, "disagreement": self.disagreement or None} if self.beside else {}
-        return [as_json(one) | advice_json(one, self.advice) | both for _, one in self.checked]
+        times = [{"time": one.as_json()} for one in self.times] or [{}] * len(self.checked)
+        return [
+            as_json(one) | advice_json(one, self.advice) | both | time
+            for (_, one), time in zip(self.checked, times)
+        ]
 
     def page(self) -> str:
         """Self-contained HTML: the source with its counters, pictures of banks."""
@@ -122,17 +134,30 @@ def advice_json(one: Checked, wanted: bool) -> Json:
 
 
 def check_requests(
-    requests: Sequence[Request], machine: Machine, advice: bool = False, others: Sequence[Request] = ()
+    requests: Sequence[Request],
+    machine: Machine,
+    advice: bool = False,
+    others: Sequence[Request] = (),
+    time: bool = False,
 ) -> Check:
     """Several checks, each judged by itself: the verdict is the worst of theirs. others: all of a file, if
-    these are some of them."""
+    these are some of them. time: whether times are predicted, too."""
     done = check_each(requests, machine, others)
     found = [result_of(one, request, machine) for one, request in zip(done, requests)]
     worst = min(found, key=lambda one: [*map(cell, WORST)].index(one.verdict))
     faults = tuple(fault for one in found for fault in one.faults)
-    return replace(
-        worst, faults=faults, checked=tuple(pair for one in found for pair in one.checked), advice=advice
-    )
+    checked = tuple(pair for one in found for pair in one.checked)
+    times = tuple(time_checked(one) for _, one in checked) if time else ()
+    return replace(worst, faults=faults, checked=checked, advice=advice, times=times)
+
+
+def time_checked(checked: Checked) -> Timed:
+    """The predicted time of what was run. Imported where it is asked for: it takes a third of a second."""
+    from tir_schedules.insight.times.timed import Timed, target_of, time_prepared
+
+    if checked.prepared is None:
+        return Timed(checked.label, "", (), reason="it was not run")
+    return time_prepared(checked.prepared, target_of())
 
 
 def result_of(checked: Checked, request: Request | None = None, machine: Machine | None = None) -> Check:
@@ -175,6 +200,7 @@ def check(
     beside: str | Path | None = None,
     beside_kernel: str = "",
     schedule: Scheduler | None = None,
+    time: bool = False,
     **shape: Unpack[Shape],
 ) -> Check:
     """Run a kernel on given arguments, and judge what it leaves.
@@ -198,12 +224,17 @@ def check(
     beside: a second kernel on the same arguments, "mine.cu" or "mine.cu:name" or CUDA text; beside a function
     of TVM's, grid and block are for it, and are the function's where left out. beside_kernel: its name, where
     a file or text has several. schedule: a function that schedules a PrimFunc, called with a TVM Schedule of
-    a copy; where nothing is expected, the PrimFunc as it was says what is right.
+    a copy; where nothing is expected, the PrimFunc as it was says what is right. time: predict how long it
+    takes as well, see `time`.
 
     Raises BadInput if what is asked cannot be, such as an array of another format than its pointer's, and
     MissingTool if there is no compiler. What is wrong with the kernel itself is in the result.
     """
     kind = kind_of(subject, "check", RUNG, OWN, CODE)
+    if time:
+        from tir_schedules.insight.times.timed import target_of
+
+        arch = target_of().arch_for(arch)
     asked = {"grid": grid, "block": block, "shared": shared, "launches": launches, "arguments": arguments,
              "outputs": outputs, "sizes": sizes, "expect": expect, "tolerance": tolerance, "usual": usual,
              "defines": defines, "flags": flags, "includes": includes, "seed": seed,
@@ -219,7 +250,8 @@ def check(
         if isinstance(subject, (str, Path)):
             find(str(subject))  # of a name that is none the message says so
         check_names(given, Shape, "check")
-        return result_of_rung(run_rungs(as_rung(subject), arch=arch, machine=machine, orders=orders, **shape))
+        given = {"arch": arch, "machine": machine, "orders": orders, "time": time}
+        return result_of_rung(run_rungs(as_rung(subject), **given, **shape))
     check_names(shape, Asking, "check")
     check_arch(arch)
     there = choose(machine, orders)
@@ -229,7 +261,9 @@ def check(
     except CheckFailed as error:
         return result_of(failed_check(str(error).partition(":")[0], error), machine=there)
     if beside is None:
-        return check_requests(requests, there)
+        return check_requests(requests, there, time=time)
+    if time:
+        raise BadInput("time= is of one kernel: leave out beside=, or time each")
     one, other = (result_of(*pair, there) for pair in zip(check_each(requests, there), requests))
     return beside_each_other(one, other, tolerance)
 
@@ -385,7 +419,7 @@ def run(subject: Subject, *subjects: Subject, **options: Unpack[Running]) -> Ver
     machine. machine: "cpu", "gpu", or "auto" for a GPU where CuPy shows one. orders: in which blocks and
     warps take turns on the CPU machine. configs: every configuration of the rungs. tuned: a file of records
     of `tune`, whose best configurations are taken; "" for your own. source: a CUDA file, or its text, that is
-    run as the kernel of the one rung.
+    run as the kernel of the one rung. time: predict how long they take as well, see `time`.
 
     What is wrong with a kernel is in the result. Raises BadInput if something named does not exist or cannot
     be, and MissingTool if there is no compiler.

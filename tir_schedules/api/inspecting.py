@@ -35,17 +35,22 @@ from tir_schedules.insight.inspection.twins import Inspection
 from tir_schedules.insight.inspection.twins import inspect as inspect_jobs
 from tir_schedules.insight.metrics.counting import Metrics
 from tir_schedules.insight.metrics.roofline import gpu_for
+from tir_schedules.insight.metrics.rungs import FORMS
+from tir_schedules.insight.times.timed import Target, Timed, target_of, time_prepared, time_subject
+from tir_schedules.insight.times.views import line_of, micros, rows_beside
 from tir_schedules.ladders import fastest
 from tir_schedules.ladders.problems import Job, workload_of
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.rung import Rung, StandIn
 from tir_schedules.subjects.compiling import settle_jobs
+from tir_schedules.subjects.subject import Subject as Timeable
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 CODES = ("sass", "ptx")
 VIEWS = ("lines", "conflicts", "advice", *CODES)
+BESIDE_TIME = "--time is of one kernel: leave out --beside, or time each"
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +63,7 @@ class Costs(Result):
 
     launches: Mapping[str, Metrics]
     view: str | None = None
+    target: Target | None = None
 
     @property
     def ok(self) -> bool:
@@ -79,6 +85,7 @@ class RungCosts(Costs):
     reasons: tuple[str, ...] = ()
     default_size: bool = False
     stands_in: bool = False
+    times: Mapping[tuple[str, str], Timed] = field(default_factory=dict[tuple[str, str], Timed])
 
     @property
     def refusals(self) -> tuple[str, ...]:
@@ -101,28 +108,41 @@ class RungCosts(Costs):
     def show(self) -> None:
         first = self.inspections[0]
         if len(self.inspections) > 1:
-            inspections.print_several(self.inspections)
+            cells = {key: micros(one.microseconds or 0) for key, one in self.times.items() if one.prediction}
+            inspections.print_several(self.inspections, "predicted us" if self.times else "", cells)
         elif self.view == "advice":
             print_advice_on_rung(first)
         else:
-            inspections.print_one(first, self.view, self.default_size)
+            inspections.print_one(first, self.view, self.default_size, self.time_rows)
             if self.reasons[0] and not self.stands_in:
                 print_line(self.reasons[0])
         for line in self.found:
             print_line(line)
 
+    @property
+    def time_rows(self) -> list[tuple[str, ...]]:
+        """Those of the first rung, where times were asked for."""
+        if not self.times or not self.target:
+            return []
+        return rows_beside(
+            [self.times.get((self.inspections[0].rung.id, form)) for form in FORMS], self.target
+        )
+
     def to_json(self) -> Json | list[Json]:
         found = [
-            json_of_rung(one, self.view) | ({"why": reason} if reason else {})
+            json_of_rung(one, self.view, self.times) | ({"why": reason} if reason else {})
             for one, reason in zip(self.inspections, self.reasons)
         ]
         return found[0] if len(found) == 1 else found
 
 
-def json_of_rung(inspection: Inspection, view: str | None) -> Json:
-    """An inspection, with the code where it is asked for."""
+def json_of_rung(inspection: Inspection, view: str | None, times: Mapping[tuple[str, str], Timed]) -> Json:
+    """An inspection, with the code and times where they are asked for."""
     found = inspection.as_json()
     kernels: Any = found["kernels"]
+    for form in inspection.kernels:
+        if (inspection.rung.id, form) in times:
+            kernels[form]["time"] = times[inspection.rung.id, form].as_json()
     if view in CODES:
         for form in inspection.kernels:
             code = listing(inspection.own(form).binary, view)
@@ -138,6 +158,7 @@ class FileCosts(Costs):
     """Of kernels of files, and of functions of TVM's."""
 
     views: tuple[View, ...] = ()
+    timed: tuple[Timed, ...] = ()
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -150,10 +171,15 @@ class FileCosts(Costs):
             print_view(self.views[0], self.view)
         else:
             print_several(self.views)
+        for one in self.timed:
+            if self.target:
+                print_line(line_of(one, self.target))
 
     def to_json(self) -> Json | list[Json]:
         advice = self.view == "advice"
-        return [view.as_json(self.view) | advice_json(view.checked, advice) for view in self.views]
+        found = [view.as_json(self.view) | advice_json(view.checked, advice) for view in self.views]
+        times = [{"time": one.as_json()} for one in self.timed] or [{}] * len(found)
+        return [one | time for one, time in zip(found, times)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,12 +211,15 @@ class CostsBeside(FileCosts):
         return {"launches": told, "differences": [one.as_json() for one in self.differing]}
 
 
-def costs_of_files(requests: Sequence[Request], view: str | None = None) -> FileCosts:
-    """Each request run and counted. Raises MissingTool if there is only one and the machine does not know its
-    instructions."""
+def costs_of_files(
+    requests: Sequence[Request], view: str | None = None, target: Target | None = None
+) -> FileCosts:
+    """Each request run and counted. target: whose time is predicted. Raises MissingTool if there is only one
+    and the machine does not know its instructions."""
     found = tuple(view_all(requests))
     check_known(found)
-    return FileCosts(dict(named(found)), view, found)
+    timed = tuple(time_prepared(one.ready, target) for one in found if target and one.ready)
+    return FileCosts(dict(named(found)), view, target, found, timed)
 
 
 def named(views: Sequence[View]) -> Iterator[tuple[str, Metrics]]:
@@ -223,13 +252,18 @@ def costs_beside(
         names = [f"{one.binary.kernel.file}: {name}" for one, name in zip(found, names)]
     if names[0] == names[1]:
         raise BadInput(f"{names[0]} would stand beside itself: name another kernel, FILE:KERNEL, or a rung")
-    return CostsBeside(dict(zip(names, found)), view, views, tuple(differences(*found)))
+    return CostsBeside(dict(zip(names, found)), view, None, views, (), tuple(differences(*found)))
 
 
 def costs_of_rungs(
-    subjects: Sequence[str | Rung], options: Options, gpu: str | None = None, view: str | None = None
+    subjects: Sequence[str | Rung],
+    options: Options,
+    gpu: str | None = None,
+    view: str | None = None,
+    target: Target | None = None,
 ) -> RungCosts:
-    """Rungs with their twins, each on one workload."""
+    """Rungs with their twins, each on one workload. target: whose time is predicted."""
+    gpu = gpu or (target.name if target else None)
     jobs = jobs_to_inspect(subjects, options, gpu, view)
     found = tuple(inspect_jobs(jobs, options.arch, gpu))
     reasons = tuple(fastest.reason_for(rung, workload) for rung, workload in jobs)
@@ -240,7 +274,19 @@ def costs_of_rungs(
     }
     default = not (options.mnk or options.n or options.workload)
     stands_in = isinstance(rungs_of(subjects)[0], StandIn)
-    return RungCosts(launches, view, found, reasons, default, stands_in)
+    times = times_of(found, target) if target else {}
+    return RungCosts(launches, view, target, found, reasons, default, stands_in, times)
+
+
+def times_of(inspections: Sequence[Inspection], target: Target) -> dict[tuple[str, str], Timed]:
+    """Of the kernels that were counted, by rung and form."""
+    found: dict[tuple[str, str], Timed] = {}
+    for one in inspections:
+        for form, launches in one.kernels.items():
+            binaries = tuple(launch.binary for launch in launches)
+            subject = Timeable(one.rung.family, one.rung.id, form, one.workload, binaries)
+            found[one.rung.id, form] = time_subject(subject, one.workload.arguments(), target)
+    return found
 
 
 def jobs_to_inspect(
@@ -267,6 +313,7 @@ def inspect(
     beside: str | Path | None = None,
     beside_kernel: str = "",
     view: str | None = None,
+    time: bool = False,
     **asked: Unpack[AskingAll],
 ) -> Costs:
     """Registers, occupancy, bank conflicts, sectors and instructions of kernels, with no GPU.
@@ -275,7 +322,8 @@ def inspect(
     Schedule, PrimFunc or IRModule of TVM's, with the options of `check`. gpu: whose datasheet the roofline of
     a rung is from. beside: of a file or function, another, "mine.cu" or "mine.cu:kernel", and the lines that
     make the difference. beside_kernel: its name, where a file or text has several. view: in place of the
-    table, "lines", "conflicts", "sass", "ptx" or, of a rung, "advice".
+    table, "lines", "conflicts", "sass", "ptx" or, of a rung, "advice". time: whether to predict times, of a
+    rung on gpu, as `time` does.
 
     Raises BadInput if something named does not exist or cannot be, and CheckFailed if a kernel does not
     compile.
@@ -285,16 +333,22 @@ def inspect(
     if not subjects:
         raise BadInput("inspect takes rungs, a file or a function, such as 'sgemm/naive'")
     kinds = [kind_of(one, "inspect", RUNG, OWN, CODE) for one in subjects]
+    target = target_of(gpu) if time else None
+    arch = target.arch_for(arch) if target else arch
     given: dict[str, Any] = dict(asked)
     if {*kinds} == {RUNG}:
         options = options_of(given, "inspect", arch=arch)
         if beside is not None:
             raise BadInput(f"--beside is for files; name both rungs instead: {subjects[0]} {beside}")
-        return costs_of_rungs([*map(as_rung, subjects)], options, gpu, view)
+        return costs_of_rungs([*map(as_rung, subjects)], options, gpu, view, target)
     check_names(given, Asking, "inspect")
     if len(subjects) > 1:
         raise BadInput("inspect takes one file or function at a time, or rungs")
     if gpu:
         raise BadInput("--gpu is for rungs, whose roofline is known")
     requests = requests_for(next(iter(subjects)), arch, given, beside, beside_kernel)
-    return costs_of_files(requests, view) if beside is None else costs_beside(requests, view=view)
+    if beside is None:
+        return costs_of_files(requests, view, target)
+    if time:
+        raise BadInput(BESIDE_TIME)
+    return costs_beside(requests, view=view)

@@ -69,6 +69,7 @@ class Running(AskingAll, total=False):
     configs: bool
     tuned: str | None
     source: str | Path | None
+    time: bool
 
 
 def check_names(given: Mapping[str, Any], taken: type[Any], verb: str) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
@@ -47,6 +47,8 @@ from tir_schedules.verdicts import CELLS, ERROR, FAIL, Outcome, Verdict
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from tir_schedules.insight.times.timed import Timed
+
 ORDERS = 2
 COLUMNS = ("rung", "shape", "source", "twin", "twins agree", "seconds")
 
@@ -60,6 +62,7 @@ class Verdicts(Result):
     arch: str
     machine: Machine = field(compare=False)
     form: str = "schedule"
+    times: tuple[Timed, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -99,10 +102,21 @@ class Verdicts(Result):
         if self.machine.name == "gpu":
             where += "; races and bounds are checked by --machine cpu"
         print_line(f"{closing(self.verdicts)} on {where}")
+        if self.times:
+            from tir_schedules.insight.times.timed import target_of
+            from tir_schedules.insight.times.views import print_ladder
+
+            print_line()
+            print_ladder(self.times, {}, target_of())
 
     def to_json(self) -> list[Json]:
         where = {"machine": self.machine.name, "arch": self.arch}
-        return [verdict.as_json() | where for verdict in self.verdicts]
+        told = [verdict.as_json() | where for verdict in self.verdicts]
+        if self.times:
+            for verdict, one in zip(self.verdicts, told):
+                mine = verdict.rung.id, verdict.workload
+                one["times"] = [each.as_json() for each in self.times if (each.name, each.workload) == mine]
+        return told
 
 
 def waits_in_ring(outcome: Outcome) -> bool:
@@ -127,6 +141,7 @@ class Running:
     arch: str
     machine: Machine
     source: Source | None = None
+    time: bool = False
 
     def plan(self) -> Plan:
         what = f", with {self.source.file} as the kernel" if self.source else ""
@@ -139,7 +154,15 @@ class Running:
             for verdict in run_jobs(self.jobs, self.arch, self.machine, self.source):
                 seen.append(verdict)
                 step(verdict.rung.id)
-        return Verdicts(tuple(seen), self.arch, self.machine, "source" if self.source else "schedule")
+        form = "source" if self.source else "schedule"
+        found = Verdicts(tuple(seen), self.arch, self.machine, form)
+        return replace(found, times=tuple(self.predicted())) if self.time else found
+
+    def predicted(self) -> list[Timed]:
+        """How long they take. Imported where it is asked for: it takes a third of a second."""
+        from tir_schedules.insight.times.timed import target_of, time_rungs
+
+        return time_rungs(self.jobs, target_of(), self.arch)
 
 
 def run_rungs(*subjects: str | Rung, **options: Any) -> Verdicts:
@@ -155,9 +178,18 @@ def running_of(
     configs: bool = False,
     tuned: str | None = None,
     source: str | Path | None = None,
+    time: bool = False,
     **shape: Unpack[Shape],
 ) -> Running:
     """What `run` will do. Raises BadInput if something named does not exist or cannot be."""
+    if time and source is not None:
+        raise BadInput(
+            "--time is of what schedules and twins become: leave out --source; `time` takes a file"
+        )
+    if time:
+        from tir_schedules.insight.times.timed import target_of
+
+        arch = target_of().arch_for(arch)
     options = options_of(shape, "run", several=True, arch=arch, configs=configs)
     rungs, names = rungs_of(subjects, configs), [one for one in subjects if isinstance(one, str)]
     if source is not None and len(rungs) != 1:
@@ -176,7 +208,7 @@ def running_of(
     else:
         jobs = jobs_of(rungs, problems_of(rungs, options), RUN_SHAPES)
         jobs = runnable(chosen(jobs, names, options), arch)
-    return Running(tuple(jobs), arch, there, text)
+    return Running(tuple(jobs), arch, there, text, time)
 
 
 def source_of(source: str | Path) -> Source:

@@ -16,19 +16,16 @@ from tir_schedules.compiler.toolchain import check_arch
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.files import Json
 from tir_schedules.insight.times.page import document
-from tir_schedules.insight.times.timed import Target, Timed, time_requests, time_rungs
+from tir_schedules.insight.times.timed import DEFAULT_GPU, Target, Timed, target_of, time_requests, time_rungs
 from tir_schedules.insight.times.views import key_of, print_full, print_ladder
 from tir_schedules.ladders.problems import TIME_SHAPES, Job, workload_of
 from tir_schedules.model.rung import Rung
 from tir_schedules.report.times import RecordedTime, recorded_times
 from tir_schedules.subjects.compiling import settle_jobs
-from tir_schedules.timing.clocks import asked_clock
-from tir_schedules.timing.gpus import find_table
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-DEFAULT_GPU = "h100"
 ISSUES = 1 << 15
 """Instructions of a block that a page shows at most."""
 
@@ -45,6 +42,7 @@ class TimeReport(Result):
     recorded: Mapping[tuple[str, str, str], RecordedTime] = field(default_factory=dict[Any, Any], repr=False)
     several: bool = False
     timeline: bool = False
+    bounds: Mapping[str, float] = field(default_factory=dict[str, float], repr=False)
 
     @property
     def ok(self) -> bool:
@@ -54,7 +52,10 @@ class TimeReport(Result):
         return f"TimeReport({', '.join(row.label for row in self.rows)})"
 
     def show(self) -> None:
-        (print_ladder if self.several else print_full)(self.rows, self.recorded, self.target)
+        if self.several:
+            print_ladder(self.rows, self.recorded, self.target, self.bounds)
+        else:
+            print_full(self.rows, self.recorded, self.target)
 
     def to_json(self) -> Json:
         return {
@@ -76,12 +77,6 @@ class TimeReport(Result):
         return {"recorded": vars(known)} if known else {}
 
 
-def target_of(gpu: str | None, clock: str | float | None) -> Target:
-    """BadInput for a GPU without figures, and for what is no clock."""
-    name = (gpu or DEFAULT_GPU).lower()
-    return Target(name, find_table(name), asked_clock(clock))
-
-
 def jobs_to_time(subjects: Sequence[str | Rung], options: Options) -> list[Job]:
     """What is timed. Raises BadInput before anything is compiled."""
     rungs = rungs_of(subjects)
@@ -99,8 +94,12 @@ def times_of_rungs(
     subjects: Sequence[str | Rung], options: Options, target: Target, timeline: bool = False
 ) -> TimeReport:
     """Rungs with their twins, each on one workload."""
-    jobs = jobs_to_time(subjects, options)
-    rows = tuple(time_rungs(jobs, target, options.arch, ISSUES * timeline))
+    return times_of_jobs(jobs_to_time(subjects, options), target, options.arch, timeline)
+
+
+def times_of_jobs(jobs: Sequence[Job], target: Target, arch: str, timeline: bool = False) -> TimeReport:
+    """The same of rungs on workloads."""
+    rows = tuple(time_rungs(jobs, target, arch, ISSUES * timeline))
     known = recorded_times(target.table.device)
     mine = {key_of(row): known[key_of(row)] for row in rows if key_of(row) in known}
     return finished(TimeReport(rows, target, mine, len(jobs) > 1, timeline))
@@ -142,8 +141,7 @@ def time(
         raise BadInput("time takes rungs, a file or a function, such as 'sgemm/naive'")
     kinds = [kind_of(one, "time", RUNG, OWN, CODE) for one in subjects]
     target = target_of(gpu, clock)
-    arch = arch or target.arch
-    target.check_arch(arch)
+    arch = target.arch_for(arch)
     given: dict[str, Any] = dict(asked)
     if {*kinds} == {RUNG}:
         return times_of_rungs(

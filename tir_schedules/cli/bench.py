@@ -31,7 +31,7 @@ TWINS = ("run_time_sizes", "no_twins")
 TAKEN = {
     "measure": (*PROBLEM, *SHOW, *TWINS, "tuned", "output", "sustained", "cold"),
     "pack": (*PROBLEM, *TWINS, "tuned", "pack"),
-    "predict": (*PROBLEM, "predict", "json"),
+    "predict": (*PROBLEM, "predict", "time", "json"),
     "recorded": (*SHOW, "recorded"),
     "unpack": (*SHOW, "output", "sustained", "cold"),
 }
@@ -88,6 +88,11 @@ def add_verb(verbs: Verbs) -> None:
         nargs="?",
         const="",
         help="time nothing: counters, datasheet bounds (default: h200)",
+    )
+    verb.add_argument(
+        "--time",
+        action="store_true",
+        help="with --predict: times as `time` predicts them, too (default: h100)",
     )
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")

@@ -68,6 +68,9 @@ def add_verb(verbs: Verbs) -> None:
     add_path(verb, "-o", "--page", help=page)
     advice = "what costs more than it would ideally, and what costs less: replayed, and tried where it can be"
     verb.add_argument("--advice", action="store_true", help=advice)
+    verb.add_argument(
+        "--time", action="store_true", help="predict the time on an H100 as well, as `time` does"
+    )
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     add_path(verb, "--sarif", help="write what is found as SARIF 2.1.0, which code review shows")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tir_schedules.api.inspecting import FileCosts
     from tir_schedules.check.preparing import Request
     from tir_schedules.insight.metrics.counting import Metrics
+    from tir_schedules.insight.times.timed import Target
 
 VIEWS = {
     "lines": "each line of CUDA with what it cost",
@@ -67,6 +68,7 @@ def add_verb(verbs: Verbs) -> None:
     views = verb.add_mutually_exclusive_group()
     for view, text in VIEWS.items():
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=text)
+    verb.add_argument("--time", action="store_true", help="predict times as well, of --gpu (default h100)")
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=inspect_verb)
@@ -78,13 +80,17 @@ def inspect_verb(options: Options) -> int:
     from tir_schedules.api.plans import plan_of_jobs, plan_of_requests
     from tir_schedules.api.results import finish
     from tir_schedules.console import print_error
+    from tir_schedules.insight.times.timed import target_of
 
+    target = target_of(options.gpu) if options.time else None
+    if target:
+        options.arch = target.arch_for(options.arch)
     path = the_file(options.names, "inspect")
     if path and options.dry_run:
         requests = file_requests(options, path, options.arch)
         return finish(plan_of_requests(requests, "counted on the CPU machine"), options.json, 1)
     if path:
-        return finish(costs_of_file(options, path), options.json, 1)
+        return finish(costs_of_file(options, path, target), options.json, 1)
     for name in options.names:
         check_no_file(options, name)
     if options.beside:
@@ -94,19 +100,21 @@ def inspect_verb(options: Options) -> int:
         jobs = jobs_to_inspect(options.names, asked, options.gpu, options.view)
         plan = plan_of_jobs(jobs, options.arch, "compiled, and counted on the CPU machine")
         return finish(plan, options.json, 1)
-    found = costs_of_rungs(options.names, asked, options.gpu, options.view)
+    found = costs_of_rungs(options.names, asked, options.gpu, options.view, target)
     code = finish(found, options.json, 1)
     for refusal in found.refusals:
         print_error(refusal)
     return code
 
 
-def costs_of_file(options: Options, path: Path) -> FileCosts:
+def costs_of_file(options: Options, path: Path, target: Target | None) -> FileCosts:
     """The same of a file's kernels, or of one beside another."""
-    from tir_schedules.api.inspecting import costs_beside, costs_of_files
+    from tir_schedules.api.inspecting import BESIDE_TIME, costs_beside, costs_of_files
 
     if options.gpu:
         raise BadInput("--gpu is for rungs, whose roofline is known")
+    if options.beside and target:
+        raise BadInput(BESIDE_TIME)
     if options.beside:
         first = one_request(own_options(options, path), path, options.arch, "--beside")
         if is_code(options.beside):
@@ -115,7 +123,7 @@ def costs_of_file(options: Options, path: Path) -> FileCosts:
     requests = file_requests(options, path, options.arch)
     if options.view and len(requests) > 1:
         raise BadInput(f"--{options.view} shows one check, but {path} has {len(requests)}: say --kernel NAME")
-    return costs_of_files(requests, options.view)
+    return costs_of_files(requests, options.view, target)
 
 
 def own_options(options: Options, path: Path) -> Options:

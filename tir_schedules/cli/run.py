@@ -34,6 +34,7 @@ def add_verb(verbs: Verbs) -> None:
     add_tuned(verb)
     source = "run this CUDA file, an edited `emit`, as the rung's kernel; it may include what is beside it"
     add_path(verb, "--source", help=source)
+    verb.add_argument("--time", action="store_true", help="predict times on an H100 as well, as `time` does")
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=run)
@@ -45,6 +46,7 @@ def run(options: Options) -> int:
 
     asked = running_of(
         *options.names, arch=options.arch, machine=options.machine, orders=options.orders,
-        configs=options.configs, tuned=options.tuned, source=options.source, **shape_of(options),
+        configs=options.configs, tuned=options.tuned, source=options.source, time=options.time,
+        **shape_of(options),
     )  # fmt: skip
     return finish(asked.plan() if options.dry_run else asked.run(), options.json, 2)

@@ -51,16 +51,19 @@ def check_file(options: Options, file: Path) -> Result:
     has what the machine does not know."""
     from tir_schedules.api.checking import check_requests
     from tir_schedules.api.plans import plan_of_requests
+    from tir_schedules.insight.times.timed import target_of
     from tir_schedules.machines.choice import arch_for, choose
 
     machine = choose(options.machine, options.orders)
+    if options.time:
+        options.arch = target_of().arch_for(options.arch)
     requests = requests_of(options, read_source(file), arch_for(machine, options.arch))
     for request in requests:
         arch_for(machine, request.options.arch)
     if options.dry_run:
         read = [launch.read for request in requests for launch in request.launches if launch.read]
         return plan_of_requests(requests, *read, f"{len(requests)} to check on {machine.device_name}")
-    found = check_requests(requests, machine, options.advice)
+    found = check_requests(requests, machine, options.advice, time=options.time)
     if len(found.checked) == 1 and found.checked[0][1].unsupported:
         raise MissingTool(found.checked[0][1].outcome.error)
     return found

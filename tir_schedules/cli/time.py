@@ -44,11 +44,11 @@ def time_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when no kernel was predicted."""
     from tir_schedules.api.plans import plan_of_jobs, plan_of_requests
     from tir_schedules.api.results import finish
-    from tir_schedules.api.timing import jobs_to_time, target_of, times_of_files, times_of_rungs
+    from tir_schedules.api.timing import jobs_to_time, times_of_files, times_of_rungs
+    from tir_schedules.insight.times.timed import target_of
 
     target = target_of(options.gpu, options.mhz)
-    arch = options.arch or target.arch
-    target.check_arch(arch)
+    arch = target.arch_for(options.arch)
     note = f"one block executed on the CPU machine, and simulated as on {target.table.device}"
     if options.html:
         check_folder(options.html)

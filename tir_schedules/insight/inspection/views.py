@@ -13,11 +13,12 @@ from tir_schedules.insight.inspection.listing import (
     listing,
     opcodes,
 )
-from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, full_table, roofline_rows, short_rows
+from tir_schedules.insight.inspection.tables import SHORT_COLUMNS, Row, full_table, roofline_rows, short_rows
 from tir_schedules.insight.inspection.twins import Inspection
 from tir_schedules.insight.metrics.counting import ACTIONS, GLOBAL, SHARED, UNITS, Metrics, conflicts, total
 from tir_schedules.insight.metrics.formats import list_findings, number, pair, percent, ratio
 from tir_schedules.insight.metrics.roofline import Gpu, ridge
+from tir_schedules.insight.metrics.rungs import FORMS
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.model.counters import Access
 from tir_schedules.model.workload import Workload
@@ -36,13 +37,13 @@ MODELS = (
 )
 
 
-def print_one(inspection: Inspection, view: str | None, default_size: bool) -> None:
-    """view: a key of PRINTERS; None for the table."""
+def print_one(inspection: Inspection, view: str | None, default_size: bool, more: Sequence[Row] = ()) -> None:
+    """view: a key of PRINTERS; None for the table. more: further rows of that."""
     print_line(heading(inspection, default_size))
     if view:
         PRINTERS[view]({form: inspection.own(form) for form in inspection.kernels})
     else:
-        print_full(inspection)
+        print_full(inspection, more)
 
 
 def heading(inspection: Inspection, default_size: bool) -> str:
@@ -55,11 +56,11 @@ def heading(inspection: Inspection, default_size: bool) -> str:
     return f"{inspection.name} on {inspection.workload}{size}, compiled for {inspection.arch}{which}"
 
 
-def print_full(inspection: Inspection) -> None:
+def print_full(inspection: Inspection, more: Sequence[Row]) -> None:
     """Everything in one table, and where each number comes from."""
     print_table(
         ("", "schedule", "twin"),
-        [*full_table(inspection), *roofline_rows(inspection)],
+        [*full_table(inspection), *roofline_rows(inspection), *more],
         prose={"": 24, "schedule": 16, "twin": 16},
     )
     print_line()
@@ -89,9 +90,16 @@ def findings_of(inspection: Inspection) -> Iterator[str]:
                 yield f"{inspection.rung.id} ({which}): {list_findings(launch.findings)}; {run}"
 
 
-def print_several(inspections: Sequence[Inspection]) -> None:
-    """A table with two rows for each rung."""
-    print_table(SHORT_COLUMNS, [row for inspection in inspections for row in short_rows(inspection)])
+def print_several(
+    inspections: Sequence[Inspection], column: str = "", more: Mapping[tuple[str, str], str] = {}
+) -> None:
+    """A table with two rows for each rung. column, more: a further one, and its cells by rung and form."""
+    rows = [
+        (*row, *([more.get((inspection.rung.id, form), "-")] if column else []))
+        for inspection in inspections
+        for form, row in zip(FORMS, short_rows(inspection))
+    ]
+    print_table((*SHORT_COLUMNS, *([column] if column else [])), rows)
     sizes = ", ".join(dict.fromkeys(str(inspection.workload) for inspection in inspections))
     archs = ", ".join(dict.fromkeys(inspection.arch for inspection in inspections))
     print_line(f"on {sizes}, compiled for {archs}; warps / SM: resident, by CUDA's occupancy rules")

@@ -20,11 +20,12 @@ from tir_schedules.ladders.problems import Job
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.execution import written
 from tir_schedules.model.kernel import FIXED_TWIN, Binary
+from tir_schedules.model.rung import Unasked
 from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.subjects.compiling import compile_jobs
 from tir_schedules.subjects.subject import Subject, rate_of
-from tir_schedules.timing.clocks import Clock, clock_for
-from tir_schedules.timing.gpus import GpuTable
+from tir_schedules.timing.clocks import Clock, asked_clock, clock_for
+from tir_schedules.timing.gpus import GpuTable, find_table
 from tir_schedules.timing.prediction import LaunchTime, Prediction, predict
 from tir_schedules.timing.states import SELECTED, states_of
 
@@ -35,6 +36,7 @@ ARCHS = {"sm_90": "sm_90a"}
 """Architecture of a GPU -> what kernels are compiled for where all that it has is wanted."""
 
 AskedClock = str | float | None
+DEFAULT_GPU = "h100"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,13 @@ class Target:
         """What kernels are compiled for."""
         return ARCHS.get(self.table.arch, self.table.arch)
 
+    def arch_for(self, arch: str | None) -> str:
+        """What to compile for: what is asked for, else what the GPU has. BadInput as `check_arch`."""
+        if arch is None or isinstance(arch, Unasked):
+            return self.arch
+        self.check_arch(arch)
+        return arch
+
     def check_arch(self, arch: str) -> None:
         """BadInput for code that the GPU does not execute."""
         if arch.rstrip("af") != self.table.arch:
@@ -57,6 +66,12 @@ class Target:
                 f"the {self.name} executes code for {self.table.arch}, not for {arch}: leave --arch out, or"
                 f" name {self.arch}"
             )
+
+
+def target_of(gpu: str | None = None, clock: AskedClock = None) -> Target:
+    """The GPU of a name. BadInput for one without figures, and for what is no clock."""
+    name = (gpu or DEFAULT_GPU).lower()
+    return Target(name, find_table(name), asked_clock(clock))
 
 
 @dataclass(frozen=True)
@@ -244,7 +259,7 @@ def time_rungs(jobs: Sequence[Job], target: Target, arch: str, issues: int = 0) 
     return found
 
 
-def time_subject(subject: Subject, given: Arguments, target: Target, issues: int) -> Timed:
+def time_subject(subject: Subject, given: Arguments, target: Target, issues: int = 0) -> Timed:
     """given: arguments of the first launch. What a launch writes is not there for the next: a launch sees its
     arrays as they are at the start."""
     arguments = []

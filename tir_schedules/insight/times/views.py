@@ -70,16 +70,24 @@ def limit_text(timed: Timed) -> str:
 
 
 # ---- a ladder ---
-def print_ladder(rows: Sequence[Timed], known: Mapping[Key, Recorded], target: Target) -> None:
-    """A row for each kernel, and below what the columns mean."""
+def print_ladder(
+    rows: Sequence[Timed],
+    known: Mapping[Key, Recorded],
+    target: Target,
+    bounds: Mapping[str, float] = {},
+) -> None:
+    """A row for each kernel, and below what the columns mean. bounds: the shortest time that a datasheet
+    allows, by shape."""
     unit = next((timed.rate[1] for timed in rows if timed.rate), "")
     beside = any(key_of(timed) in known for timed in rows)
     shapes = {str(timed.workload) for timed in rows if timed.workload is not None}
-    columns = ["kernel", *(["shape"] if len(shapes) > 1 else []), "predicted us", *([unit] if unit else [])]
+    columns = ["kernel", *(["shape"] if len(shapes) > 1 else []), *(["bound us"] if bounds else [])]
+    columns += ["predicted us", *([unit] if unit else [])]
     columns += [*(["recorded us", f"{unit} ", "on", "error"] if beside else []), "MHz", "limited by"]
     cells = []
     for timed in rows:
         shape = [str(timed.workload or "")] if len(shapes) > 1 else []
+        shape += [micros(bounds.get(str(timed.workload), 0))] if bounds else []
         cells.append([escape(timed.label), *shape, *row_of(timed, known, target, bool(unit), beside)])
     spare = ("MHz", f"{unit} ", "limited by")
     print_table(columns, cells, prose={"limited by": 24}, spare=spare)
@@ -123,6 +131,30 @@ def gpu_line(target: Target) -> str:
     """The GPU, and where its figures are from."""
     table = target.table
     return f"{table.device} ({table.multiprocessors} SMs), by its microbenchmarks with driver {table.driver}"
+
+
+def line_of(timed: Timed, target: Target) -> str:
+    """A prediction in a line."""
+    if not timed.prediction or not timed.clock:
+        return f"not predicted: {timed.label}: {timed.reason}"
+    took = f"{micros(timed.microseconds or 0)} us on {short_gpu(target.table.device)}"
+    return (
+        f"predicted: {timed.label} takes {took} at {timed.clock.mhz:.0f} MHz, limited by {limit_text(timed)}"
+    )
+
+
+def rows_beside(rows: Sequence[Timed | None], target: Target) -> list[Row]:
+    """A heading and rows for a table of schedule beside twin."""
+    device = short_gpu(target.table.device)
+    cells = [
+        (micros(row.microseconds), limit_text(row), main_stall(row.states))
+        if row and row.prediction and row.microseconds
+        else ("refused" if row else "-", row.reason if row else "-", "-")
+        for row in rows
+    ]
+    names = ("  microseconds", "  limited by", "  a warp waits most for")
+    found = [(name, *column) for name, column in zip(names, zip(*cells))]
+    return [(f"[bold]time on {device}, predicted[/bold]", *[""] * len(rows)), *found]
 
 
 # ---- one in full ---
