@@ -11,6 +11,7 @@ import pytest
 import tir_schedules as ts
 from tir_schedules.insight.times import page, timed, views
 from tir_schedules.insight.times.timed import Target, limit_of, main_stall
+from tir_schedules.insight.trace.printing import gains
 from tir_schedules.report.times import RecordedTime, recorded_times
 from tir_schedules.timing.gpus import find_table
 
@@ -262,6 +263,26 @@ def test_run_has_a_table(tool):
     assert ts.check("sgemm/shared_tile", mnk=(128, 128, 64), time=True).verdicts.times[0].microseconds > 1
     with pytest.raises(ts.BadInput, match="leave out source="):
         ts.run("sgemm/naive", source="x", time=True)
+
+
+def test_trace_says_what_each_step_gains():
+    found = ts.trace("sgemm/shared_tile", mnk=(64, 64, 32), time=True)
+    states = found.to_json()["states"]
+    times = [state["predicted_us"] for state in states]
+    known = [one for one in times if one]
+    assert times[0] is None and len(known) > 5 and known[-1] < known[0]
+    assert all(a == times[state["same"]] for a, state in zip(times, states) if a)
+    out = str(found)
+    first = next(number for number, one in enumerate(times) if one)
+    line = next(line for line in out.splitlines() if line.startswith(f"{first} "))
+    assert f"{times[first]:,.2f}" in line and "gains" in out.splitlines()[1]
+    assert "predicted_us" not in replace(found, times={}).to_json()["states"][0]
+
+
+def test_a_gain_is_against_the_last_state_that_has_a_time():
+    trace = SimpleNamespace(states=[SimpleNamespace(number=number) for number in range(5)])
+    cells = [*gains(trace, {1: 10.0, 3: 4.5, 4: 4.5})]
+    assert cells == [("", ""), ("10.00", ""), ("", ""), ("4.50", "+5.50"), ("4.50", "")]
 
 
 # ---- what is refused ---

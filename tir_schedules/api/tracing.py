@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Mapping
 
 import numpy as np
@@ -20,10 +20,11 @@ from tir_schedules.api.results import Result, framed
 from tir_schedules.api.subjects import OWN, RUNG, Subject, as_rung, kind_of
 from tir_schedules.check.expecting import truth_of
 from tir_schedules.compiler.toolchain import check_arch
-from tir_schedules.console import progress
+from tir_schedules.console import print_line, progress
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json
 from tir_schedules.insight.metrics.rungs import check_size
+from tir_schedules.insight.times.timed import Timed, target_of, timed_or_refused
 from tir_schedules.insight.trace.page import page
 from tir_schedules.insight.trace.printing import as_json, print_trace
 from tir_schedules.insight.trace.states import State
@@ -52,11 +53,13 @@ INEXACT = "its regions are not exact"
 class Trace(Result):
     """A schedule, state by state. states: the function before the first step and after each: its TensorIR,
     CUDA once it is a kernel, registers and counters. right: whether the finished kernel is. fault: why it is
-    not, or empty. refusal: why TVM refuses the schedule, or empty."""
+    not, or empty. refusal: why TVM refuses the schedule, or empty. times: predicted microseconds by the
+    number of a state, where they were asked for."""
 
     recorded: Recorded
     tir: bool = False
     cuda: bool = False
+    times: Mapping[int, float] = field(default_factory=dict[int, float])
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -87,10 +90,14 @@ class Trace(Result):
         return replace(self, tir=tir, cuda=cuda)
 
     def show(self) -> None:
-        print_trace(self.recorded, self.tir, self.cuda)
+        print_trace(self.recorded, self.tir, self.cuda, self.times)
+        if self.times:
+            print_line(
+                "predicted: microseconds on an H100 of the kernel alone, without what the host would do; a step gains what they are fewer"
+            )
 
     def to_json(self) -> Json:
-        return as_json(self.recorded)
+        return as_json(self.recorded, self.times)
 
     def page(self) -> str:
         """Self-contained HTML, as `--output` of the verb writes it."""
@@ -105,6 +112,7 @@ def trace(
     *,
     arch: str = CPU_ARCH,
     original: Any = None,
+    time: bool = False,
     **asked: Unpack[AskingAll],
 ) -> Trace:
     """A schedule step by step: TensorIR, CUDA, registers, wavefronts and sectors after each primitive.
@@ -112,11 +120,12 @@ def trace(
     subject: a rung by name or as it is; a PrimFunc of TVM's, with `schedule=`, a function that is called with
     a Schedule of it; or a Schedule, with original=, the PrimFunc that it schedules. A function has the
     options arguments, expect, tolerance, sizes and kernel of `check`; where nothing is expected, the PrimFunc
-    itself says what is right.
+    itself says what is right. time: predict how long each state takes, see `time`.
 
     Raises BadInput if something named does not exist or cannot be. What is wrong with a state is in the
     result.
     """
+    arch = target_of().arch_for(arch) if time else arch
     check_arch(arch)
     given: dict[str, Any] = dict(asked)
     if kind_of(subject, "trace", RUNG, OWN) == RUNG:
@@ -131,7 +140,28 @@ def trace(
     measured = found.states[-1].measured
     if isinstance(workload, OfFunction) and measured and measured.right and INEXACT in found.refusal:
         found = replace(found, refusal="")
-    return Trace(found)
+    return Trace(found, times=times_of(found) if time else {})
+
+
+def times_of(found: Recorded) -> dict[int, float]:
+    """Predicted microseconds of the kernels of states that were executed to their end, but for those that the
+    model refuses."""
+    known: dict[int, float] = {}
+    with progress(len(found.states), "predicting") as step:
+        for state in found.states:
+            measured = state.measured
+            if state.repeats and state.same in known:
+                known[state.number] = known[state.same]
+            elif measured and measured.metrics:
+                kernel, workload = measured.binary.kernel, found.workload
+                given = {**kernel.prepared(workload, workload.arguments()), **measured.buffers}
+                outputs = [*workload.outputs, *measured.outside]
+                timed = Timed(found.rung.id, "", (measured.binary,))
+                timed = timed_or_refused(timed, target_of(), [given], outputs)
+                if timed.microseconds:
+                    known[state.number] = timed.microseconds
+            step(str(state.number))
+    return known
 
 
 def plan_of_trace(subject: str, arch: str, shape: Shape) -> Plan:

@@ -21,6 +21,9 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("--tir", action="store_true", help="print what each step changes in the TIR, too")
     verb.add_argument("--cuda", action="store_true", help="print what each step changes in the CUDA, too")
     add_path(verb, "-o", "--output", help="write a self-contained HTML page instead of the table")
+    verb.add_argument(
+        "--time", action="store_true", help="predict how long each state takes on an H100, as `time` does"
+    )
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=trace_verb)
@@ -37,7 +40,7 @@ def trace_verb(options: Options) -> int:
         check_folder(options.output)
     if options.dry_run:
         return finish(plan_of_trace(options.rung, options.arch, shape_of(options)), options.json, 1)
-    found = trace(options.rung, arch=options.arch, **shape_of(options))
+    found = trace(options.rung, arch=options.arch, time=options.time, **shape_of(options))
     if options.output:
         text = found.page()
         write_text(options.output, text)

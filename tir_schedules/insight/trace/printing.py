@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Iterator
+from typing import Iterator, Mapping
 
 from rich.markup import escape
 
@@ -15,17 +15,22 @@ from tir_schedules.insight.trace.key_metrics import FIGURES, figures, outputs
 from tir_schedules.insight.trace.states import State, Trace
 
 COLUMNS = ("step", "call", *FIGURES, "outputs")
+TIME_COLUMNS = ("predicted us", "gains")
+
 STEP_FIELDS = ("primitive", "annotation", "call", "what", "places")
 """What JSON has of a step."""
 
 
-def print_trace(trace: Trace, tir: bool, cuda: bool) -> None:
-    """A table with a line per step; then, if asked for, what each step changes."""
+def print_trace(trace: Trace, tir: bool, cuda: bool, times: Mapping[int, float] = {}) -> None:
+    """A table with a line per step; then, if asked for, what each step changes. times: predicted microseconds
+    by the number of a state."""
     steps = plural(len(trace.states) - 1, "step")
     print_line(f"{trace.rung.id}, {trace.workload}, {trace.arch}: {steps}; executed on the CPU machine")
-    print_table(
-        COLUMNS, [[escape(cell) for cell in row] for row in rows(trace)], prose={"call": 30, "outputs": 16}
-    )
+    columns, cells = COLUMNS, [[escape(cell) for cell in row] for row in rows(trace)]
+    if times:
+        columns = (*COLUMNS[:-1], *TIME_COLUMNS, COLUMNS[-1])
+        cells = [[*row[:-1], *gain, row[-1]] for row, gain in zip(cells, gains(trace, times))]
+    print_table(columns, cells, prose={"call": 30, "outputs": 16})
     for gap in gaps(trace):
         print_line(gap)
     if trace.fault:
@@ -41,6 +46,20 @@ def rows(trace: Trace) -> Iterator[list[str]]:
         told = outputs(state) if state.metrics else ""
         again = f" (CUDA of {state.same})" if told and state.repeats else ""
         yield [*cells, *figures(state), told + again]
+
+
+def gains(trace: Trace, times: Mapping[int, float]) -> Iterator[tuple[str, str]]:
+    """Of each state the predicted microseconds, and how many fewer they are than those of the last state that
+    has some; "" where a state has none, or those of the one before."""
+    last: float | None = None
+    for state in trace.states:
+        now = times.get(state.number)
+        if now is None:
+            yield "", ""
+            continue
+        gained = f"{last - now:+,.2f}" if last is not None and last != now else ""
+        yield f"{now:,.2f}", gained
+        last = now
 
 
 def gaps(trace: Trace) -> Iterator[str]:
@@ -72,7 +91,7 @@ def print_changes(trace: Trace, tir: bool, cuda: bool) -> None:
                 print_line(f"--- {name}: {state.reason}")
 
 
-def as_json(trace: Trace) -> Json:
+def as_json(trace: Trace, times: Mapping[int, float] = {}) -> Json:
     """Everything that is known of each state, with its texts and what changed in them."""
     told = {
         "rung": trace.rung.id,
@@ -82,9 +101,13 @@ def as_json(trace: Trace) -> Json:
         "right": trace.right,
         "refusal": trace.refusal,
         "ring": trace.ring,
-        "states": [state_json(trace, state) for state in trace.states],
+        "states": [state_json(trace, state) | time_json(state, times) for state in trace.states],
     }
     return to_json(told | ({"why": trace.rung.why} if trace.rung.why else {}))
+
+
+def time_json(state: State, times: Mapping[int, float]) -> Json:
+    return {"predicted_us": times.get(state.number)} if times else {}
 
 
 def state_json(trace: Trace, state: State) -> Json:

@@ -7,7 +7,7 @@ import re
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class Measured:
 
     metrics: of its first launch; None where it was not executed, for the reason `unknown`. outside: buffers
     that are parameters as long as their copies are outside the bound loops; outputs are not checked then.
+    buffers: these as it was given them.
     wrong: the worst element of a wrong output; empty when all are right.
     """
 
@@ -57,6 +58,7 @@ class Measured:
     outside: tuple[str, ...] = ()
     wrong: str = ""
     unknown: str = ""
+    buffers: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def right(self) -> bool | None:
@@ -247,7 +249,7 @@ def measure(
 
     binaries = [compile_kernel(kernel) for kernel in kernels]
     kernel, resources = kernels[0], binaries[0].resources
-    measured = Measured(binaries[0], outside=tuple(outside))
+    measured = Measured(binaries[0], outside=tuple(outside), buffers=outside)
     if resources.stack * kernel.threads > LOCAL_BYTES:
         unknown = f"not executed: each thread has {resources.stack:,} bytes of local memory"
         return replace(measured, unknown=unknown)
