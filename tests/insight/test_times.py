@@ -279,6 +279,36 @@ def test_trace_says_what_each_step_gains():
     assert "predicted_us" not in replace(found, times={}).to_json()["states"][0]
 
 
+CONFLICTS = """\
+__global__ void turn(float *x) {
+    __shared__ float tile[32][32];
+    for (int i = 0; i < 64; ++i) {
+        tile[threadIdx.x][threadIdx.y] = x[threadIdx.y * 32 + threadIdx.x] + i;
+        __syncthreads();
+        x[threadIdx.y * 32 + threadIdx.x] = tile[threadIdx.y][threadIdx.x];
+        __syncthreads();
+    }
+}
+// check: --grid 1 --block 32,32 --arg x=f32[1024]
+"""
+
+
+def test_advice_says_what_is_gained_without_conflicts(tool, tmp_path):
+    path = tmp_path / "turn.cu"
+    path.write_text(CONFLICTS)
+    for verb in ("check", "inspect"):
+        (one,) = json.loads(tool(verb, str(path), "--advice", "--time", "--json")[1])
+        found = one["time"]
+        assert found["without_conflicts_us"] < 0.5 * found["predicted_us"], verb
+    code, out, _ = tool("check", str(path), "--advice", "--time")
+    assert code == 0 and "; without bank conflicts " in out and out.rstrip().endswith(" % less")
+    padded = CONFLICTS.replace("tile[32][32]", "tile[32][33]")
+    as_padded = ts.time(padded).rows[0].microseconds
+    assert found["without_conflicts_us"] == pytest.approx(as_padded, rel=0.05)
+    code, out, _ = tool("inspect", "reduce/interleaved", "--n", "4096", "--advice", "--time")
+    assert code == 0 and out.count("; without bank conflicts ") == 2
+
+
 def test_a_gain_is_against_the_last_state_that_has_a_time():
     trace = SimpleNamespace(states=[SimpleNamespace(number=number) for number in range(5)])
     cells = [*gains(trace, {1: 10.0, 3: 4.5, 4: 4.5})]

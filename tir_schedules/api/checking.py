@@ -147,17 +147,18 @@ def check_requests(
     worst = min(found, key=lambda one: [*map(cell, WORST)].index(one.verdict))
     faults = tuple(fault for one in found for fault in one.faults)
     checked = tuple(pair for one in found for pair in one.checked)
-    times = tuple(time_checked(one) for _, one in checked) if time else ()
+    times = tuple(time_checked(one, advice) for _, one in checked) if time else ()
     return replace(worst, faults=faults, checked=checked, advice=advice, times=times)
 
 
-def time_checked(checked: Checked) -> Timed:
-    """The predicted time of what was run. Imported where it is asked for: it takes a third of a second."""
+def time_checked(checked: Checked, what_if: bool) -> Timed:
+    """The predicted time of what was run. what_if: also without bank conflicts. Imported where it is asked
+    for: it takes a third of a second."""
     from tir_schedules.insight.times.timed import Timed, target_of, time_prepared
 
     if checked.prepared is None:
         return Timed(checked.label, "", (), reason="it was not run")
-    return time_prepared(checked.prepared, target_of())
+    return time_prepared(checked.prepared, target_of(), what_if=what_if)
 
 
 def result_of(checked: Checked, request: Request | None = None, machine: Machine | None = None) -> Check:

@@ -112,6 +112,9 @@ class RungCosts(Costs):
             inspections.print_several(self.inspections, "predicted us" if self.times else "", cells)
         elif self.view == "advice":
             print_advice_on_rung(first)
+            for one in self.times.values():
+                if self.target:
+                    print_line(line_of(one, self.target))
         else:
             inspections.print_one(first, self.view, self.default_size, self.time_rows)
             if self.reasons[0] and not self.stands_in:
@@ -218,7 +221,8 @@ def costs_of_files(
     and the machine does not know its instructions."""
     found = tuple(view_all(requests))
     check_known(found)
-    timed = tuple(time_prepared(one.ready, target) for one in found if target and one.ready)
+    what_if = view == "advice"
+    timed = tuple(time_prepared(one.ready, target, what_if=what_if) for one in found if target and one.ready)
     return FileCosts(dict(named(found)), view, target, found, timed)
 
 
@@ -274,18 +278,21 @@ def costs_of_rungs(
     }
     default = not (options.mnk or options.n or options.workload)
     stands_in = isinstance(rungs_of(subjects)[0], StandIn)
-    times = times_of(found, target) if target else {}
+    times = times_of(found, target, view == "advice") if target else {}
     return RungCosts(launches, view, target, found, reasons, default, stands_in, times)
 
 
-def times_of(inspections: Sequence[Inspection], target: Target) -> dict[tuple[str, str], Timed]:
-    """Of the kernels that were counted, by rung and form."""
+def times_of(
+    inspections: Sequence[Inspection], target: Target, what_if: bool
+) -> dict[tuple[str, str], Timed]:
+    """Of the kernels that were counted, by rung and form. what_if: see `timed_or_refused`."""
     found: dict[tuple[str, str], Timed] = {}
     for one in inspections:
         for form, launches in one.kernels.items():
             binaries = tuple(launch.binary for launch in launches)
             subject = Timeable(one.rung.family, one.rung.id, form, one.workload, binaries)
-            found[one.rung.id, form] = time_subject(subject, one.workload.arguments(), target)
+            given = one.workload.arguments()
+            found[one.rung.id, form] = time_subject(subject, given, target, what_if=what_if)
     return found
 
 

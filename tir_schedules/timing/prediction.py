@@ -32,6 +32,10 @@ CARVE_OUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 """KiB of an SM's data cache that shared memory can have on sm_90 (CUDA Programming Guide); the rest is L1."""
 
 DATA_KIB = 256
+SHARED = ("shared_load", "shared_store", "ldmatrix", "shared_cp_async")
+WAVEFRONT = 128
+"""Classes of access to shared memory, and the bytes of a wavefront."""
+
 FILLS = 4
 """Blocks that are simulated where there are more, times those that an SM has at once."""
 
@@ -106,26 +110,38 @@ class Prediction:
 
 def predict(
     binaries: Sequence[Binary], arguments: Sequence[Arguments], outputs: Sequence[str], table: GpuTable,
-    mhz: float | None = None, issues: int = 0,
+    mhz: float | None = None, issues: int = 0, conflicts: bool = True,
 ) -> Prediction:  # fmt: skip
     """The time of launches on a GPU. arguments: of each launch. mhz: that of the table where none is given.
-    issues: how many of a block are kept.
+    issues: how many of a block are kept. conflicts: whether bank conflicts cost what they do; False tells
+    what a kernel without some would take.
 
     CheckFailed where a kernel has what the model does not, or executes more than can be kept.
     """
     clock = mhz or table.mhz
     return Prediction(
-        tuple(time_of(one, given, outputs, table, clock, issues) for one, given in zip(binaries, arguments)),
+        tuple(
+            time_of(one, given, outputs, table, clock, issues, conflicts)
+            for one, given in zip(binaries, arguments)
+        ),
         clock,
     )
 
 
 def time_of(
-    binary: Binary, arguments: Arguments, outputs: Sequence[str], table: GpuTable, mhz: float, issues: int = 0
+    binary: Binary,
+    arguments: Arguments,
+    outputs: Sequence[str],
+    table: GpuTable,
+    mhz: float,
+    issues: int = 0,
+    conflicts: bool = True,
 ) -> LaunchTime:
     kernel = binary.kernel
     blocks = prod(kernel.grid)
     paths = follow(binary, arguments, outputs)
+    if not conflicts:
+        paths = without_conflicts(paths)
     held = occupancy(kernel.arch, kernel.block, binary.resources.registers, binary.shared_bytes).blocks
     busiest = -(-blocks // table.multiprocessors)
     resident = min(held, busiest)
@@ -147,6 +163,19 @@ def time_of(
         busy_of(simulated, paths.code, table, beyond.bound, beyond.read_bytes),
         tensor_share(paths.code, simulated.issued, simulated.cycles, table), paths.agreement, kept,
     )  # fmt: skip
+
+
+def without_conflicts(paths: BlockPaths) -> BlockPaths:
+    """The same where each access to shared memory takes a wavefront for 128 bytes that its lanes ask for, at
+    most as many as it did."""
+    steps = paths.steps
+    shared = [number for number, (_, kind) in enumerate(steps.counted) if kind in SHARED]
+    made = steps.made.copy()
+    mine = np.isin(made["counter"], shared)
+    lanes = np.unpackbits(made["lanes"][mine].view(np.uint8).reshape(-1, 4), axis=1).sum(axis=1)
+    least = np.maximum(1, -(-lanes.astype(np.int64) * made["width"][mine] // WAVEFRONT))
+    made["cost"][mine] = np.minimum(made["cost"][mine], least)
+    return replace(paths, steps=replace(steps, made=made))
 
 
 def in_turn(

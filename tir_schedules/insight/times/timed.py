@@ -97,7 +97,8 @@ class Timed:
     """A kernel, or all launches of one subject, one after another.
 
     name: a rung's id or a kernel. form: "schedule", "twin, sizes fixed", "" of a file. family, workload: of a
-    rung. prediction, clock: None where the model refuses it. reason: why it does.
+    rung. prediction, clock: None where the model refuses it. reason: why it does. ideal: the prediction
+    without bank conflicts, where it was asked for.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Timed:
     reason: str = ""
     family: str = ""
     workload: Workload | None = None
+    ideal: Prediction | None = field(default=None, repr=False)
 
     @property
     def label(self) -> str:
@@ -179,6 +181,7 @@ class Timed:
             | ({"rate": rate[0], "unit": rate[1]} if rate else {})
             | {"launches": [launch_json(one) for one in self.prediction.launches]}
             | {"lines": [vars(line) for line in self.lines]}
+            | ({"without_conflicts_us": self.ideal.microseconds} if self.ideal else {})
         )
 
 
@@ -224,10 +227,21 @@ def predicted(
     return replace(found, mhz=clock.mhz), clock
 
 
-def timed_or_refused(timed: Timed, target: Target, *given: object, issues: int = 0) -> Timed:
-    """given: arguments and outputs, see `predicted`."""
+def timed_or_refused(
+    timed: Timed,
+    target: Target,
+    arguments: Sequence[Arguments],
+    outputs: Sequence[str],
+    issues: int = 0,
+    what_if: bool = False,
+) -> Timed:
+    """A kernel with its prediction, or with the reason for none. arguments, outputs: see `predict`. what_if:
+    whether the time without bank conflicts is predicted as well."""
     try:
-        prediction, clock = predicted(timed.binaries, *given, target, issues)  # pyright: ignore
+        prediction, clock = predicted(timed.binaries, arguments, outputs, target, issues)
+        if what_if:
+            of_ideal = predict(timed.binaries, arguments, outputs, target.table, clock.mhz, conflicts=False)
+            timed = replace(timed, ideal=of_ideal)
     except CheckFailed as error:
         return replace(timed, reason=one_line(error))
     return replace(timed, prediction=prediction, clock=clock, multiprocessors=target.table.multiprocessors)
@@ -259,7 +273,9 @@ def time_rungs(jobs: Sequence[Job], target: Target, arch: str, issues: int = 0) 
     return found
 
 
-def time_subject(subject: Subject, given: Arguments, target: Target, issues: int = 0) -> Timed:
+def time_subject(
+    subject: Subject, given: Arguments, target: Target, issues: int = 0, what_if: bool = False
+) -> Timed:
     """given: arguments of the first launch. What a launch writes is not there for the next: a launch sees its
     arrays as they are at the start."""
     arguments = []
@@ -271,7 +287,7 @@ def time_subject(subject: Subject, given: Arguments, target: Target, issues: int
     timed = Timed(
         subject.name, subject.form, subject.binaries, family=subject.family, workload=subject.workload
     )
-    return timed_or_refused(timed, target, arguments, outputs, issues=issues)
+    return timed_or_refused(timed, target, arguments, outputs, issues, what_if)
 
 
 def time_requests(requests: Sequence[Request], target: Target, issues: int = 0) -> Iterator[Timed]:
@@ -284,7 +300,7 @@ def time_requests(requests: Sequence[Request], target: Target, issues: int = 0) 
             yield time_prepared(ready, target, issues)
 
 
-def time_prepared(ready: Prepared, target: Target, issues: int = 0) -> Timed:
+def time_prepared(ready: Prepared, target: Target, issues: int = 0, what_if: bool = False) -> Timed:
     trial = ready.trials.runs[0]
     arrays = fresh(trial)
     arguments: list[Arguments] = []
@@ -294,4 +310,4 @@ def time_prepared(ready: Prepared, target: Target, issues: int = 0) -> Timed:
         arguments.append({**step.values, **{name: arrays[name] for name in taken if name in arrays}})
     outputs = [*dict.fromkeys(name for step in ready.steps for name in step.outputs(trial))]
     timed = Timed(ready.label, "", tuple(step.binary for step in ready.steps))
-    return timed_or_refused(timed, target, arguments, outputs, issues=issues)
+    return timed_or_refused(timed, target, arguments, outputs, issues, what_if)

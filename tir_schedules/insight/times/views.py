@@ -138,9 +138,12 @@ def line_of(timed: Timed, target: Target) -> str:
     if not timed.prediction or not timed.clock:
         return f"not predicted: {timed.label}: {timed.reason}"
     took = f"{micros(timed.microseconds or 0)} us on {short_gpu(target.table.device)}"
-    return (
-        f"predicted: {timed.label} takes {took} at {timed.clock.mhz:.0f} MHz, limited by {limit_text(timed)}"
-    )
+    text = f"predicted: {timed.label} takes {took} at {timed.clock.mhz:.0f} MHz"
+    text += f", limited by {limit_text(timed)}"
+    if timed.ideal:
+        share = 100 * (1 - timed.ideal.microseconds / (timed.microseconds or 1))
+        text += f"; without bank conflicts {micros(timed.ideal.microseconds)} us, {share:.0f} % less"
+    return text
 
 
 def rows_beside(rows: Sequence[Timed | None], target: Target) -> list[Row]:
