@@ -216,6 +216,22 @@ def test_what_is_wrong_with_kernels_stands_in_the_page(results, monkeypatch, cap
         assert said in shown.text() and said in printed
 
 
+def test_states_of_warps_are_in_the_page_where_they_are_asked_for(tmp_path, check_page, tool):
+    found = made_up.results("sgemm/naive", sizes=SIZES)
+    found["device"]["arch"] = "sm_90"
+    save_results(found, tmp_path / "sgemm.json")
+    code, shown = made(tmp_path, "--time")
+    assert code == 0
+    text = (tmp_path / FILE).read_text()
+    assert text.count('<span class="bar"') == 2 and "What warps wait for" in text and "MIO throttle" in text
+    check_page(tmp_path / FILE)
+    assert "What warps wait for" not in (made(tmp_path), (tmp_path / FILE).read_text())[1]
+    code, _, err = tool(
+        "report", "--time", "--quick", "--results", str(tmp_path), "-o", str(tmp_path / "x.html")
+    )
+    assert code == 2 and "leave one out" in err
+
+
 def test_the_page_looks_right_in_a_browser(folder, shown, check_page):
     check_page(folder / FILE)
 

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from tir_schedules.cli.options import Options, Verbs, add_path
+from tir_schedules.errors import BadInput
 from tir_schedules.files import check_folder
 
 DEFAULT = Path("report.html")
@@ -26,6 +27,11 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "--quick", action="store_true", help="compile and execute nothing: recorded results alone"
     )
+    verb.add_argument(
+        "--time",
+        action="store_true",
+        help="predict as well how long kernels take on an H100, and what warps wait for; some minutes",
+    )
     verb.set_defaults(verb=report)
 
 
@@ -35,14 +41,17 @@ def report(options: Options) -> int:
     from tir_schedules.bench.plots import pyplot
     from tir_schedules.console import print_line
     from tir_schedules.files import write_text
+    from tir_schedules.insight.times.timed import target_of
     from tir_schedules.report.page import ladders_of, page_of
     from tir_schedules.report.recorded import find_recorded
 
     started = time.monotonic()
     check_folder(options.output)
+    if options.time and options.quick:
+        raise BadInput("--quick executes nothing, and --time does: leave one out")
     pyplot()
     found = find_recorded(options.results)
-    ladders, faults = ladders_of(found, options.quick)
+    ladders, faults = ladders_of(found, options.quick, target_of() if options.time else None)
     page = page_of(found, ladders, faults, options.quick)
     write_text(options.output, page)
     print_line(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tir_schedules.bench import tables, views
 from tir_schedules.bench.views import Group
+from tir_schedules.console import progress
 from tir_schedules.insight.banks import pictures as banks
 from tir_schedules.insight.metrics import counting
 from tir_schedules.insight.profile.nsight import NAMES
+from tir_schedules.insight.times.page import COLOURS, parts_of
+from tir_schedules.insight.times.timed import Target, Timed, target_of, time_subject
+from tir_schedules.insight.times.views import limit_text, states_text
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.pages import render
 from tir_schedules.provenance import join_known
@@ -33,13 +37,14 @@ COMMAND = "tir-schedules report"
 @dataclass(frozen=True)
 class Ladder:
     """One kind of one ladder. kernels: what the CPU machine counted, empty for a quick page. others: further
-    recordings."""
+    recordings. times: predicted, of each kernel, where they were asked for."""
 
     group: Group
     document: Document
     jobs: list[Job]
     kernels: ByKernel
     others: list[tuple[Group, Document]]
+    times: dict[tuple[str, str], Timed] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -60,9 +65,10 @@ class Ladder:
         return roofs.roofs_of(self.group, self.document)
 
 
-def ladders_of(found: Recorded, quick: bool) -> tuple[list[Ladder], list[str]]:
+def ladders_of(found: Recorded, quick: bool, target: Target | None = None) -> tuple[list[Ladder], list[str]]:
     """The ladders that were timed, with what the CPU machine counts of their rungs; and a line for each
-    fault: refused kernels, and findings. quick: nothing is counted."""
+    fault: refused kernels, and findings. quick: nothing is counted. target: whose times are predicted,
+    too."""
     groups = found.groups()
     examples = [title for title, (group, _) in groups.items() if group.family == padding.FAMILY][:1]
     jobs = {
@@ -77,8 +83,20 @@ def ladders_of(found: Recorded, quick: bool) -> tuple[list[Ladder], list[str]]:
         )
         for title in groups
     ]
+    if target:
+        ladders = [replace(ladder, times=times_of(ladder.kernels, target)) for ladder in ladders]
     findings = [str(finding) for one in kernels for launch in one.launches for finding in launch.findings]
     return ladders, [*map(tables.refusal, refused), *findings]
+
+
+def times_of(kernels: ByKernel, target: Target) -> dict[tuple[str, str], Timed]:
+    """Of what was counted."""
+    with progress(len(kernels), "predicting") as step:
+        found = {}
+        for key, one in kernels.items():
+            found[key] = time_subject(one.subject, one.subject.workload.arguments(), target)
+            step(one.subject.label)
+    return found
 
 
 def page_of(found: Recorded, ladders: list[Ladder], faults: list[str], quick: bool) -> str:
@@ -92,6 +110,7 @@ def page_of(found: Recorded, ladders: list[Ladder], faults: list[str], quick: bo
         ladders=ladders,
         faults=faults,
         quick=quick,
+        device_of_times=target_of().table.device,
         arch=found.arch or CPU_ARCH,
         example=example,
         ladder_of_example=halves,
@@ -171,6 +190,10 @@ WRITING = {
     "summary": tables.summary,
     "summary_of": summary_of,
     "table": tables.table,
+    "colours": COLOURS,
+    "limit_text": limit_text,
+    "parts_of": parts_of,
+    "said_of": states_text,
     "times": times,
     "times_svg": times_svg,
     "zip": zip,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Iterator, Sequence
+from typing import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -135,10 +135,15 @@ def source_of(timed: Timed) -> Iterator[Shown]:
 def shown_line(line: CostlyLine | None, place: str, text: str, total: int) -> Shown:
     if not line:
         return Shown(place, text)
-    width = 100 / total
-    parts = tuple(
+    share = f"{100 * line.cycles / total:.1f} %"
+    return Shown(place, text, share, states_text(line.states), tuple(parts_of(line.states, total)))
+
+
+def parts_of(states: Mapping[str, int], total: int = 0) -> list[tuple[int, float]]:
+    """Colours and widths in percent of a bar, the longest first. total: cycles of a whole bar, 0 for all."""
+    width = 100 / (total or sum(states.values()) or 1)
+    return [
         (colour_of(state), round(cycles * width, DIGITS))
-        for state, cycles in sorted(line.states.items(), key=lambda one: -one[1])
+        for state, cycles in sorted(states.items(), key=lambda one: -one[1])
         if cycles * width >= 10**-DIGITS
-    )
-    return Shown(place, text, f"{line.cycles * width:.1f} %", states_text(line), parts)
+    ]

@@ -11,7 +11,7 @@ from tir_schedules.bench.views import figures
 from tir_schedules.console import print_aligned, print_line, print_table
 from tir_schedules.insight.inspection.tables import Row
 from tir_schedules.insight.metrics.formats import number, percent, plural
-from tir_schedules.insight.times.timed import CostlyLine, Target, Timed, limit_of, main_stall
+from tir_schedules.insight.times.timed import Target, Timed, limit_of, main_stall
 from tir_schedules.timing.states import MEANINGS
 
 BUSY = 0.8
@@ -268,7 +268,7 @@ def print_lines(timed: Timed) -> None:
     """The costliest lines, and what warps wait for there."""
     total = sum(line.cycles for line in timed.lines) or 1
     rows = [
-        (percent(line.cycles / total), states_text(line), line.place, cut(line.text.strip()))
+        (percent(line.cycles / total), states_text(line.states), line.place, cut(line.text.strip()))
         for line in timed.lines[:LINES]
     ]
     print_line()
@@ -282,8 +282,8 @@ def cut(text: str) -> str:
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 4]} ..."
 
 
-def states_text(line: CostlyLine) -> str:
+def states_text(states: Mapping[str, int]) -> str:
     """ "long scoreboard 71 %, wait 12 %"."""
-    total = line.cycles or 1
-    kept = sorted(line.states.items(), key=lambda one: -one[1])[:REASONS]
+    total = sum(states.values()) or 1
+    kept = sorted(states.items(), key=lambda one: -one[1])[:REASONS]
     return ", ".join(f"{name} {100 * cycles / total:.0f} %" for name, cycles in kept if cycles / total > 0.05)
