@@ -22,6 +22,7 @@ from tir_schedules.model.workload import Arguments
 from tir_schedules.timing.abi import Reason
 from tir_schedules.timing.clocks import tensor_share
 from tir_schedules.timing.gpus import GpuTable
+from tir_schedules.timing.keeping import kept
 from tir_schedules.timing.listing import Instruction
 from tir_schedules.timing.paths import MOST, BlockPaths, follow
 from tir_schedules.timing.shortening import Shortened, shortened
@@ -121,7 +122,7 @@ def predict(
     clock = mhz or table.mhz
     return Prediction(
         tuple(
-            time_of(one, given, outputs, table, clock, issues, conflicts)
+            kept(time_of, one, given, outputs, table, clock, issues)
             for one, given in zip(binaries, arguments)
         ),
         clock,

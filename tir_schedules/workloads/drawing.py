@@ -8,9 +8,10 @@ import numpy as np
 
 Shape = int | tuple[int, ...]
 
-EXACT, REALS = "exact", "real"
+EXACT, REALS, ZEROS = "exact", "real", "zeros"
 """Kinds of inputs to verify with. Integers whose partial sums are all exact, in any order: the tolerance is
-0, and a term lost, doubled or swapped shows. Reals over a wide range: lost precision and lost range show."""
+0, and a term lost, doubled or swapped shows. Reals over a wide range: lost precision and lost range
+show. Zeros: where values do not matter."""
 
 
 class Draws:

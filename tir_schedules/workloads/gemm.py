@@ -14,7 +14,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
 from tir_schedules.workloads import MOST, MOST_ELEMENTS, array_of, element_type, in_lines, padded
-from tir_schedules.workloads.drawing import EXACT, REALS, Draws
+from tir_schedules.workloads.drawing import EXACT, REALS, ZEROS, Draws
 from tir_schedules.workloads.partial_sums import PartialSums
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
 
@@ -132,9 +132,12 @@ class Gemm:
         xp: the array module that draws, numpy or cupy.
         """
         draws = Draws(seed, xp)
-        a, b = self.integers(draws, seed) if kind == EXACT else self.reals(draws)
-        a = a * (alternating(xp, self.m)[:, None] * (-1 if kind == EXACT else 1))
-        b = b * alternating(xp, self.n)
+        if kind == ZEROS:
+            a, b = xp.zeros((self.m, self.k), np.float32), xp.zeros((self.k, self.n), np.float32)
+        else:
+            a, b = self.integers(draws, seed) if kind == EXACT else self.reals(draws)
+            a = a * (alternating(xp, self.m)[:, None] * (-1 if kind == EXACT else 1))
+            b = b * alternating(xp, self.n)
         operands, results, shapes = self.dtype, self.result, self.array_shapes((1, 1, 1))
         types = {name: results if name.startswith("C") else operands for name in ("C", *self.workspaces)}
         return {

@@ -14,7 +14,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3, ceil_div
 from tir_schedules.model.workload import Arguments
 from tir_schedules.workloads import MOST, array_of
-from tir_schedules.workloads.drawing import EXACT, REALS, Draws
+from tir_schedules.workloads.drawing import EXACT, REALS, ZEROS, Draws
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ class Reduction:
 
         xp: the array module that draws, numpy or cupy.
         """
+        if kind == ZEROS:
+            return {"X": xp.zeros(self.n, self.dtype), "N": self.n}
         draws, odds = Draws(seed, xp), bias(self.n)
         if self.dtype == "int32":
             x = draws.int32(self.n)
