@@ -2,6 +2,8 @@
 
     tir-schedules bench NAME ... --sizes N --no-twins --arch sm_90a --pack PACK.zip  # needs TVM and nvcc
     python experiments/stalls_on_gpu.py count PACK.zip RESULT.json                   # needs a GPU and ncu
+    python experiments/stalls_on_gpu.py compare RESULT.json ... -o COMPARED.json     # needs neither
+    python experiments/stalls_on_gpu.py write | check                                # the README
 
 Every subject of the pack is launched once under ncu. RESULT.json has the metrics of each launch.
 """
@@ -17,16 +19,23 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from cuda_tools import known_names
-from scripts import exit_code
+from prediction_figures import causes
+from ratio_tables import gpu, with_notes
+from scripts import README, exit_code
+from writing import update
 
+from tir_schedules.bench.tables import provenance_line
 from tir_schedules.errors import CheckFailed
-from tir_schedules.files import Json, check_folder, write_text
+from tir_schedules.files import Json, check_folder, read_json, write_text
 from tir_schedules.insight.profile.nsight import nsight_counters
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.execution import execute
 from tir_schedules.subjects.packs import load_pack
 from tir_schedules.subjects.results import about, device_facts
 from tir_schedules.subjects.subject import Subject
+from tir_schedules.timing.gpus import find_table
+
+RESULTS = Path(__file__).parent / "results" / "predictions"
 
 WANTED = {
     r"smsp__average_warps_issue_stalled_\w+_per_issue_active": ".ratio",
@@ -91,12 +100,54 @@ def launch(options: Namespace) -> int:
     return 0
 
 
+def compare(options: Namespace) -> int:
+    """Predict what was counted, and write both."""
+    from stall_tables import compared
+
+    found: Json = about(
+        f"experiments/stalls_on_gpu.py compare {' '.join(path.name for path in options.files)}"
+    )
+    found |= {"counted": [], "rows": []}
+    for path in options.files:
+        counted = read_json(path, "name a file that `count` wrote")
+        found["counted"].append({key: counted[key] for key in ("command", "date", "packed")})
+        found["device"] = counted["device"]
+        for row in compared(counted["launches"], find_table(options.table), counted["packed"]["arch"]):
+            found["rows"].append(row)
+            print(row["name"], row.get("refused", row.get("apart")), flush=True)
+            write_text(options.output, json.dumps(found, indent=1))
+    return 0
+
+
+def readme(options: Namespace) -> int:
+    """Write the README's tables, or check them."""
+    return update(README, "stalls", section, options.verb == "check")
+
+
+def section(name: str) -> str:
+    """What a marker "stalls: NAME" stands for."""
+    from stall_tables import by_state, lines
+
+    found = read_json(RESULTS / f"stalls_{name}.json", "write it by `compare`")
+    text = [f"{gpu(found)}; predicted {provenance_line(found)}."]
+    text += [f"Refused {count}: {reason}." for reason, count in causes(found["rows"]).items()]
+    return with_notes(by_state(found["rows"]), []) + "\n" + with_notes(lines(found["rows"]), text)
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     verbs = top.add_subparsers(required=True, metavar="VERB")
-    for verb, does in {"count": count, "launch": launch}.items():
+    each = {"count": count, "launch": launch, "compare": compare, "write": readme, "check": readme}
+    for verb, does in each.items():
         one = verbs.add_parser(verb, help=(does.__doc__ or "").partition(".")[0])
-        one.set_defaults(does=does)
+        one.set_defaults(does=does, verb=verb)
+        if does is readme:
+            continue
+        if does is compare:
+            one.add_argument("files", type=Path, nargs="+", metavar="RESULT.json")
+            one.add_argument("-o", "--output", type=Path, required=True, metavar="COMPARED.json")
+            one.add_argument("--table", default="h100", help="of a GPU (default h100)")
+            continue
         one.add_argument("file", type=Path, metavar="PACK.zip")
         if does is count:
             one.add_argument("result", type=Path, metavar="RESULT.json")

@@ -58,6 +58,15 @@ def reason(simulated, of):
 
 
 # ---- issue ---
+def test_who_waits_while_another_issues_was_not_selected():
+    """Warp 4 tries once more when its pipe is not free; from then on warp 0 issues in every cycle."""
+    code = program("MUFU.EX2 R0, R1", "FFMA R0, R0, R1, R1")
+    paths = [path([1] * 100), *(path([1], warp=warp) for warp in (1, 2, 3)), path([0, 0], warp=4)]
+    found = simulate(code, paths, steps(), TABLE)
+    assert found.cycles > 100
+    assert reason(found, Reason.PIPE) == 1 and found.stalls[0, Reason.NOT_SELECTED] >= 98
+
+
 def test_a_chain_takes_the_sum_of_its_stalls():
     code = program(*[("FFMA R0, R0, R1, R2", {"stall": 4})] * 10, "EXIT")
     found = run(code)

@@ -26,7 +26,7 @@ struct Warp {
   u32 boards[6] = {}, busy = 0;
   u8 cause[6] = {};       // reason that a wait for each scoreboard counts as
   u32 blocked = REASONS;  // reason of the last attempt that failed
-  u64 since = 0, counted = 0;
+  u64 since = 0, tried = 0, counted = 0;
   u32 why = REASONS;      // reason of most of these cycles
   u64 most = 0;
   u64 copied = 0;         // when the last copy of those that were served ends
@@ -64,6 +64,7 @@ struct SubCore {
   u64 path_free = 0;      // when its way to the data path takes the next request
   Banks banks;
   s32 latest = -1;
+  u64 chose = 0;          // when it issued
   bool gave_up = false;   // whether the latest instruction was to let another warp come
 };
 
@@ -238,12 +239,16 @@ struct Sm {
   }
 
   bool fails(Warp& warp, u32 reason) {
-    if (warp.blocked != reason) flush(warp), warp.blocked = reason, warp.since = t;
+    if (warp.blocked != reason || others_issued(warp)) flush(warp), warp.blocked = reason, warp.since = t;
+    warp.tried = t;
     return false;
   }
+  // Whether its sub-core issued since its last attempt: then the warp was not selected from there on.
+  bool others_issued(const Warp& warp) const { return cores[warp.number % 4].chose >= warp.tried; }
   void flush(Warp& warp) {
     if (warp.blocked == REASONS) return;
-    count(warp, warp.path->numbers[warp.at], warp.blocked, t - warp.since);
+    const u64 end = others_issued(warp) ? std::min(t, warp.tried + 1) : t;
+    count(warp, warp.path->numbers[warp.at], warp.blocked, end - warp.since);
     warp.blocked = REASONS;
   }
   void count(Warp& warp, u32 number, u32 reason, u64 cycles) {
@@ -281,7 +286,7 @@ struct Sm {
     account(warp, number, row);
     if (room && !warp.block) *kept++ = {t, warp.number, number, warp.why, (u32)warp.counted}, --room;
     (half ? *half : core.free[row.pipe]) = t + row.interval;
-    core.latest = which, core.gave_up = row.yields;
+    core.latest = which, core.gave_up = row.yields, core.chose = t;
     warp.last = t, warp.next = t + std::max<u32>(row.stall, 1), warp.counted = warp.most = 0, warp.why = REASONS;
     issued[number]++;
     act(core, warp, number, row);

@@ -1,23 +1,30 @@
 """The cost model: predicts the seconds of a candidate that no GPU ran.
 
-A prediction comes from the launches of a workload, from occupancy, and from what the CPU machine counts on a
-small one. The constants are fitted to this project's H200. What matters is the order of predictions;
-tests/tuning compares it with measured times.
+Where the figures of a GPU are known, a block of each launch is simulated, see timing/. Else, and for what
+that
+model refuses, a formula tells: from the launches of a workload, from occupancy, and from what the CPU machine
+counts on a small one. Its constants are fitted to this project's H200. What matters is the order of
+predictions; tests/tuning and experiments/search_predictions.py compare it with measured times.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR, SHARED
 from tir_schedules.insight.metrics.roofline import GPU_OF, Gpu, clock, gpu_for
 from tir_schedules.ladders.hgemm.hopper import Tiling
+from tir_schedules.machines.execution import written
 from tir_schedules.model.gpus import QUARTERS, WARP
 from tir_schedules.model.launch import ceil_div
+from tir_schedules.timing.gpus import GpuTable, find_table, known_tables
+from tir_schedules.timing.prediction import predict
 from tir_schedules.tuning.building.candidate import Candidate
 from tir_schedules.tuning.cost import gemm, hopper, reduction
 from tir_schedules.tuning.cost.gemm import L2_BYTES, LAUNCH, MEMORY
+from tir_schedules.workloads.drawing import ZEROS
 from tir_schedules.workloads.reduction import Reduction
 
 
@@ -30,6 +37,36 @@ def stand_in(arch: str) -> Gpu:
 
 def predicted_seconds(candidate: Candidate) -> float:
     """Seconds of a candidate on the workload it was built for. BadInput as from stand_in."""
+    try:
+        return simulated_seconds(candidate)
+    except CheckFailed:
+        return estimated_seconds(candidate)
+
+
+def simulated_seconds(candidate: Candidate) -> float:
+    """Seconds by a simulated SM of the whole workload, at the clock of the table. CheckFailed for what it
+    refuses."""
+    table, workload = table_for(candidate.kernels[0].arch), candidate.workload
+    given, arguments = workload.arguments(kind=ZEROS), []
+    for kernel in candidate.kernels:
+        given = kernel.prepared(workload, given)
+        arguments.append(given)
+    names = written(workload, candidate.kernels)
+    outputs = [*dict.fromkeys(name for of_launch in names for name in of_launch)]
+    return 1e-6 * predict(candidate.binaries, arguments, outputs, table).microseconds
+
+
+@lru_cache(maxsize=8)
+def table_for(arch: str) -> GpuTable:
+    """The figures of a GPU that executes code for an architecture. CheckFailed where there are none."""
+    for table in map(find_table, known_tables()):
+        if table.arch == arch.rstrip("af"):
+            return table
+    raise CheckFailed(f"there is no table of a GPU for {arch}")
+
+
+def estimated_seconds(candidate: Candidate) -> float:
+    """Seconds by the formula. BadInput as from stand_in."""
     arch = candidate.kernels[0].arch
     if candidate.rung.file:
         return seconds_of_unknown(candidate, stand_in(arch), arch)

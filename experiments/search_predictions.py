@@ -1,0 +1,130 @@
+"""How well predicted time ranks the configurations of a rung: those that searches.py has timed.
+
+    python experiments/search_predictions.py predict --most 24   # of each rung; needs TVM and nvcc, no GPU
+    python experiments/search_predictions.py show | write | check
+
+Configurations are taken in the order of a hash of their names, so that more of them extend what was
+predicted. Each is predicted by the simulated SM and by the formula of tuning/cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from argparse import Namespace
+from collections import defaultdict
+from pathlib import Path
+from typing import Sequence
+
+from prediction_figures import figures_of, spearman
+from ratio_tables import gpu, with_notes
+from scripts import README, exit_code
+from search_points import ARCH, TASKS, Task
+from writing import update
+
+from tir_schedules.bench.tables import provenance_line
+from tir_schedules.errors import TirSchedulesError, one_line
+from tir_schedules.files import Json, read_json, write_text
+from tir_schedules.subjects.results import about, load_results
+from tir_schedules.tuning.building.candidate import build
+from tir_schedules.tuning.cost.predictor import estimated_seconds, simulated_seconds
+
+FOLDER = Path(__file__).parent / "results"
+TIMES = FOLDER / "searches" / "times_h100.json"
+FOUND = FOLDER / "predictions" / "searches_h100.json"
+WAYS = {"simulated": "simulated_us", "formula": "formula_us"}
+HEAD = ("rung", "configurations", "by", "Spearman", "mean error", "worst", "loss of first", "of best of 5")
+
+
+def predict_all(options: Namespace) -> int:
+    """Predict configurations, and write each beside its time."""
+    recorded = load_results(TIMES)
+    found = read_json(FOUND, "remove it") if FOUND.exists() else {"rows": []}
+    found = {**about("experiments/search_predictions.py predict"), "device": recorded["device"]} | {
+        "rows": found["rows"]
+    }
+    done = {row["name"] for row in found["rows"]}
+    drawn = {task: in_order(recorded["rows"], task)[: options.most] for task in TASKS}
+    for place in range(options.most):
+        for task, rows in drawn.items():
+            if place < len(rows) and rows[place]["name"] not in done:
+                found["rows"].append({"median_us": rows[place]["median_us"], **told(task, rows[place])})
+                print(found["rows"][-1], flush=True)
+                write_text(FOUND, json.dumps(found, indent=1))
+    return 0
+
+
+def in_order(rows: Sequence[Json], task: Task) -> list[Json]:
+    mine = (row for row in rows if row["name"].startswith(f"{task.rung}:"))
+    return sorted(mine, key=lambda row: hashlib.sha256(row["name"].encode()).hexdigest())
+
+
+def told(task: Task, row: Json) -> Json:
+    """What both ways say of a configuration."""
+    said: Json = {"name": row["name"], "shape": row["shape"]}
+    try:
+        candidate = build(task.space.rung_at(task.point(row["name"])), task.workload, ARCH)
+        said["formula_us"] = round(1e6 * estimated_seconds(candidate), 3)
+        said["simulated_us"] = round(1e6 * simulated_seconds(candidate), 3)
+    except TirSchedulesError as error:
+        said["refused"] = one_line(error)
+    return said
+
+
+def lines(rows: Sequence[Json]) -> list[tuple[str, ...]]:
+    """For each rung and way: rank correlation and error; and how much longer than the fastest the first of
+    its ranking takes, and the best of its first five."""
+    members: dict[str, list[Json]] = defaultdict(list)
+    for row in rows:
+        if WAYS["simulated"] in row:
+            members[row["name"].partition(":")[0]].append(row)
+    found = [HEAD, ("---", "--:", "---", *["--:"] * 5)]
+    for rung, each in members.items():
+        measured = [row["median_us"] for row in each]
+        for way, key in WAYS.items():
+            predicted = [row[key] for row in each]
+            figures, order = figures_of(zip(predicted, measured)), spearman(predicted, measured)
+            ranked = [time for _, time in sorted(zip(predicted, measured))]
+            losses = (min(ranked[:first]) / min(measured) - 1 for first in (1, 5))
+            found.append((
+                rung, str(len(each)), way, f"{order or 0:.3f}", f"{100 * figures.mean:.1f} %",
+                f"{100 * figures.worst:.1f} %", *(f"{100 * loss:.1f} %" for loss in losses),
+            ))  # fmt: skip
+    return found
+
+
+def section(_: str) -> str:
+    """What a marker "ranked: NAME" stands for."""
+    found = read_json(FOUND, "write it by `predict`")
+    refused = sum("refused" in row for row in found["rows"])
+    notes = [f"{gpu(found)}; predicted {provenance_line(found)}."]
+    return with_notes(lines(found["rows"]), notes + ([f"Refused: {refused}."] if refused else []))
+
+
+def show(options: Namespace) -> int:
+    """Print the table, write it into the README, or check that."""
+    if options.verb == "show":
+        print(section(""))
+        return 0
+    return update(README, "ranked", section, options.verb == "check")
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    verbs = top.add_subparsers(required=True, metavar="VERB", dest="verb")
+    for verb in ("predict", "show", "write", "check"):
+        does = predict_all if verb == "predict" else show
+        one = verbs.add_parser(verb, help=(does.__doc__ or "").partition(".")[0])
+        one.set_defaults(does=does)
+        if does is predict_all:
+            one.add_argument("--most", type=int, default=24, help="of each rung (default 24)")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return exit_code(lambda options: options.does(options), parser(), arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
