@@ -4,8 +4,8 @@
     python experiments/predictions.py sgemm_h200 --sizes 1024,2048
     python experiments/predictions.py --write | --check     # the README's tables of what was predicted
 
-No GPU is needed. A file of results/predictions/ belongs to one of recorded times, bench_*.json or
-schedules_*.json. Rows that the model of today has
+No GPU is needed. A file of results/predictions/ belongs to one of recorded times, measured_*.json
+beside it or bench_*.json. Rows that the model of today has
 predicted are kept, so that an interrupted run goes on where it was; with another model all are predicted
 again. Cycles are compared at the clock that a row was measured at, time at the clock that the model says.
 """
@@ -46,9 +46,6 @@ RESULTS = ROOT / "experiments" / "results"
 PREDICTIONS = RESULTS / "predictions"
 README = ROOT / "experiments" / "README.md"
 
-KINDS = ("bench", "schedules")
-"""What names of files with recorded times begin with."""
-
 FORMS = {"schedule": "schedules", FIXED_TWIN: "twins"}
 NEAREST = "h100"
 """The table for GPUs without one of their own."""
@@ -56,8 +53,8 @@ NEAREST = "h100"
 
 def recorded_files(names: Sequence[str]) -> dict[str, Path]:
     """Files of recorded times by their names; all, where none are named."""
-    paths = (path for kind in KINDS for path in sorted(RESULTS.glob(f"{kind}_*.json")))
-    there = {path.stem.removeprefix("bench_"): path for path in paths}
+    paths = [*sorted(PREDICTIONS.glob("measured_*.json")), *sorted(RESULTS.glob("bench_*.json"))]
+    there = {path.stem.partition("_")[2]: path for path in paths}
     unknown = [name for name in names if name not in there]
     if unknown:
         raise BadInput(f"there are no recorded times {unknown[0]!r}; there are: {', '.join(there)}")
