@@ -2,10 +2,9 @@
 
     python experiments/predictions.py                       # predict all recorded times
     python experiments/predictions.py sgemm_h200 --sizes 1024,2048
-    python experiments/predictions.py --write | --check     # the README's tables of what was predicted
 
-No GPU is needed. A file of results/predictions/ belongs to one of recorded times, measured_*.json
-beside it or bench_*.json. Rows that the model of today has
+No GPU is needed; prediction_tables.py writes the README. A file of results/predictions/ belongs to one of
+recorded times, measured_*.json beside it or bench_*.json. Rows that the model of today has
 predicted are kept, so that an interrupted run goes on where it was; with another model all are predicted
 again. Cycles are compared at the clock that a row was measured at, time at the clock that the model says.
 """
@@ -16,16 +15,14 @@ import argparse
 import re
 from argparse import Namespace
 from collections import defaultdict
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Iterable, Iterator, Sequence
 
 from prediction_figures import Figures, causes, figures_of, table
-from ratio_tables import gpu
-from scripts import add_write_or_check, exit_code
-from writing import update
+from scripts import exit_code
 
-from tir_schedules.bench.tables import provenance_line
 from tir_schedules.errors import BadInput, TirSchedulesError, one_line
 from tir_schedules.files import Json, read_json, write_text
 from tir_schedules.ladders.known import workload_class
@@ -44,7 +41,6 @@ from tir_schedules.workloads.drawing import ZEROS
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 PREDICTIONS = RESULTS / "predictions"
-README = ROOT / "experiments" / "README.md"
 
 FORMS = {"schedule": "schedules", FIXED_TWIN: "twins"}
 NEAREST = "h100"
@@ -207,7 +203,7 @@ def within_rungs(rows: Iterable[Json]) -> Figures:
     every = [one for each in several for one in each]
     found = of_rows(every)
     orders = [order for each in several if (order := of_rows(each).spearman) is not None]
-    return Figures(**(vars(found) | {"spearman": sum(orders) / len(orders) if orders else None}))
+    return replace(found, spearman=sum(orders) / len(orders) if orders else None)
 
 
 def lines(rows: Sequence[Json]) -> list[tuple[str, Figures]]:
@@ -224,18 +220,6 @@ def show(name: str, found: Json) -> None:
         print(f"refused {count}: {reason}")
 
 
-def section(name: str) -> str:
-    """What a marker "predictions: NAME" stands for."""
-    path = PREDICTIONS / f"{name}.json"
-    found = read_json(path, f"write it by `python experiments/predictions.py {name}`")
-    text = [
-        f"{gpu(found)}, measured {found['recorded']['date'][:10]}; table {found['table']['name']};"
-        f" predicted {provenance_line(found)}."
-    ]
-    text += [f"Refused {count}: {reason}." for reason, count in causes(found["rows"]).items()]
-    return "\n".join([table(lines(found["rows"]), f"{name}, in cycles"), "", *(f"- {each}" for each in text)])
-
-
 def sizes(text: str) -> frozenset[int]:
     return frozenset(map(int, text.split(",")))
 
@@ -245,19 +229,11 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("names", nargs="*", metavar="NAME", help="such as sgemm_h200 (default: all)")
     one.add_argument("--sizes", type=sizes, metavar="N,N", help="only shapes whose largest extent is one")
     one.add_argument("--only", metavar="TEXT", help="only rungs whose name has this, a regular expression")
-    add_write_or_check(one, "write the README's tables")
-    one.add_argument("--readme", type=Path, default=README, help=argparse.SUPPRESS)
     return one
 
 
-def perform(options: Namespace) -> int:
-    if options.write or options.check:
-        return update(options.readme, "predictions", section, options.check)
-    return predict_all(options)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    return exit_code(perform, parser(), arguments)
+    return exit_code(predict_all, parser(), arguments)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """How well predicted time ranks the configurations of a rung: those that searches.py has timed.
 
-    python experiments/search_predictions.py predict --most 24   # of each rung; needs TVM and nvcc, no GPU
-    python experiments/search_predictions.py show | write | check
+    python experiments/search_predictions.py --most 24   # of each rung; needs TVM and nvcc, no GPU
 
 Configurations are taken in the order of a hash of their names, so that more of them extend what was
 predicted. Each is predicted by the simulated SM and by the formula of tuning/cost.
@@ -11,22 +10,18 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 from argparse import Namespace
 from collections import defaultdict
 from pathlib import Path
 from typing import Sequence
 
 from prediction_figures import figures_of, spearman
-from ratio_tables import gpu, with_notes
-from scripts import README, exit_code
+from scripts import exit_code
 from search_points import ARCH, TASKS, Task
-from writing import update
 
-from tir_schedules.bench.tables import provenance_line
 from tir_schedules.errors import TirSchedulesError, one_line
 from tir_schedules.files import Json, read_json, write_text
-from tir_schedules.subjects.results import about, load_results
+from tir_schedules.subjects.results import about, as_text, load_results
 from tir_schedules.tuning.building.candidate import build
 from tir_schedules.tuning.cost.predictor import estimated_seconds, simulated_seconds
 
@@ -41,7 +36,7 @@ def predict_all(options: Namespace) -> int:
     """Predict configurations, and write each beside its time."""
     recorded = load_results(TIMES)
     found = read_json(FOUND, "remove it") if FOUND.exists() else {"rows": []}
-    found = {**about("experiments/search_predictions.py predict"), "device": recorded["device"]} | {
+    found = {**about("experiments/search_predictions.py"), "device": recorded["device"]} | {
         "rows": found["rows"]
     }
     done = {row["name"] for row in found["rows"]}
@@ -51,7 +46,7 @@ def predict_all(options: Namespace) -> int:
             if place < len(rows) and rows[place]["name"] not in done:
                 found["rows"].append({"median_us": rows[place]["median_us"], **told(task, rows[place])})
                 print(found["rows"][-1], flush=True)
-                write_text(FOUND, json.dumps(found, indent=1))
+                write_text(FOUND, as_text(found))
     return 0
 
 
@@ -94,36 +89,14 @@ def lines(rows: Sequence[Json]) -> list[tuple[str, ...]]:
     return found
 
 
-def section(_: str) -> str:
-    """What a marker "ranked: NAME" stands for."""
-    found = read_json(FOUND, "write it by `predict`")
-    refused = sum("refused" in row for row in found["rows"])
-    notes = [f"{gpu(found)}; predicted {provenance_line(found)}."]
-    return with_notes(lines(found["rows"]), notes + ([f"Refused: {refused}."] if refused else []))
-
-
-def show(options: Namespace) -> int:
-    """Print the table, write it into the README, or check that."""
-    if options.verb == "show":
-        print(section(""))
-        return 0
-    return update(README, "ranked", section, options.verb == "check")
-
-
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    verbs = top.add_subparsers(required=True, metavar="VERB", dest="verb")
-    for verb in ("predict", "show", "write", "check"):
-        does = predict_all if verb == "predict" else show
-        one = verbs.add_parser(verb, help=(does.__doc__ or "").partition(".")[0])
-        one.set_defaults(does=does)
-        if does is predict_all:
-            one.add_argument("--most", type=int, default=24, help="of each rung (default 24)")
+    top.add_argument("--most", type=int, default=24, help="of each rung (default 24)")
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return exit_code(lambda options: options.does(options), parser(), arguments)
+    return exit_code(predict_all, parser(), arguments)
 
 
 if __name__ == "__main__":

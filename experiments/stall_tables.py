@@ -40,6 +40,7 @@ STATE = re.compile(r"^smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.
 POLLS = ("SYNCS",)
 """Opcodes that a warp executes as often as it happens to look."""
 
+COUNTED = ("counted", "counted_cycles", "counted_shares")
 HEAD = ("executed / counted", "apart", "most apart in")
 
 
@@ -49,6 +50,15 @@ def counted_shares(measured: Mapping[str, float]) -> dict[str, float]:
     unknown = states.keys() - {each for _, names in STATES.values() for each in names}
     assert not unknown, f"states of a warp without a line in STATES: {unknown}"
     return shares({line: sum(states.get(each, 0) for each in names) for line, (_, names) in STATES.items()})
+
+
+def counted_by_ncu(launch: Json) -> Json:
+    """What is compared, of a launch as `count` wrote it or of a row that was compared before."""
+    measured = launch.get("measured")
+    if measured is None:
+        return {name: launch[name] for name in COUNTED}
+    figures = (round(measured["smsp__inst_executed.sum"]), round(measured["sm__cycles_active.max"]))
+    return dict(zip(COUNTED, (*figures, counted_shares(measured))))
 
 
 def model_shares(reasons: Mapping[str, float], issued: float) -> dict[str, float]:
@@ -81,7 +91,8 @@ def compared(launches: Sequence[Json], figures: GpuTable, arch: str) -> Iterator
         subject = compiled(one["name"], workload, arch)["schedule"]
         arguments, outputs = launched(subject, workload.arguments(kind=ZEROS))
         for binary, given, counts in zip(subject.binaries, arguments, measured, strict=True):
-            row = {"name": one["name"], "shape": str(workload), "launch": counts["launch"]}
+            row: Json = {name: one[name] for name in ("name", "workload")} | {"shape": str(workload)}
+            row |= {"launch": counts["launch"], **counted_by_ncu(counts)}
             try:
                 paths = follow(binary, given, outputs)
                 of_block = sum(len(path.numbers) for path in paths.warps)
@@ -90,14 +101,9 @@ def compared(launches: Sequence[Json], figures: GpuTable, arch: str) -> Iterator
                 yield row | {"refused": one_line(error)}
                 continue
             ours = model_shares(launch.by_reason(), float(launch.issued.sum()))
-            yield row | {
-                "executed": of_block * prod(binary.kernel.grid),
-                "counted": round(counts["measured"]["smsp__inst_executed.sum"]),
-                "cycles": round(launch.cycles),
-                "counted_cycles": round(counts["measured"]["sm__cycles_active.max"]),
-                "shares": ours, "counted_shares": (theirs := counted_shares(counts["measured"])),
-                "apart": round(apart(ours, theirs), 4),
-            }  # fmt: skip
+            executed = of_block * prod(binary.kernel.grid)
+            said = {"executed": executed, "cycles": round(launch.cycles), "shares": ours}
+            yield row | said | {"apart": round(apart(ours, row["counted_shares"]), 4)}
 
 
 def lines(rows: Iterable[Json]) -> list[tuple[str, ...]]:

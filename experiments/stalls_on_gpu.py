@@ -3,7 +3,7 @@
     tir-schedules bench NAME ... --sizes N --no-twins --arch sm_90a --pack PACK.zip  # needs TVM and nvcc
     python experiments/stalls_on_gpu.py count PACK.zip RESULT.json                   # needs a GPU and ncu
     python experiments/stalls_on_gpu.py compare RESULT.json ... -o COMPARED.json     # needs neither
-    python experiments/stalls_on_gpu.py write | check                                # the README
+    python experiments/stalls_on_gpu.py compare COMPARED.json -o COMPARED.json       # once more
 
 Every subject of the pack is launched once under ncu. RESULT.json has the metrics of each launch.
 """
@@ -19,23 +19,17 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from cuda_tools import known_names
-from prediction_figures import causes
-from ratio_tables import gpu, with_notes
-from scripts import README, exit_code
-from writing import update
+from scripts import exit_code
 
-from tir_schedules.bench.tables import provenance_line
 from tir_schedules.errors import CheckFailed
 from tir_schedules.files import Json, check_folder, read_json, write_text
 from tir_schedules.insight.profile.nsight import nsight_counters
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.execution import execute
 from tir_schedules.subjects.packs import load_pack
-from tir_schedules.subjects.results import about, device_facts
+from tir_schedules.subjects.results import about, as_text, device_facts
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.timing.gpus import find_table
-
-RESULTS = Path(__file__).parent / "results" / "predictions"
 
 WANTED = {
     r"smsp__average_warps_issue_stalled_\w+_per_issue_active": ".ratio",
@@ -110,39 +104,26 @@ def compare(options: Namespace) -> int:
     found |= {"counted": [], "rows": []}
     for path in options.files:
         counted = read_json(path, "name a file that `count` wrote")
-        found["counted"].append({key: counted[key] for key in ("command", "date", "packed")})
-        found["device"] = counted["device"]
-        for row in compared(counted["launches"], find_table(options.table), counted["packed"]["arch"]):
+        again = "rows" in counted
+        facts = (
+            counted["counted"] if again else [{key: counted[key] for key in ("command", "date", "packed")}]
+        )
+        found["counted"] += facts
+        found["device"], launches = counted["device"], counted["rows" if again else "launches"]
+        for row in compared(launches, find_table(options.table), facts[0]["packed"]["arch"]):
             found["rows"].append(row)
             print(row["name"], row.get("refused", row.get("apart")), flush=True)
-            write_text(options.output, json.dumps(found, indent=1))
+            write_text(options.output, as_text(found))
     return 0
-
-
-def readme(options: Namespace) -> int:
-    """Write the README's tables, or check them."""
-    return update(README, "stalls", section, options.verb == "check")
-
-
-def section(name: str) -> str:
-    """What a marker "stalls: NAME" stands for."""
-    from stall_tables import by_state, lines
-
-    found = read_json(RESULTS / f"stalls_{name}.json", "write it by `compare`")
-    text = [f"{gpu(found)}; predicted {provenance_line(found)}."]
-    text += [f"Refused {count}: {reason}." for reason, count in causes(found["rows"]).items()]
-    return with_notes(by_state(found["rows"]), []) + "\n" + with_notes(lines(found["rows"]), text)
 
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     verbs = top.add_subparsers(required=True, metavar="VERB")
-    each = {"count": count, "launch": launch, "compare": compare, "write": readme, "check": readme}
+    each = {"count": count, "launch": launch, "compare": compare}
     for verb, does in each.items():
         one = verbs.add_parser(verb, help=(does.__doc__ or "").partition(".")[0])
-        one.set_defaults(does=does, verb=verb)
-        if does is readme:
-            continue
+        one.set_defaults(does=does)
         if does is compare:
             one.add_argument("files", type=Path, nargs="+", metavar="RESULT.json")
             one.add_argument("-o", "--output", type=Path, required=True, metavar="COMPARED.json")

@@ -160,3 +160,9 @@ def test_what_the_table_calls_fixed_names_no_scoreboard(code):
     for one in code:
         if one.control.writes is not None:
             assert one.kind.done is not Done.FIXED, one
+
+
+def test_a_branch_of_lanes_that_are_apart_is_not_taken():
+    one, other, _ = parsed(sass("BRA.DIV UR6, `(.L_x_2)", "BRA P0, `(.L_x_2)", ".L_x_2:", "EXIT"), "k")
+    assert one.target == other.target == 2
+    assert not one.branches and not one.ends and other.branches

@@ -12,7 +12,7 @@ from tir_schedules.ladders.hgemm import tma_store
 from tir_schedules.ladders.hgemm.tile_choice import TIMES
 from tir_schedules.tuning.building.candidate import build
 from tir_schedules.tuning.cost import hopper
-from tir_schedules.tuning.cost.predictor import predicted_seconds
+from tir_schedules.tuning.cost.predictor import estimated_seconds
 from tir_schedules.tuning.space.tunable import SPACES, space_of
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -103,5 +103,5 @@ def test_a_hopper_kernel_is_built_verified_and_predicted():
     tile = {"bm": 64, "bn": 64, "consumers": 1, "stages": 2, "boxes": 1}
     candidate = build(space.rung_at(space.point_of(space.rung.config) | tile), gemm, "sm_90a")
     assert candidate.metrics[0].binary.kernel.grid == (2, 1, 1) and candidate.kernels[0].grid == (128, 1, 1)
-    seconds = predicted_seconds(candidate)
+    seconds = estimated_seconds(candidate)
     assert seconds * 1e6 == pytest.approx(micros("hgemm/tma_store", gemm, **tile), rel=1e-6)

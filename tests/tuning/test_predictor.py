@@ -7,12 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tir_schedules.errors import BadInput
+from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.registry import find
 from tir_schedules.tuning.building.candidate import build
-from tir_schedules.tuning.cost import gemm, reduction
+from tir_schedules.tuning.cost import gemm, predictor, reduction
 from tir_schedules.tuning.cost.gemm import LOOP_BYTES, clock, loop_bytes
-from tir_schedules.tuning.cost.predictor import predicted_seconds, stand_in
+from tir_schedules.tuning.cost.predictor import (
+    estimated_seconds,
+    predicted_seconds,
+    simulated_seconds,
+    stand_in,
+    table_for,
+)  # fmt: skip
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
@@ -103,9 +109,23 @@ def test_reductions_take_about_as_long_as_on_the_h200(rung_id, turns):
     assert len(found) >= 6 and all(0.8 < cost / time < 1.25 for cost, time in found), found
 
 
+def test_a_candidate_is_simulated_and_what_the_model_refuses_is_estimated(monkeypatch):
+    candidate = build(find("sgemm/multistage:32x32")[0], Gemm(256, 256, 256), "sm_90")
+    simulated = simulated_seconds(candidate)
+    assert simulated > 0 and predicted_seconds(candidate) == simulated
+
+    def refuses(*given):
+        raise CheckFailed("not this")
+
+    monkeypatch.setattr(predictor, "predict", refuses)
+    assert predicted_seconds(candidate) == estimated_seconds(candidate) != simulated
+    with pytest.raises(CheckFailed, match="no table of a GPU for sm_75"):
+        table_for("sm_75")
+
+
 def cost_of_vectorized(n, variant=""):
     (rung,) = [rung for rung in find("reduce/vectorized")[0].variants() if rung.variant == variant]
-    return predicted_seconds(build(rung, Reduction(n), "sm_90"))
+    return estimated_seconds(build(rung, Reduction(n), "sm_90"))
 
 
 def test_a_sum_of_2_to_the_20_takes_about_as_long_as_was_measured():
@@ -124,7 +144,7 @@ def test_few_blocks_with_many_turns_are_slower_on_long_arrays_and_no_slower_on_s
 def micros_of_split_k(gemm, **fields):
     (rung,) = find("sgemm/split_k:32x64")
     tuned = replace(rung, config=replace(rung.config, **fields), choose=None)
-    return 1e6 * predicted_seconds(build(tuned, gemm, "sm_90"))
+    return 1e6 * estimated_seconds(build(tuned, gemm, "sm_90"))
 
 
 def test_parts_of_a_long_k_are_worth_their_sum_and_those_of_a_short_one_are_not():
@@ -172,7 +192,7 @@ def test_the_order_is_that_of_the_h200(rung_id, size, field):
                 rung, config=replace(rung.config, **{field: int(row["name"].partition("=")[2])})
             )
             both.append(
-                (predicted_seconds(build(changed, Gemm(size, size, size), "sm_90")) * 1e6, row["median_us"])
+                (estimated_seconds(build(changed, Gemm(size, size, size), "sm_90")) * 1e6, row["median_us"])
             )
     predicted, measured = (np.argsort(np.argsort(column)) for column in zip(*both))
     assert len(both) >= 4

@@ -122,13 +122,18 @@ class Instruction:
 
     @property
     def branches(self) -> bool:
-        """Whether it may send lanes to its target."""
-        return self.target is not None and self.name in ("BRA", "JMP", "CALL")
+        """Whether it may send lanes to its target. BRA.DIV goes where lanes that have to be together are not,
+        which does not happen where warps are whole."""
+        return self.target is not None and self.name in ("BRA", "JMP", "CALL") and not self.if_apart
+
+    @property
+    def if_apart(self) -> bool:
+        return "DIV" in self.modifiers
 
     @property
     def ends(self) -> bool:
         """Whether what follows it is reached from elsewhere alone."""
-        always = not self.predicate and not self.has_condition
+        always = not self.predicate and not self.has_condition and not self.if_apart
         return always and self.name in ("BRA", "JMP", "EXIT", "RET", "BRX", "JMX", "BRXU", "JMXU", "KILL")
 
     @property

@@ -1,0 +1,101 @@
+"""The tables of the README about predicted times, from results/predictions/.
+
+    python experiments/prediction_tables.py            # rewrite them
+    python experiments/prediction_tables.py --check    # exit code 1 when that would change the README
+
+`<!-- predicted: sgemm_h100 -->` has the figures of predictions.py, `<!-- unseen: h100 -->` those of
+unseen_kernels.py, `<!-- stalls: h100 -->` those of stalls_on_gpu.py, `<!-- ranked: searches_h100 -->` those
+of search_predictions.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+from collections import defaultdict
+from pathlib import Path
+from typing import Sequence
+
+import predictions
+import search_predictions
+import stall_tables
+from prediction_figures import causes, table
+from ratio_tables import gpu, with_notes
+from scripts import README, exit_code
+from writing import update
+
+from tir_schedules.bench.tables import provenance_line
+from tir_schedules.files import Json, read_json
+
+
+def recorded(name: str) -> Json:
+    return read_json(predictions.PREDICTIONS / f"{name}.json", "predict it first")
+
+
+def notes(found: Json, rows: Sequence[Json]) -> list[str]:
+    """What it was measured on and predicted with, and what was refused."""
+    text = [f"Measured on a {gpu(found)}. Predicted: {provenance_line({**found, 'device': {}, 'rows': []})}."]
+    return text + [f"Refused {count}: {reason}." for reason, count in causes(rows).items()]
+
+
+def noted(lines: str, found: Json, rows: Sequence[Json]) -> str:
+    return "\n".join([lines, "", *(f"- {note}" for note in notes(found, rows))])
+
+
+def predicted(name: str) -> str:
+    found = recorded(name)
+    rows = found["rows"]
+    return noted(table(predictions.lines(rows), f"{name}, in cycles"), found, rows)
+
+
+def unseen(name: str) -> str:
+    """By family: the first prediction, and the latest of the half that may be looked at and the other."""
+    found = recorded(f"unseen_{name}")
+    parts = []
+    for called, about in found["predicted"].items():
+        known = [row for row in found["rows"] if called in row["predicted"]]
+        rows = [{**row, **row["predicted"][called]} for row in known]
+        families: dict[str, list[Json]] = defaultdict(list)
+        for row in rows:
+            for group in ("all", f"{row['half']} half", row["family"]):
+                families[group].append(row)
+        order = sorted(families, key=lambda one: (one != "all", not one.endswith(" half")))
+        lines = [(one, predictions.of_rows(families[one])) for one in order]
+        parts.append(noted(table(lines, f"{called} prediction"), {**about, "device": found["device"]}, rows))
+    return "\n\n".join(parts)
+
+
+def stalls(name: str) -> str:
+    found = recorded(f"stalls_{name}")
+    rows = found["rows"]
+    lines = with_notes(stall_tables.lines(rows), notes(found, rows))
+    return with_notes(stall_tables.by_state(rows), []) + "\n" + lines
+
+
+def ranked(name: str) -> str:
+    found = recorded(name)
+    return with_notes(search_predictions.lines(found["rows"]), notes(found, found["rows"]))
+
+
+SECTIONS = {"predicted": predicted, "unseen": unseen, "stalls": stalls, "ranked": ranked}
+
+
+def write(options: Namespace) -> int:
+    return max(update(options.readme, kind, does, options.check) for kind, does in SECTIONS.items())
+
+
+def parser() -> argparse.ArgumentParser:
+    one = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    one.add_argument(
+        "--check", action="store_true", help="change nothing; exit code 1 where it is out of date"
+    )
+    one.add_argument("--readme", type=Path, default=README, metavar="FILE", help="default: this folder's")
+    return one
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return exit_code(write, parser(), arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
