@@ -1,15 +1,19 @@
 """Times of launches: waves, what is behind L1, what a launch costs, and what warps wait for."""
 
-from dataclasses import replace
+import re
 
 import numpy as np
 import pytest
 
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed
+from tir_schedules.machines.cpu import abi as cpu_abi
+from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.machine import Steps
+from tir_schedules.timing import prediction, simulation
 from tir_schedules.timing.gpus import find_table
-from tir_schedules.timing.paths import follow
+from tir_schedules.timing.paths import BlockPaths, follow
 from tir_schedules.timing.prediction import l1_of, predict, shared_by
 
 SOURCE = """\
@@ -112,11 +116,58 @@ def test_l1_is_what_shared_memory_leaves():
     assert (l1_of(0), l1_of(1), l1_of(9 << 10)) == (256 << 10, 248 << 10, 240 << 10)
 
 
-def test_what_the_model_lacks_is_told():
-    source = SOURCE.replace(
-        "__syncthreads();", 'asm volatile("barrier.cluster.arrive;barrier.cluster.wait;");', 1
+def test_what_the_model_lacks_is_told(monkeypatch):
+    monkeypatch.setattr(simulation, "NOT_MODELLED", re.compile("BAR"))
+    with pytest.raises(CheckFailed, match="does not have BAR yet"):
+        time_of(2, 1)
+
+
+# ---- grids of one row ----
+class Row:
+    """A kernel whose blocks go over tiles in an order of their own."""
+
+    def __init__(self, columns):
+        self.kernel = Kernel("row", "", "row", (), (columns, 1, 1), (128, 1, 1), "sm_90a")
+
+
+def lines_of_tiles(binary, arguments, outputs, block):
+    """A matrix of tiles with 8 columns: block n has the line n % 8 and the line 100 + n // 8."""
+    lines = np.array([block[0] % 8, 100 + block[0] // 8])
+    return Steps(np.empty(0), np.empty(0), np.array([(line,) for line in lines], [("line", "u8")]), (), ())
+
+
+def test_tiles_of_a_row_share_lines_by_powers_of_two(monkeypatch):
+    """128 blocks: 16 have a line of block 0, 8 the other."""
+    monkeypatch.setattr(prediction, "executed", lines_of_tiles)
+    mine = np.array([0, 100])
+    assert prediction.shared_in_a_row(Row(128), {}, (), mine, 128, (0, 0, 0)) == pytest.approx(
+        2 / (1 / 16 + 1 / 8)
     )
-    binary, given = made(2, 1)
-    kernel = replace(binary.kernel, source=source, cluster=(2, 1, 1))
-    with pytest.raises(CheckFailed, match="does not have UCGABAR_"):
-        predict([compile_kernel(kernel)], [given], ["y"], TABLE)
+    last = np.array([7, 115])
+    assert prediction.shared_in_a_row(Row(128), {}, (), last, 128, (127, 0, 0)) == pytest.approx(
+        2 / (1 / 16 + 1 / 8)
+    )
+
+
+def test_the_block_with_more_accesses_is_simulated(monkeypatch):
+    def executed(binary, arguments, outputs, block):
+        none = np.empty(0)
+        return Steps(none, none, none, (), (), made_met=10 + block[0] // 131)
+
+    monkeypatch.setattr(prediction, "executed", executed)
+    assert prediction.heaviest(Row(132), {}, (), 132) == (131, 0, 0)
+    assert prediction.heaviest(Row(131), {}, (), 132) == (0, 0, 0)
+    assert prediction.heaviest(Row(500), {}, (), 132) == (0, 0, 0)
+
+
+def test_a_launch_that_begins_early_costs_less():
+    assert TABLE.early_us.keys() == TABLE.launch_us.keys()
+    for warps in TABLE.launch_us:
+        assert prediction.overhead(TABLE, warps, True) == TABLE.early_us[warps] < TABLE.launch_us[warps]
+
+
+def test_what_comes_by_tma_is_told_apart():
+    made = np.zeros(3, cpu_abi.MADE)
+    made["what"], made["pieces"] = (Happening.BEGUN, cpu_abi.NONE, Happening.STORED), (6, 2, 100)
+    paths = BlockPaths([], (), Steps(np.empty(0), made, np.empty(0), (), ()))
+    assert prediction.copies_of(paths) == 0.75

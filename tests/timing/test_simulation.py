@@ -35,7 +35,7 @@ def program(*lines):
 def steps(costs=(), pieces=()):
     """Accesses with so many wavefronts, and the (line, sectors) that each touches."""
     made = np.zeros(len(costs), cpu_abi.MADE)
-    made["cost"] = costs
+    made["cost"], made["what"] = costs, cpu_abi.NONE
     made["pieces"][: len(pieces)], made["first_piece"][: len(pieces)] = 1, np.arange(len(pieces))
     rows = np.array([(line, sectors, 0) for line, sectors in pieces], cpu_abi.LINE_PIECE)
     return Steps(np.empty(0, cpu_abi.STEP), made, rows, (), ())
@@ -248,5 +248,5 @@ def test_what_the_first_block_issues_is_kept_with_what_it_stalled_for():
 
 
 def test_what_is_not_modelled_is_told():
-    with pytest.raises(CheckFailed, match="HGMMA, UTMALDG"):
-        run(program("HGMMA.64x256x16.F32 R24, gdesc[UR8], R24", "UTMALDG.2D [UR8], [UR4]"))
+    with pytest.raises(CheckFailed, match="STAS, UTMAREDG"):
+        run(program("STAS [UR8], R4", "UTMAREDG.2D.ADD [UR8], [UR4]"))

@@ -30,7 +30,9 @@ class Pipes(IntEnum):
 
 
 class Action(IntEnum):
-    """What an instruction does besides taking its pipe. Those from SHARED to EXCHANGE go into the queue."""
+    """What an instruction does besides taking its pipe. Those from SHARED to FLUSH go into the queue. ARRIVE,
+    TRY_WAIT: at mbarriers. BOX_LOAD, BOX_STORE: copies by TMA; FLUSH: the end of a group of stores. PRODUCT:
+    of a warpgroup; WAIT_PRODUCTS: for its groups. WAIT_MEMORY: until earlier accesses are seen by the GPU."""
 
     PLAIN = 0
     SHARED = 1
@@ -38,16 +40,27 @@ class Action(IntEnum):
     GLOBAL_STORE = 3
     ASYNC_COPY = 4
     EXCHANGE = 5
-    COMMIT = 6
-    WAIT_BOARD = 7
-    BARRIER_ACTION = 8
+    ARRIVE = 6
+    TRY_WAIT = 7
+    BOX_LOAD = 8
+    BOX_STORE = 9
+    FLUSH = 10
+    COMMIT = 11
+    WAIT_BOARD = 12
+    BARRIER_ACTION = 13
+    PRODUCT = 14
+    WAIT_PRODUCTS = 15
+    CLUSTER_ARRIVE = 16
+    CLUSTER_WAIT = 17
+    WAIT_MEMORY = 18
 
 
 class Reason(IntEnum):
     """What a warp waits for in a cycle in which it does not issue. DEPENDENCY: stall cycles that ptxas wrote.
     SHORT_BOARD, LONG_BOARD: a scoreboard, of shared memory and arithmetic, and of global memory. PIPE: it
     takes no instruction yet. BANKS: of registers. QUEUE: for memory. FETCH: of instructions. NOT_SELECTED:
-    another warp issues."""
+    another warp issues. MBARRIER: for a phase of one. COPIES: until TMA has read what it stores. PRODUCTS: of
+    its warpgroup. CLUSTER: for other blocks."""
 
     DEPENDENCY = 0
     SHORT_BOARD = 1
@@ -58,7 +71,11 @@ class Reason(IntEnum):
     BANKS = 6
     FETCH = 7
     NOT_SELECTED = 8
-    REASONS = 9
+    MBARRIER = 9
+    COPIES = 10
+    PRODUCTS = 11
+    CLUSTER = 12
+    REASONS = 13
 
 
 class Ending(IntEnum):
@@ -76,13 +93,15 @@ STRUCTURES = {
     "Gpu": np.dtype(
         [(name, "f8") for name in (
             "l1_bytes", "miss_latency", "read_cycles", "write_cycles", "write_backlog", "queue_cycles",
-            "barrier_per_warp", "barrier_latency", "line_cycles", "block_gap",
+            "barrier_per_warp", "barrier_latency", "line_cycles", "block_gap", "mbarrier_cycles",
+            "mbarrier_wake", "remote_cycles", "box_row_cycles", "box_byte_cycles", "store_byte_cycles",
+            "store_each", "cluster_latency", "far_cycles",
         )] + [(name, "u4") for name in (
             "queue_loads", "queue_stores", "bank_window", "line_instructions", "lines_held", "pad",
         )]
     ),
     "Row": np.dtype(
-        [(name, "f8") for name in ("latency", "per_wavefront", "path_cycles", "path_more")]
+        [(name, "f8") for name in ("latency", "per_wavefront", "path_cycles", "path_more", "occupies")]
         + [(name, "u4") for name in ("interval", "read_latency", "value")]
         + [("source", "u2", (SOURCES,))]
         + [(name, "u1") for name in (
@@ -91,11 +110,14 @@ STRUCTURES = {
         )]
     ),
     "Path": np.dtype([("numbers", "u8"), ("accesses", "u8"), ("length", "u4"), ("pad", "u4")]),
-    "Access": np.dtype([("wavefronts", "u4"), ("first", "u4"), ("pieces", "u4")]),
+    "Access": np.dtype([(name, "u4") for name in (
+        "wavefronts", "first", "pieces", "barrier", "arrivals", "bytes", "over", "blocks", "rows",
+    )]),
     "Piece": np.dtype([("line", "u8"), ("sectors", "u4"), ("pad", "u4")]),
     "Issue": np.dtype([("cycle", "u8"), *((name, "u4") for name in ("warp", "number", "reason", "stalled"))]),
     "WalkRules": np.dtype(
-        [("weak", "f8"), ("at_the_end", "f8"), ("skipped", "i8"), ("lone", "u4"), ("depth", "u4")]
+        [("weak", "f8"), ("at_the_end", "f8"), ("skipped", "i8")]
+        + [(name, "u4") for name in ("lone", "depth", "passed", "pad")]
     ),
     "Stretch": np.dtype(
         [(name, "u4") for name in ("first", "end", "marks", "marks_count", "ahead", "ahead_count")]
@@ -108,16 +130,18 @@ STRUCTURES = {
         )]
     ),
     "Turned": np.dtype([(name, "u4") for name in ("lines", "firm", "marked", "polled", "single")]),
-    "Executed": np.dtype([(name, "u4") for name in ("block", "first", "end")]),
+    "Executed": np.dtype([(name, "u4") for name in ("block", "first", "end", "lanes")]),
     "MadeBy": np.dtype([("line", "u4"), ("kind", "u4")]),
 }  # fmt: skip
 """Gpu: figures of `GpuTable` for one kernel. Row: a SASS instruction. Path: of a warp, addresses of arrays.
-Access: what one costs, and the lines it touches, rows of Piece. Issue: of an instruction, the Reason of most
-of the cycles that its warp stalled before it, REASONS for none, and how many these were. The others are of
+Access: what one costs, and the lines it touches, rows of Piece; or what it does at a barrier or an mbarrier,
+by number: arrivals and bytes that are expected there or that a copy brings, how many phases are over behind a
+wait, blocks of the cluster that a copy is for, rows of a box. Issue: of an instruction, the Reason of most of
+the cycles that its warp stalled before it, REASONS for none, and how many these were. The others are of
 walk.cpp. Stretch: a basic
 block of SASS. Mark: a landmark of one, or of what lies ahead of it. Turned: what is known of a basic block of
-PTX. Executed: one that a warp executes, and the rows of its accesses. MadeBy: the line of PTX that makes an
-access, and a bit for its class."""
+PTX. Executed: one that lanes of a warp execute, and the rows of its accesses. MadeBy: the line of PTX that
+makes an access, and a bit for its class."""
 
 POINTERS = {"numbers": "const u32*", "accesses": "const s32*"}
 FIGURES = ("wavefronts", "requested", "missed", "written", "live", "kept")

@@ -30,10 +30,12 @@ class GpuTable(BaseModel):
     store. miss_latency: what L2 and DRAM add to a hit in L1. read_bytes: a cycle and SM, from L2: one SM
     alone, all with lines of their own, all the same lines. write_bytes: a cycle and SM, all SMs. queue_loads,
     queue_stores: instructions that the queue of a sub-core holds. launch_us: of an empty kernel in a row of
-    others, by its warps. code_bytes: of the instruction cache. fetch_cycles: for each instruction that is
-    not there, of one warp in straight code. gap: between a block's end and its successor's begin.
-    tensor_products: multiply-adds of 16-bit factors in a cycle of an SM at most. loaded_mhz: what is left of
-    the clock then, on random numbers. None where it is not known.
+    others, by its warps; early_us: where it may begin before the last has ended. code_bytes: of the
+    instruction cache. fetch_cycles: for each instruction that is not there, of one warp in straight code.
+    gap: between a block's end and its successor's begin. units: of mbarriers, TMA, wgmma and fences, see
+    `units`; cluster_latency: of a cluster's barrier, by its blocks. tensor_products: multiply-adds of 16-bit
+    factors in a cycle of an SM at most. loaded_mhz: what is left of the clock then, on random numbers. None
+    where it is not known.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,11 +63,14 @@ class GpuTable(BaseModel):
     barrier_latency: float
     barrier_per_warp: float
     launch_us: dict[int, float]
+    early_us: dict[int, float]
     code_bytes: int
     fetch_cycles: float
     gap: float
     tensor_products: float | None = None
     loaded_mhz: float | None = None
+    units: dict[str, float] = {}
+    cluster_latency: dict[int, float] = {}
 
 
 class Rows:
@@ -187,10 +192,62 @@ def barrier(rows: Rows) -> tuple[float, float]:
     return one - each, each
 
 
-def launch_us(rows: Rows) -> dict[int, float]:
+def launch_us(rows: Rows, figure: str = "in_graph") -> dict[int, float]:
     """By warps of the grid, up to those of one wave, where beginning is not the blocks' own time."""
     shapes = {1: "1 blocks of 1 warps", 528: "132 blocks of 4 warps", 4224: "132 blocks of 32 warps"}
-    return {warps: rows("gpu", f"empty kernel, {name}", "in_graph") for warps, name in shapes.items()}
+    return {warps: rows("gpu", f"empty kernel, {name}", figure) for warps, name in shapes.items()}
+
+
+def units(rows: Rows) -> dict[str, float]:
+    """Latencies from issue to issue, and cycles by name. Empty for a GPU without these units.
+
+    A turn of a probe is what is measured and the stall cycles that ptxas wrote in its loop: those are taken
+    off. Assumptions: wake, from the end of a phase to the issue of a warp that waits for it, is half of a
+    wait for a phase that is over; remote, until an arrival is at another block, half of the way there and
+    back.
+    """
+    if not any(group == "wgmma" for group, _ in rows.rows):
+        return {}
+
+    def turn(group: str, name: str, stalls: int) -> float:
+        return rows(group, name, "turn")[0] - stalls
+
+    copy = "tensor load of a box of {}, swizzle {}"
+    box_row = rows("tma", copy.format("256x16", 32)) / 256
+    large, larger = (rows("tma", f"tensor store of a box of {n}x64, swizzle 128") for n in (128, 256))
+    try_wait = rows("mbarrier", "mbarrier arrive and wait, 1 warps") - 17
+    wake = try_wait / 2
+    store_byte = (larger - large) / 16384
+    product = "wgmma.n8.f32.f16, A from {}, {} warpgroups"
+    return {
+        "try_wait": try_wait,
+        "wake": wake,
+        "mbarrier": rows("mbarrier", "mbarrier.arrive"),
+        "remote": rows("cluster", "atom.shared::cluster latency") / 2,
+        "box load": turn("tma", copy.format("8x64", 128), 44) - 8 * box_row - wake,
+        "bulk load": turn("tma", "bulk load of 16 bytes", 44) - wake,
+        "copy accepted": rows("tma", copy.format("8x64", 128)) - 24.5,
+        "box row": box_row,
+        "box byte": rows("tma", copy.format("256x64", 128)) / 32768,
+        "box byte, all SMs": rows("tma", copy.format("256x64", 128) + ", every SM") / 32768,
+        "box store": turn("tma", "tensor store of a box of 8x64, swizzle 128", 21) - 1024 * store_byte,
+        "bulk store": turn("tma", "bulk store of 16 bytes", 21),
+        "store byte": store_byte,
+        "store each": large - 16384 * store_byte,
+        "product, A from shared memory": turn("wgmma", product.format("shared memory", 1), 22) - 4,
+        "product, A from registers": turn("wgmma", product.format("registers", 1), 24) - 4,
+        "product of registers": rows("wgmma", product.format("registers", 2), "turn")[1] / 18,
+        "membar.cta": rows("barrier", "membar.cta"),
+        "membar.gl": rows("barrier", "membar.gl") - 8,
+    }
+
+
+def cluster_latency(rows: Rows) -> dict[int, float]:
+    """By blocks: from the last arrival to what follows the wait."""
+    if not any(group == "cluster" for group, _ in rows.rows):
+        return {}
+    name = "barrier.cluster of {} blocks, relaxed"
+    return {blocks: rows("cluster", name.format(blocks)) - 2 for blocks in (2, 4, 8)}
 
 
 def bodies(rows: Rows) -> list[tuple[int, float]]:
@@ -236,9 +293,12 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         write_bytes=write_bytes(rows), dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
         queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),
+        early_us=launch_us(rows, "in_graph_programmatic"),
+
         code_bytes=code_bytes(rows), fetch_cycles=fetch_cycles(rows),
         gap=rows("gpu", "blocks of 8 warps, 0 bytes of shared memory", "gap_cycles"),
         tensor_products=tensor_products(rows), loaded_mhz=loaded_mhz(rows),
+        units=units(rows), cluster_latency=cluster_latency(rows),
     )  # fmt: skip
 
 

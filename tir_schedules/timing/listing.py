@@ -164,12 +164,14 @@ def listing(binary: Binary) -> list[Instruction]:
 
 COMES_FROM = {
     "HGMMA": r"wgmma\.mma_async", "IGMMA": r"wgmma\.mma_async", "QGMMA": r"wgmma\.mma_async",
-    "SYNCS": r"mbarrier\.|cp\.async\.mbarrier", "UTMALDG": r"cp\.async\.bulk\.tensor",
+    "SYNCS.EXCH": r"mbarrier\.init", "SYNCS.PHASECHK": r"mbarrier\.(try|test)_wait",
+    "SYNCS.ARRIVE": r"mbarrier\.(arrive|expect_tx|complete_tx)|cp\.async\.mbarrier",
+    "SYNCS.ARRIVE.A1T0": r"mbarrier\.arrive(?!\.expect_tx)", "UTMALDG": r"cp\.async\.bulk\.tensor",
     "BAR": r"\bbar(rier)?\.",
     "UTMASTG": r"cp\.async\.bulk\.tensor", "UBLKCP": r"cp\.async\.bulk\.",
     "HMMA": r"\bw?mma\.", "LDSM": r"\bldmatrix|wmma\.load", "STSM": r"\bstmatrix",
 }  # fmt: skip
-"""Opcode -> the PTX that it comes from."""
+"""Opcode, with what tells operations on mbarriers apart -> the PTX that it comes from."""
 
 NEAR = 64
 """Lines of PTX within which the right one is looked for."""
@@ -183,8 +185,8 @@ def placed(code: list[Instruction], ptx: list[str]) -> list[Instruction]:
                 for name, pattern in COMES_FROM.items()}  # fmt: skip
     in_code: dict[str, list[int]] = {name: [] for name in lines_of}
     for one in code:
-        if one.name in in_code:
-            in_code[one.name].append(one.number)
+        if (name := kind_of_place(one)) in in_code:
+            in_code[name].append(one.number)
     found = list(code)
     for name, numbers in in_code.items():
         lines = lines_of[name]
@@ -201,6 +203,14 @@ def placed(code: list[Instruction], ptx: list[str]) -> list[Instruction]:
                 line = close[0] if close else line
             found[number] = replace(code[number], ptx_line=line)
     return found
+
+
+def kind_of_place(one: Instruction) -> str:
+    """A name of COMES_FROM."""
+    if one.name != "SYNCS":
+        return one.name
+    does = next((each for each in one.modifiers if each in ("EXCH", "PHASECHK")), "ARRIVE")
+    return f"SYNCS.{does}" + ".A1T0" * ("A1T0" in one.modifiers)
 
 
 def assembled(binary: Binary, toolchain: Toolchain) -> bytes:

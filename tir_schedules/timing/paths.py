@@ -20,6 +20,7 @@ import numpy as np
 
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.abi import NONE, Happening
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.machine import Steps, Watch
@@ -45,8 +46,10 @@ ACCESSES = {
     "LD": ("global_load", "shared_load"), "STG": ("global_store",), "ST": ("global_store", "shared_store"),
     "ATOM": ("global_atomic", "shared_atomic"), "ATOMG": ("global_atomic",), "RED": ("global_atomic",),
     "REDG": ("global_atomic",),
+    "SYNCS": ("INITIALISED", "ARRIVED", "EXPECTED", "PASSED"), "UTMALDG": ("BEGUN",), "UTMASTG": ("STORED",),
+    "UTMAREDG": ("STORED",), "UBLKCP": ("BEGUN", "STORED"), "UBLKRED": ("STORED",), "BAR": ("MET",),
 }  # fmt: skip
-"""Opcode -> classes of access that it makes, see Counters."""
+"""Opcode -> classes of access that it makes, see Counters; of a unit, what happens."""
 
 FRAGMENTS = re.compile(r"\bwmma\.(?:load|store|mma)\b")
 """PTX of which one instruction is several of SASS."""
@@ -276,7 +279,7 @@ class Walks:
         self.program, self.steps = program, steps
         self.slots = {line: slot for lines in program.lines_of.values() for slot, line in enumerate(lines)}
         self.rules = np.zeros(1, abi.STRUCTURES["WalkRules"])
-        self.rules[0] = (WEAK, AT_THE_END, SKIPPED, LONE, DEPTH)
+        self.rules[0] = (WEAK, AT_THE_END, SKIPPED, LONE, DEPTH, 1 << KINDS.index("PASSED"), 0)
         self.marks: list[tuple[int, ...]] = []
         self.stretches = np.zeros(len(program.stretches), abi.STRUCTURES["Stretch"])
         for row, stretch in zip(self.stretches, program.stretches):
@@ -296,6 +299,7 @@ class Walks:
         self.executed["block"], self.executed["first"] = steps.table["block"], steps.table["made"]
         self.executed["end"][:-1] = steps.table["made"][1:]
         self.executed["end"][-1:] = len(steps.made)
+        self.executed["lanes"] = steps.table["lanes"]
         self.made = made_by(steps)
 
     def fill(self, row: np.void, stretch: Stretch) -> None:
@@ -354,7 +358,13 @@ def made_by(steps: Steps) -> np.ndarray:
     found = np.zeros(len(steps.made), abi.STRUCTURES["MadeBy"])
     lines = np.array([line for line, _ in steps.counted], np.uint32)
     bits = [1 << KINDS.index(kind) if kind in KINDS else 0 for _, kind in steps.counted]
-    if len(found):
-        counters = steps.made["counter"]
-        found["line"], found["kind"] = lines[counters], np.array(bits, np.uint32)[counters]
+    counters = steps.made["counter"]
+    counted = counters != NONE
+    found["line"][counted], found["kind"][counted] = (
+        each[counters[counted]] for each in (lines, np.array(bits, np.uint32))
+    )
+    for happening in Happening:
+        these = steps.made["what"] == happening
+        found["line"][these] = steps.made["line"][these]
+        found["kind"][these] = 1 << KINDS.index(happening.name) if happening.name in KINDS else 0
     return found

@@ -14,10 +14,11 @@ from typing import Any, Sequence
 import numpy as np
 
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.gpus import find_sm, occupancy
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
-from tir_schedules.model.machine import Watch
+from tir_schedules.model.machine import Steps, Watch
 from tir_schedules.model.workload import Arguments
 from tir_schedules.timing.abi import Reason
 from tir_schedules.timing.clocks import tensor_share
@@ -120,13 +121,11 @@ def predict(
     CheckFailed where a kernel has what the model does not, or executes more than can be kept.
     """
     clock = mhz or table.mhz
-    return Prediction(
-        tuple(
-            kept(time_of, one, given, outputs, table, clock, issues)
-            for one, given in zip(binaries, arguments)
-        ),
-        clock,
+    launches = tuple(
+        kept(time_of, one, given, outputs, table, clock, issues, conflicts, number > 0)
+        for number, (one, given) in enumerate(zip(binaries, arguments))
     )
+    return Prediction(launches, clock)
 
 
 def time_of(
@@ -137,29 +136,33 @@ def time_of(
     mhz: float,
     issues: int = 0,
     conflicts: bool = True,
+    follows: bool = False,
 ) -> LaunchTime:
+    """follows: whether the launch before it is of the same work."""
     kernel = binary.kernel
     blocks = prod(kernel.grid)
-    paths = follow(binary, arguments, outputs)
-    if not conflicts:
-        paths = without_conflicts(paths)
     held = occupancy(kernel.arch, kernel.block, binary.resources.registers, binary.shared_bytes).blocks
     busiest = -(-blocks // table.multiprocessors)
     resident = min(held, busiest)
+    place = heaviest(binary, arguments, outputs, resident * table.multiprocessors)
+    paths = follow(binary, arguments, outputs, place)
+    if not conflicts:
+        paths = without_conflicts(paths)
     footprint = sum(each.nbytes for each in arguments.values() if isinstance(each, np.ndarray))
-    beyond = beyond_l1(binary, arguments, outputs, paths, table, mhz, resident, footprint)
+    beyond = beyond_l1(binary, arguments, outputs, paths, table, mhz, resident, footprint, place)
     l1_bytes = l1_of(resident * (binary.shared_bytes + find_sm(kernel.arch).reserved))
     short = shortened(paths)
 
-    cycles, simulated = in_turn(short, resident, busiest, table, l1_bytes, beyond)
+    cycles, simulated = in_turn(short, resident, busiest, table, l1_bytes, beyond, prod(kernel.cluster))
     warps = blocks * len(paths.warps)
     of_block = short.paths[-1]
     kept = simulate(
         of_block.code, of_block.warps, of_block.steps, table, resident, resident, l1_bytes, beyond.level,
-        beyond.read_bytes, issues
+        beyond.read_bytes, issues, prod(kernel.cluster)
     ).issues if issues else simulated.issues  # fmt: skip
+    early = follows and kernel.early and blocks <= held * table.multiprocessors
     return LaunchTime(
-        kernel.label, cycles, busiest / resident, resident, overhead(table, warps),
+        kernel.label, cycles, busiest / resident, resident, overhead(table, warps, early),
         dram_us(footprint, table), beyond, short.dropped == 0, paths.code, simulated.stalls, simulated.issued,
         busy_of(simulated, paths.code, table, beyond.bound, beyond.read_bytes),
         tensor_share(paths.code, simulated.issued, simulated.cycles, table), paths.agreement, kept,
@@ -179,13 +182,25 @@ def without_conflicts(paths: BlockPaths) -> BlockPaths:
     return replace(paths, steps=replace(steps, made=made))
 
 
+def heaviest(binary: Binary, arguments: Arguments, outputs: Sequence[str], together: int) -> Dim3:
+    """The block that is simulated: block 0, whose part of an array is whole where that of the last is not.
+    In a grid of one row that runs at once blocks go over tiles, some over one more than others: there the
+    first or the last, whichever makes more accesses."""
+    columns, rows, _ = binary.kernel.grid
+    last = (columns - prod(binary.kernel.cluster), 0, 0)
+    if rows > 1 or columns > together or last[0] < 1:
+        return (0, 0, 0)
+    first, other = (executed(binary, arguments, outputs, block).made_met for block in ((0, 0, 0), last))
+    return last if other > first else (0, 0, 0)
+
+
 def in_turn(
-    short: Shortened, slots: int, blocks: int, table: GpuTable, l1_bytes: int, beyond: Beyond
+    short: Shortened, slots: int, blocks: int, table: GpuTable, l1_bytes: int, beyond: Beyond, cluster: int
 ) -> tuple[float, Simulated]:
     """The cycles of the blocks of an SM, as many at once as it has slots. Of many blocks FILLS times the
     slots are simulated, and go on as the later half of these did."""
     counts = [FILLS * slots // 2, FILLS * slots] if blocks > FILLS * slots else [blocks]
-    found = [run(short, slots, count, table, l1_bytes, beyond) for count in counts]
+    found = [run(short, slots, count, table, l1_bytes, beyond, cluster) for count in counts]
     if len(found) == 1:
         return found[0]
     (before, _), (cycles, simulated) = found
@@ -193,12 +208,14 @@ def in_turn(
 
 
 def run(
-    short: Shortened, slots: int, blocks: int, table: GpuTable, l1_bytes: int, beyond: Beyond
-) -> tuple[float, Simulated]:
+    short: Shortened, slots: int, blocks: int, table: GpuTable, l1_bytes: int, beyond: Beyond,
+    cluster: int = 1,
+) -> tuple[float, Simulated]:  # fmt: skip
     """The cycles of blocks on an SM, with the turns that were left out."""
     found = [
         simulate(
-            each.code, each.warps, each.steps, table, slots, blocks, l1_bytes, beyond.level, beyond.read_bytes
+            each.code, each.warps, each.steps, table, slots, blocks, l1_bytes, beyond.level,
+            beyond.read_bytes, cluster=cluster,
         )
         for each in short.paths
     ]  # fmt: skip
@@ -227,19 +244,21 @@ def l1_of(shared: int) -> int:
 
 def beyond_l1(
     binary: Binary, arguments: Arguments, outputs: Sequence[str], paths: BlockPaths, table: GpuTable,
-    mhz: float, resident: int, footprint: int,
+    mhz: float, resident: int, footprint: int, place: Dim3 = (0, 0, 0),
 ) -> Beyond:  # fmt: skip
     """A first simple law of L2 and DRAM.
 
     A line that several SMs read together costs L2 once, and each SM its own way: an SM's cycles per byte are
     those of all SMs reading the same lines, and the rest of those that read their own, shared by as many as
     read a line. Arrays that fit into L2 are there at the start; others come from DRAM once for all blocks of
-    a wave that read them.
+    a wave that read them. Where most bytes come by TMA, the same lines come to all SMs as its row says.
     """
     together = min(prod(binary.kernel.grid), resident * table.multiprocessors)
-    shared = shared_by(binary, arguments, outputs, paths, together)
+    shared = shared_by(binary, arguments, outputs, paths, together, place)
     level = "l2" if footprint <= table.l2_bytes else "dram"
     one, own, same = (1 / table.read_bytes[key] for key in ("alone", "own", "same"))
+    if copies_of(paths) > 0.5:
+        same = table.units["box byte, all SMs"]
     busy = min(1.0, together / table.multiprocessors)
     costs = {"sm": one, "l2": busy * (same + max(0.0, own - same) / shared)}
     if level == "dram":
@@ -249,15 +268,25 @@ def beyond_l1(
     return Beyond(level, shared, 1 / costs[bound], bound)
 
 
+def copies_of(paths: BlockPaths) -> float:
+    """The share of TMA in what a block reads of global memory, by the lines that it touches."""
+    made = paths.steps.made
+    reads = made["what"] != Happening.STORED
+    return float(made["pieces"][made["what"] == Happening.BEGUN].sum() / max(1, made["pieces"][reads].sum()))
+
+
 def shared_by(
-    binary: Binary, arguments: Arguments, outputs: Sequence[str], paths: BlockPaths, together: int
-) -> float:
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], paths: BlockPaths, together: int,
+    place: Dim3 = (0, 0, 0),
+) -> float:  # fmt: skip
     """How many of the blocks that run together read a line, on average, by what the neighbours of block 0
     along x and y read. Blocks are taken in order, x fastest."""
     columns, rows, _ = binary.kernel.grid
     mine = lines_of(paths)
     if not len(mine) or together == 1:
         return 1.0
+    if rows == 1:
+        return shared_in_a_row(binary, arguments, outputs, mine, together, place)
     in_x = lines_at(binary, arguments, outputs, (1, 0, 0)) if columns > 1 else mine
     in_y = lines_at(binary, arguments, outputs, (0, 1, 0)) if rows > 1 else mine[:0]
     along = np.isin(mine, in_x), np.isin(mine, in_y)
@@ -269,21 +298,47 @@ def shared_by(
     return float(together / unique)
 
 
+def shared_in_a_row(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], mine: np.ndarray, together: int,
+    place: Dim3,
+) -> float:  # fmt: skip
+    """The same for a grid with one row, in which blocks go over tiles in an order of their own. A line that
+    block 0 has in common with block 1, 2, 4, ..., or the last with those ahead of it, is read by twice as
+    many for each of these, as where tiles lie in powers of two."""
+    readers = np.ones(len(mine))
+    apart = 1
+    while apart < together:
+        other = (abs(place[0] - apart), 0, 0)  # behind block 0, or ahead of the last
+        common = np.isin(mine, lines_at(binary, arguments, outputs, other))
+        readers *= np.where(common, min(2.0, together / apart), 1.0)
+        apart *= 2
+    return float(len(mine) / (1 / readers).sum())
+
+
 def lines_of(paths: BlockPaths) -> np.ndarray:
     return np.unique(paths.steps.pieces["line"])
 
 
 def lines_at(binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3) -> np.ndarray:
     """The lines of global memory that another block touches."""
-    execution = CpuMachine().run(binary, arguments, outputs, watch=Watch(block, limit=MOST, steps=True))
+    return np.unique(executed(binary, arguments, outputs, block).pieces["line"])
+
+
+def executed(binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3) -> Steps:
+    """What a block does, but for the numbers of its warpgroups' products: whom it meets does not depend on
+    them."""
+    watch = Watch(block, limit=MOST, steps=True, multiplies=False)
+    execution = CpuMachine().run(binary, arguments, outputs, watch=watch)
     assert execution.steps is not None, "it was told to"
-    return np.unique(execution.steps.pieces["line"])
+    return execution.steps
 
 
-def overhead(table: GpuTable, warps: int) -> float:
-    """Microseconds of an empty kernel, between those with the nearest numbers of warps."""
-    known = sorted(table.launch_us)
-    return float(np.interp(np.log2(warps), np.log2(known), [table.launch_us[each] for each in known]))
+def overhead(table: GpuTable, warps: int, early: bool = False) -> float:
+    """Microseconds of an empty kernel, between those with the nearest numbers of warps. early: whether it may
+    begin before the one ahead of it has ended."""
+    figures = table.early_us if early else table.launch_us
+    known = sorted(figures)
+    return float(np.interp(np.log2(warps), np.log2(known), [figures[each] for each in known]))
 
 
 def dram_us(footprint: int, table: GpuTable) -> float:

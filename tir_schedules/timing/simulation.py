@@ -10,6 +10,7 @@ from typing import Sequence
 import numpy as np
 
 from tir_schedules.errors import CheckFailed
+from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.machine import Steps
 from tir_schedules.timing import abi
 from tir_schedules.timing.abi import Action, Pipes, Reason
@@ -30,8 +31,10 @@ PIPES = {
 BANKED = (Pipe.FMA, Pipe.FMA_HEAVY, Pipe.ALU, Pipe.HALF)
 """Pipes whose instructions read registers from the two banks at once, in a fixed window."""
 
-NOT_MODELLED = re.compile(r"^([HIBQ]GMMA|SYNCS|UTMA(LDG|STG|REDG)|UBLK(CP|RED)|UCGABAR_\w+|STAS)\b")
-"""What comes later: products of warpgroups, mbarriers, the copy engine and clusters."""
+NOT_MODELLED = re.compile(r"^(UBLKRED|UTMAREDG|STAS)\b")
+"""Reductions by TMA, and stores that tell an mbarrier of another block."""
+
+STORES = ("STS", "STSM", "STG", "ST", "ATOMS", "RED", "REDG")
 
 WINDOW = 3
 """Cycles in which an instruction of fixed latency reads its registers (Huerta et al., MICRO'25)."""
@@ -48,6 +51,13 @@ WRITE_BACKLOG = 64
 
 INSTRUCTION, CODE_LINE = 16, 128
 """Bytes of an instruction, and of a line of the instruction cache. The latter is an assumption."""
+
+UNIT_FIGURES = {
+    "mbarrier_cycles": "mbarrier", "mbarrier_wake": "wake", "remote_cycles": "remote",
+    "box_row_cycles": "box row",
+    "box_byte_cycles": "box byte", "store_byte_cycles": "store byte", "store_each": "store each",
+}  # fmt: skip
+"""Field of the core's Gpu -> name in `GpuTable.units`."""
 
 LIMIT = 1 << 33
 """Cycles after which a simulation is given up."""
@@ -90,7 +100,7 @@ def fill(row: np.void, one: Instruction, table: GpuTable) -> None:
     row["interval"], row["latency"] = interval_of(one, table), latency_of(one, table)
     row["read_latency"], row["action"] = OPERANDS_READ, action_of(one)
     row["per_wavefront"] = table.per_line if pipe is Pipe.GLOBAL else table.per_wavefront
-    row["stores"] = one.name in ("STS", "STSM", "STG", "ST", "ATOMS", "RED", "REDG")
+    row["stores"] = one.name in STORES
     row["carries"], row["path_cycles"] = registers_of(one), table.path_cycles[path_of(one)]
     row["path_more"] = table.store_cycles if row["stores"] else 0
     row["banked"] = pipe in BANKED
@@ -106,27 +116,45 @@ def fill(row: np.void, one: Instruction, table: GpuTable) -> None:
         row["arrives_only"] = "ARV" in one.modifiers
     elif row["action"] == Action.ASYNC_COPY:
         row["value"] = "BYPASS" in one.modifiers
+    elif row["action"] == Action.ARRIVE:
+        row["value"] = "RED" in one.modifiers
+    elif row["action"] in (Action.BOX_LOAD, Action.BOX_STORE):
+        row["read_latency"] = round(table.units["copy accepted"])
+    elif row["action"] == Action.PRODUCT:
+        row["value"], row["occupies"] = "gsb0" in one.operands, occupies(one, table)
+    elif row["action"] == Action.WAIT_PRODUCTS:
+        row["value"] = int(one.operands[1], 16)
+
+
+ACTIONS = {
+    "BAR": Action.BARRIER_ACTION, "LDGDEPBAR": Action.COMMIT, "LDGSTS": Action.ASYNC_COPY,
+    "UTMALDG": Action.BOX_LOAD, "UTMASTG": Action.BOX_STORE, "UTMACMDFLUSH": Action.FLUSH,
+    "UCGABAR_ARV": Action.CLUSTER_ARRIVE, "UCGABAR_WAIT": Action.CLUSTER_WAIT,
+    "HGMMA": Action.PRODUCT, "IGMMA": Action.PRODUCT, "QGMMA": Action.PRODUCT, "BGMMA": Action.PRODUCT,
+    "STG": Action.GLOBAL_STORE, "ST": Action.GLOBAL_STORE, "STL": Action.GLOBAL_STORE,
+    "RED": Action.GLOBAL_STORE, "REDG": Action.GLOBAL_STORE, "LDG": Action.GLOBAL_LOAD,
+    "LD": Action.GLOBAL_LOAD, "LDL": Action.GLOBAL_LOAD, "ATOM": Action.GLOBAL_LOAD,
+    "ATOMG": Action.GLOBAL_LOAD,
+}  # fmt: skip
 
 
 def action_of(one: Instruction) -> Action:
     pipe = one.kind.pipe
     if one.name == "DEPBAR" and len(one.operands) > 1:
         return Action.WAIT_BOARD
-    if one.name == "BAR":
-        return Action.BARRIER_ACTION
-    if one.name == "LDGDEPBAR":
-        return Action.COMMIT
-    if one.name == "LDGSTS":
-        return Action.ASYNC_COPY
+    if one.name == "WARPGROUP" and "DEPBAR" in one.modifiers:
+        return Action.WAIT_PRODUCTS
+    if one.name == "SYNCS":
+        return Action.TRY_WAIT if "PHASECHK" in one.modifiers else Action.ARRIVE
+    if one.name == "UBLKCP":
+        return Action.BOX_LOAD if one.modifiers[0] == "S" else Action.BOX_STORE
+    if one.name == "MEMBAR" and "CTA" not in one.modifiers:
+        return Action.WAIT_MEMORY
     if pipe is Pipe.SHARED:
         return Action.SHARED
     if pipe is Pipe.EXCHANGE:
         return Action.EXCHANGE
-    if one.name in ("STG", "ST", "STL", "RED", "REDG"):
-        return Action.GLOBAL_STORE
-    if one.name in ("LDG", "LD", "LDL", "ATOM", "ATOMG"):
-        return Action.GLOBAL_LOAD
-    return Action.PLAIN
+    return ACTIONS.get(one.name, Action.PLAIN)
 
 
 def interval_of(one: Instruction, table: GpuTable) -> int:
@@ -144,7 +172,15 @@ def interval_of(one: Instruction, table: GpuTable) -> int:
 
 def latency_of(one: Instruction, table: GpuTable) -> float:
     """Cycles from issue to the issue of what waits for the result by a scoreboard."""
-    pipe = one.kind.pipe
+    pipe, units = one.kind.pipe, table.units
+    if one.name in UNIT_LATENCIES:
+        return units[UNIT_LATENCIES[one.name]]
+    if one.name == "UBLKCP":
+        return units["bulk load" if one.modifiers[0] == "S" else "bulk store"]
+    if one.name == "MEMBAR":
+        return units["membar.cta" if "CTA" in one.modifiers else "membar.gl"]
+    if action_of(one) is Action.PRODUCT:
+        return columns_of(one) / 2 + units[f"product, A from {left_of(one)}"]
     if one.name == "ATOMS":
         return table.latencies["shared atomic"]
     if one.name == "LDSM":
@@ -154,6 +190,30 @@ def latency_of(one: Instruction, table: GpuTable) -> float:
     if pipe is Pipe.SHARED:
         return table.shared_latency[4 * registers_of(one)]
     return table.latencies.get(pipe.value, table.latencies["special"])
+
+
+UNIT_LATENCIES = {
+    "SYNCS": "try_wait", "UTMALDG": "box load", "UTMASTG": "box store", "FENCE": "membar.cta",
+    "USETMAXREG": "membar.cta",
+}  # fmt: skip
+"""Opcode -> name of its latency in `GpuTable.units`. setmaxnreg was not measured."""
+
+
+def columns_of(one: Instruction) -> int:
+    """Of a product's right factor: HGMMA.64x128x16."""
+    return int(one.modifiers[0].split("x")[1])
+
+
+def left_of(one: Instruction) -> str:
+    return "shared memory" if one.operands[1].startswith("gdesc") else "registers"
+
+
+def occupies(one: Instruction, table: GpuTable) -> float:
+    """Cycles until tensor cores take the next product: half a cycle for each column, and no less than its
+    factors take to come, 32 bytes of each row of A and column of B, 128 of shared memory in a cycle."""
+    columns = columns_of(one)
+    read = 16 + columns / 4 if left_of(one) == "shared memory" else table.units["product of registers"]
+    return max(columns / 2, read)
 
 
 def path_of(one: Instruction) -> str:
@@ -181,7 +241,7 @@ def sources_of(one: Instruction) -> list[int | None]:
 def simulate(
     code: Sequence[Instruction], warps: Sequence[WarpPath], steps: Steps, table: GpuTable, slots: int = 1,
     blocks: int = 0, l1_bytes: int = 128 << 10, where: str = "l2", read_bytes: float | None = None,
-    issues: int = 0,
+    issues: int = 0, cluster: int = 1,
 ) -> Simulated:  # fmt: skip
     """Blocks of an SM, all with the paths of one, from the first cycle to the last.
 
@@ -189,7 +249,8 @@ def simulate(
     begins some time after another has ended.
     where: "l2" or "dram", what is behind L1. read_bytes: that a cycle brings from there; what one SM alone
     gets where none are named. Other blocks touch lines of their own. issues: how many of the first block's
-    are kept. CheckFailed for what is not modelled.
+    are kept. cluster: blocks of one. The others do what this one does: its arrivals at their mbarriers, and
+    copies to several, are taken for theirs. CheckFailed for what is not modelled.
     """
     unknown = sorted({code[n].name for w in warps for n in np.unique(w.numbers)} & unmodelled(code))
     if unknown:
@@ -205,7 +266,11 @@ def simulate(
     gpu["bank_window"], gpu["line_instructions"] = WINDOW, CODE_LINE // INSTRUCTION
     gpu["line_cycles"] = table.fetch_cycles * CODE_LINE / INSTRUCTION
     gpu["lines_held"] = table.code_bytes // CODE_LINE
-    rows, accesses = rows_of(code, table), accesses_of(steps)
+    for name, figure in UNIT_FIGURES.items():
+        gpu[name] = table.units[figure]
+    gpu["far_cycles"] = table.miss_latency[where] - table.miss_latency["l2"]
+    gpu["cluster_latency"] = table.cluster_latency.get(cluster, 0)
+    rows, (accesses, arrivals) = rows_of(code, table), accesses_of(steps)
     pieces = np.ascontiguousarray(steps.pieces)
     numbers = [np.ascontiguousarray(each.numbers, np.uint32) for each in warps]
     places = [np.ascontiguousarray(each.accesses, np.int32) for each in warps]
@@ -217,7 +282,7 @@ def simulate(
     kept = np.zeros(issues, abi.STRUCTURES["Issue"])
     cycles = library().simulate(
         *map(pointer, (gpu, rows)), len(code), pointer(paths), len(warps), slots, blocks or slots,
-        *map(pointer, (accesses, pieces)), ctypes.c_uint64(LIMIT),
+        *map(pointer, (accesses, pieces, arrivals)), len(arrivals), ctypes.c_uint64(LIMIT),
         *map(pointer, (stalls, issued, figures, kept)), ctypes.c_uint64(issues),
     )  # fmt: skip
     said = dict(zip(abi.FIGURES, figures.tolist()))
@@ -231,9 +296,25 @@ def unmodelled(code: Sequence[Instruction]) -> set[str]:
     return {one.name for one in code if NOT_MODELLED.match(one.opcode)}
 
 
-def accesses_of(steps: Steps) -> np.ndarray:
-    """What each access costs, and its lines."""
+def accesses_of(steps: Steps) -> tuple[np.ndarray, np.ndarray]:
+    """What each access costs, and its lines, or what it does at a barrier; and the arrivals that each
+    mbarrier of the block expects."""
     made = steps.made
     found = np.zeros(len(made), abi.STRUCTURES["Access"])
     found["wavefronts"], found["first"], found["pieces"] = made["cost"], made["first_piece"], made["pieces"]
-    return found
+    at = {happening: made["what"] == happening for happening in Happening}
+    begun = np.flatnonzero(at[Happening.INITIALISED])
+    places, firsts = np.unique(made["first"][begun], return_index=True)
+    of_mbarrier = [at[getattr(Happening, name)] for name in ("ARRIVED", "EXPECTED", "PASSED", "BEGUN")]
+    arrives, expects, passes, loads = of_mbarrier
+    told = np.logical_or.reduce(of_mbarrier)
+    found["barrier"][told] = np.searchsorted(places, made["first"][told])
+    found["barrier"][at[Happening.MET]] = made["cost"][at[Happening.MET]]
+    lanes = np.array([bin(each).count("1") for each in made["lanes"][expects].tolist()], np.uint32)
+    found["arrivals"][arrives], found["arrivals"][expects] = made["cost"][arrives], lanes
+    found["bytes"][expects] = made["cost"][expects] * lanes
+    found["over"][passes] = made["source_cost"][passes] + np.uint32(1)
+    copies = loads | at[Happening.STORED]
+    for name, source in (("bytes", "cost"), ("rows", "source_cost"), ("blocks", "width")):
+        found[name][copies] = made[source][copies]
+    return found, np.ascontiguousarray(made["cost"][begun][firsts], np.uint32)

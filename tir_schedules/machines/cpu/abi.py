@@ -223,10 +223,17 @@ STEP = structure("Step", "u32 warp block lanes made")
 """A basic block that lanes of a warp execute. made: how many accesses were made before it."""
 
 MADE = structure(
-    "Made", "u32 counter lanes width cost source_counter source_cost first_piece pieces; u64 first"
+    "Made",
+    "u32 counter lanes width cost source_counter source_cost first_piece pieces; u64 first; s32 line; "
+    "u32 what",
 )
 """A warp's access to shared or global memory as it is counted, see Record. first_piece, pieces: of global
-memory that it touches. first: address of its first lane."""
+memory that it touches. first: address of its first lane. what: NONE.
+
+Or what a warp does with a unit, a Happening: INITIALISED, ARRIVED, EXPECTED, PASSED, BEGUN, STORED or MET.
+counter: NONE. line: of PTX. first: the mbarrier in the block's shared memory, of a copy that which is told.
+cost: arrivals, bytes that are expected or copied, or the number of a barrier. source_cost: the phase that is
+over; of a copy, its rows. width: blocks of the cluster that it is for."""
 
 LINE_PIECE = structure("LinePiece", "u64 line; u32 sectors pad")
 """Sectors of 32 bytes of a line of 128, a bit each. line: its address in lines."""
@@ -239,14 +246,15 @@ class Watch(ctypes.Structure):
     of a record, from 1 on; lost: how many accesses found no room. ended: whether the block does so, alone.
     events, moved: what units and mbarriers of the block do, in order; the pieces that the first of them
     move. touches: null, or room for `touch_limit` accesses to buffer `array`, numbered from 1; touched: how
-    many there were. among_all: run all blocks; every_block: keep what all do. steps, made, pieces: basic
+    many there were. among_all: run all blocks; every_block: keep what all do. idle: products of warpgroups
+    are not computed. steps, made, pieces: basic
     blocks that its warps execute, in order, the accesses these make, and the lines these touch."""
 
     _fields_ = given(
         "Watch",
         "Request* requests; Record* records; u32* slots; u32 block[3] warp limit met held valued "
         "record_limit recorded lost ended; Event* events; Moved* moved; u32 event_limit events_met "
-        "moved_limit moved_held rank pad; Touch* touches; u32 touch_limit touched array order among_all "
+        "moved_limit moved_held rank idle; Touch* touches; u32 touch_limit touched array order among_all "
         "every_block; Step* steps; Made* made; LinePiece* pieces; u32 step_limit steps_met made_limit "
         "made_met piece_limit pieces_met",
     )

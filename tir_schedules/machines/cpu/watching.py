@@ -58,6 +58,7 @@ class Watched:
             self.arguments.every_block = watch.every_block
             self.arguments.among_all = watch.every_block or watch.among_all
         self.follows = watch.steps
+        self.arguments.idle = not watch.multiplies
         if watch.steps:
             self.taken, self.made = np.empty(watch.limit, abi.STEP), np.empty(watch.limit, abi.MADE)
             self.pieces = np.empty(PIECES * watch.limit, abi.LINE_PIECE)

@@ -70,6 +70,11 @@ struct Memory {
     reads_free = std::max(reads_free, (double)t) + 32 * sectors * gpu.read_cycles;
     return (u64)(reads_free + gpu.miss_latency);
   }
+  // When the port has sent bytes that L1 does not keep.
+  double stream(u32 bytes, double t) {
+    requested += bytes, missed += bytes;
+    return reads_free = std::max(reads_free, t) + bytes * gpu.read_cycles;
+  }
   void store(u32 bytes, u64 t) {
     written += bytes;
     writes_free = std::max(writes_free, (double)t) + bytes * gpu.write_cycles;

@@ -5,8 +5,10 @@
 // are 0, the pipe is free, and the register banks have room for its reads. Instructions for memory go into the queue
 // of their sub-core, which the SM's one data path serves, a wavefront a cycle.
 #include "banks.h"
+#include "copies.h"
 #include "fetch.h"
-#include "memory.h"
+#include "mbarriers.h"
+#include "products.h"
 #include <deque>
 #include <queue>
 #include <vector>
@@ -21,7 +23,7 @@ struct Group {  // of asynchronous copies: how many of its warp come before its 
 
 struct Warp {
   const Path* path;
-  u32 at, slot, block, number;
+  u32 at, slot, block, number, place = 0;  // place: in its block
   u64 next = 0, last = 0, cleared = 0, started = 0;
   u32 boards[6] = {}, busy = 0;
   u8 cause[6] = {};       // reason that a wait for each scoreboard counts as
@@ -32,6 +34,10 @@ struct Warp {
   u64 copied = 0;         // when the last copy of those that were served ends
   u32 copies = 0, served = 0;
   std::deque<Group> groups;
+  u64 stored = 0;         // when the last bulk store has read its source
+  u32 products = 0;       // of its warpgroup that it has issued
+  std::deque<u32> product_groups;  // how many it had issued at the end of each
+  u32 meetings = 0;       // of the cluster that it has come to
   u64 held = 0;           // barrier: until when
   bool waits = false;     // at a barrier that is not open
   bool done() const { return at == path->length; }
@@ -53,6 +59,15 @@ struct Barrier {
   std::vector<u32> warps;  // that wait
   u32 arrived = 0;
   u64 served = 0;
+};
+
+struct Slot {  // what a block has, besides its warps
+  std::vector<Barrier> barriers = std::vector<Barrier>(16);
+  std::vector<Mbarrier> mbarriers;
+  std::vector<Warpgroup> warpgroups;
+  u32 block = 0, alive = 0;   // warps of it
+  u32 met = 0, meetings = 0;  // warps that have come to the meeting of the cluster, and meetings that are over
+  u64 meeting = 0;            // when the last was
 };
 
 struct SubCore {
@@ -77,13 +92,16 @@ struct Sm {
   std::vector<Warp> warps;
   SubCore cores[4];
   std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events;
-  std::vector<std::vector<Barrier>> barriers;  // of the block in each slot
-  std::vector<u32> alive;                      // its warps
-  u32 begun = 0, total = 0;                    // blocks
+  Changes changes;
+  std::vector<Slot> slots;
+  const u32* arrivals;                         // that each mbarrier expects
+  u32 mbarriers = 0, begun = 0, total = 0;     // total: blocks
   Memory memory;
+  Copies copies;
+  Products products;
   Fetch fetch;
   u64 t = 0, data_free = 0, wavefronts = 0;
-  u64 fetching = NEVER;  // when the next line is there that a warp waits for
+  u64 fetching = NEVER;  // when the next line of code is there, or product is over, that a warp waits for
   u32 turn = 0, live = 0;
   Issue* kept = nullptr;  // what warps of the first block issue, as long as there is room
   u64 room = 0;
@@ -91,22 +109,31 @@ struct Sm {
   Sm(const Gpu& gpu, const Row* rows, const Access* accesses, const Piece* pieces, u64* stalls, u64* issued,
      u32 code)
       : gpu(gpu), rows(rows), accesses(accesses), pieces(pieces), stalls(stalls), issued(issued), memory(gpu),
-        fetch(gpu, code) {}
+        copies(gpu, memory), fetch(gpu, code) {}
 
-  void add(const Path* paths, u32 count, u32 slots, u32 blocks) {
-    barriers.assign(slots, std::vector<Barrier>(16));
-    alive.assign(slots, 0);
-    total = blocks, begun = slots;
-    for (u32 b = 0; b < slots; ++b)
+  void add(const Path* paths, u32 count, u32 there, u32 blocks) {
+    slots.resize(there);
+    total = blocks, begun = there;
+    for (u32 b = 0; b < there; ++b) {
+      equip(slots[b], b, count);
       for (u32 w = 0; w < count; ++w) {
         if (!paths[w].length) continue;
         Warp warp;
-        warp.path = paths + w, warp.at = 0, warp.slot = warp.block = b, warp.number = warps.size();
-        ++alive[b];
+        warp.path = paths + w, warp.at = 0, warp.slot = warp.block = b, warp.number = warps.size(), warp.place = w;
+        join(warp);
         cores[warps.size() % 4].warps.push_back(warps.size());
         warps.push_back(warp);
-        ++live;
       }
+    }
+  }
+  void equip(Slot& slot, u32 block, u32 count) {
+    slot = Slot();
+    slot.block = block;
+    for (u32 k = 0; k < mbarriers; ++k) slot.mbarriers.emplace_back(arrivals[k]);
+    slot.warpgroups.resize(count / GROUP_WARPS + 1);
+  }
+  void join(const Warp& warp) {
+    ++live, ++slots[warp.slot].alive, ++slots[warp.slot].warpgroups[warp.place / GROUP_WARPS].warps;
   }
 
   // ---- time ---
@@ -129,6 +156,11 @@ struct Sm {
   }
 
   void settle() {
+    while (!changes.empty() && changes.top().time <= t) {
+      const Change change = changes.top();
+      changes.pop();
+      this->change(change);
+    }
     while (!events.empty() && events.top().time <= t) {
       const Event event = events.top();
       events.pop();
@@ -143,6 +175,7 @@ struct Sm {
     u64 first = NEVER;
     const auto see = [&](u64 when) { if (when > t) first = std::min(first, when); };
     if (!events.empty()) see(events.top().time);
+    if (!changes.empty()) see(changes.top().time);
     for (const Warp& warp : warps)
       if (!warp.done() && !warp.waits) see(warp.next);
     for (const SubCore& core : cores) {
@@ -194,6 +227,7 @@ struct Sm {
     const bool global = row.action == GLOBAL_LOAD || row.action == GLOBAL_STORE;
     const bool copies = row.action == ASYNC_COPY;  // takes the data path when its bytes come, and not before
     u32 fronts = row.action == EXCHANGE;
+    if (row.action >= ARRIVE) return tell_unit(core, request, row, access);
     if (access && !copies) fronts = global ? std::max(1u, count) : access->wavefronts;
     data_free = t + fronts;
     // Its way carries what lanes load or store, a register of the warp at a time, whatever the wavefronts.
@@ -227,6 +261,71 @@ struct Sm {
     }
     lower(warp, row.writes, ready);
     lower(warp, row.reads, row.stores ? t + fronts : std::max(t, request.issued + row.read_latency));
+  }
+
+  // ---- mbarriers and copies ---
+  void tell_unit(SubCore& core, const Request& request, const Row& row, const Access* access) {
+    Warp& warp = warps[request.warp];
+    const bool at_mbarrier = row.action == ARRIVE || row.action == TRY_WAIT;
+    core.path_free = t + (at_mbarrier ? (u64)gpu.mbarrier_cycles : 1);
+    if (request.block != warp.block) return;
+    u64 ready = t + (u64)(row.latency - gpu.queue_cycles), read = std::max(t, request.issued + row.read_latency);
+    if (access && row.action == ARRIVE) {
+      const Change made = {t, warp.slot, warp.block, access->barrier, access->arrivals, access->bytes};
+      if (row.value) changes.push({t + (u64)gpu.remote_cycles, made.slot, made.block, made.barrier, made.arrivals, 0});
+      else change(made);
+    } else if (access && row.action == TRY_WAIT) {
+      Mbarrier& barrier = slots[warp.slot].mbarriers[access->barrier];
+      if (barrier.over < access->over) {
+        barrier.waiting.push_back({warp.number, warp.block, access->over, row.writes});
+        return;
+      }
+    } else if (access && row.action == BOX_LOAD) {
+      const u64 there = copies.load(*access, row.latency - gpu.queue_cycles, t);
+      changes.push({there, warp.slot, warp.block, access->barrier, 0, access->bytes * access->blocks});
+    } else if (access && row.action == BOX_STORE) {
+      warp.stored = std::max(warp.stored, copies.store(*access, row.latency - gpu.queue_cycles, t));
+    } else if (row.action == FLUSH) {
+      read = std::max(t + 1, warp.stored);
+    }
+    lower(warp, row.writes, ready), lower(warp, row.reads, read);
+  }
+  void change(const Change& made) {
+    Slot& slot = slots[made.slot];
+    if (slot.block != made.block) return;  // it is over
+    const bool expects = made.arrivals;    // bytes are expected together with an arrival, or come
+    Mbarrier& barrier = slot.mbarriers[made.barrier];
+    if (!barrier.change(made.arrivals, expects ? made.bytes : -(s64)made.bytes)) return;
+    auto& waiting = barrier.waiting;
+    for (u32 k = 0; k < waiting.size();) {
+      if (barrier.over < waiting[k].over) { ++k; continue; }
+      lower(warps[waiting[k].warp], waiting[k].board, t + (u64)gpu.mbarrier_wake);
+      waiting[k] = waiting.back(), waiting.pop_back();
+    }
+  }
+
+  // ---- warpgroups and clusters ---
+  // Whether the groups that a warp waits for are over.
+  bool multiplied(Warp& warp, const Row& row) {
+    const Warpgroup& group = slots[warp.slot].warpgroups[warp.place / GROUP_WARPS];
+    for (; warp.product_groups.size() > row.value; warp.product_groups.pop_front()) {
+      const u32 count = warp.product_groups.front();
+      const u64 end = count ? Products::end(group, count - 1) : 0;
+      if (end <= t) continue;
+      fetching = std::min(fetching, end);
+      return false;
+    }
+    return true;
+  }
+  bool met(const Warp& warp) {
+    const Slot& slot = slots[warp.slot];
+    if (slot.meetings < warp.meetings) return false;
+    if (slot.meeting > t) fetching = std::min(fetching, slot.meeting);
+    return slot.meeting <= t || slot.meetings > warp.meetings;
+  }
+  void meet(Slot& slot) {
+    if (!slot.alive || slot.met < slot.alive) return;
+    slot.met = 0, ++slot.meetings, slot.meeting = t + (u64)gpu.cluster_latency;
   }
 
   // ---- issue ---
@@ -269,7 +368,9 @@ struct Sm {
     }
     if (row.waits & warp.busy) return false;
     if (row.action == WAIT_BOARD && warp.boards[row.board] > row.value) return false;
-    const bool queued = row.action >= SHARED && row.action <= EXCHANGE;
+    if (row.action == WAIT_PRODUCTS && !multiplied(warp, row)) return fails(warp, PRODUCTS);
+    if (row.action == CLUSTER_WAIT && !met(warp)) return fails(warp, CLUSTER);
+    const bool queued = row.action >= SHARED && row.action <= FLUSH;
     if (queued && (core.queue.size() >= gpu.queue_loads || (row.stores && core.stores >= gpu.queue_stores)))
       return fails(warp, QUEUE);
     u64* half = nullptr;
@@ -329,12 +430,29 @@ struct Sm {
         warp.copies += row.action == ASYNC_COPY;
         break;
       }
+      case ARRIVE: case TRY_WAIT: case BOX_LOAD: case BOX_STORE: case FLUSH:
+        raise(warp, row.writes, row.action == TRY_WAIT ? MBARRIER : SHORT_BOARD);
+        raise(warp, row.reads, row.action == FLUSH ? COPIES : SHORT_BOARD);
+        core.queue.push_back({warp.number, number, warp.block, access, t});
+        break;
+      case PRODUCT: {
+        Warpgroup& group = slots[warp.slot].warpgroups[warp.place / GROUP_WARPS];
+        products.issue(group, warp.products++, row, t);
+        if (row.value) warp.product_groups.push_back(warp.products);
+        break;
+      }
+      case CLUSTER_ARRIVE:
+        ++warp.meetings, ++slots[warp.slot].met;
+        meet(slots[warp.slot]);
+        break;
+      case WAIT_MEMORY: warp.next = t + (u64)row.latency; break;
+      case WAIT_PRODUCTS: case CLUSTER_WAIT: break;
       case COMMIT:
         raise(warp, row.writes, LONG_BOARD);
         warp.groups.push_back({warp.copies, row.writes});
         end_groups(warp);
         break;
-      case BARRIER_ACTION: arrive(warp, row); break;
+      case BARRIER_ACTION: arrive(warp, row, access < 0 ? row.board : accesses[access].barrier); break;
       default:
         raise(warp, row.writes, SHORT_BOARD), raise(warp, row.reads, SHORT_BOARD);
         lower(warp, row.writes, t + row.latency), lower(warp, row.reads, t + row.read_latency);
@@ -348,12 +466,12 @@ struct Sm {
   }
 
   // ---- barriers ---
-  void arrive(Warp& warp, const Row& row) {
-    Barrier& barrier = barriers[warp.slot][row.board];
+  void arrive(Warp& warp, const Row& row, u32 which) {
+    Barrier& barrier = slots[warp.slot].barriers[which];
     barrier.arrived++;
     barrier.served = std::max(barrier.served, t) + (u64)gpu.barrier_per_warp;
     if (!row.arrives_only) barrier.warps.push_back(warp.number), warp.waits = true;
-    open(barrier, row.value ? row.value : alive[warp.slot]);
+    open(barrier, row.value ? row.value : slots[warp.slot].alive);
   }
   void open(Barrier& barrier, u32 wanted) {
     if (barrier.arrived < wanted) return;
@@ -366,24 +484,26 @@ struct Sm {
   }
 
   void finish(Warp& warp) {
+    Slot& slot = slots[warp.slot];
     --live;
-    if (!--alive[warp.slot]) return succeed(warp.slot);
-    for (Barrier& barrier : barriers[warp.slot])  // who has left is not waited for
-      if (!barrier.warps.empty()) open(barrier, alive[warp.slot]);
+    if (!--slot.alive) return succeed(warp.slot);
+    for (Barrier& barrier : slot.barriers)  // who has left is not waited for
+      if (!barrier.warps.empty()) open(barrier, slot.alive);
+    meet(slot);
   }
 
   // The next block begins where one has ended.
   void succeed(u32 slot) {
     if (begun == total) return;
-    barriers[slot].assign(16, Barrier());
+    equip(slots[slot], begun, slots[slot].warpgroups.size() * GROUP_WARPS - 1);
     for (Warp& each : warps) {
       if (each.slot != slot) continue;
       const Path* path = each.path;
-      const u32 number = each.number;
+      const u32 number = each.number, place = each.place;
       each = Warp();
-      each.path = path, each.number = number, each.slot = slot, each.block = begun, each.at = 0;
+      each.path = path, each.number = number, each.place = place, each.slot = slot, each.block = begun, each.at = 0;
       each.next = t + (u64)gpu.block_gap;
-      ++alive[slot], ++live;
+      join(each);
     }
     ++begun;
   }
@@ -392,9 +512,10 @@ struct Sm {
 }  // namespace
 
 extern "C" u64 simulate(const Gpu* gpu, const Row* rows, u32 code, const Path* paths, u32 count, u32 slots, u32 blocks,
-                        const Access* accesses, const Piece* pieces, u64 limit, u64* stalls, u64* issued,
-                        u64* figures, Issue* kept, u64 room) {
+                        const Access* accesses, const Piece* pieces, const u32* arrivals, u32 mbarriers, u64 limit,
+                        u64* stalls, u64* issued, u64* figures, Issue* kept, u64 room) {
   Sm sm(*gpu, rows, accesses, pieces, stalls, issued, code);
+  sm.arrivals = arrivals, sm.mbarriers = mbarriers;
   sm.add(paths, count, slots, blocks);
   sm.kept = kept, sm.room = room;
   const u64 cycles = sm.run(limit);

@@ -25,7 +25,7 @@ struct Walk {
   u32 entry, stretch_count, block_count;
 
   struct Turn {
-    u32 block, offset;  // offset: of its lines in `met`
+    u32 block, offset, lanes;  // offset: of its lines in `met`
     bool seen = false;
     std::vector<std::pair<u32, u32>> ranges;  // of its accesses
   };
@@ -33,7 +33,9 @@ struct Walk {
   std::vector<u16> met;     // how often the walk has met each line of each turn
   std::vector<u32> seen;    // stamps of lines
   std::vector<u8> used;     // accesses
+  std::vector<u8> visited;  // blocks of PTX that the walk has come to
   s64 place = 0;            // the last turn that the walk has met
+  s64 latest = 0;           // the last that has accesses, barriers or products
   u32 stamp = 0;
   Numbers numbers, accesses, others;
   u64 found = 0, missed = 0, left = 0;
@@ -45,22 +47,41 @@ struct Walk {
       const Executed& step = steps[k];
       const Turned& block = blocks[step.block];
       if (!block.marked) continue;
-      if (block.polled && !turns.empty() && blocks[turns.back().block].polled) {
-        if (step.block == turns.back().block) {
-          turns.pop_back();
-        } else if (block.single) {
-          continue;
-        }
+      const s64 tried = block.polled ? tried_in_vain(step.lanes) : -1;
+      if (tried >= 0 && (step.block == turns[tried].block || block.single)) {
+        turns[tried].ranges.push_back({step.first, step.end});  // the try that was not in vain
+        forget(tried + 1, step.lanes);
+        continue;
       }
       Turn turn;
-      turn.block = step.block;
+      turn.block = step.block, turn.lanes = step.lanes;
       turn.ranges.push_back({step.first, step.end});
       turns.push_back(turn);
     }
     u32 offset = 0;
     for (Turn& turn : turns) turn.offset = offset, offset += blocks[turn.block].lines;
     met.assign(offset, 0), seen.assign(offset, 0);
-    local.assign(block_count, -1);
+    local.assign(block_count, -1), visited.assign(block_count, 0);
+  }
+  // The last turn of some lanes, where it is a wait for an mbarrier whose phase was not over yet, and nothing with an
+  // effect has come since; else -1.
+  s64 tried_in_vain(u32 lanes) const {
+    for (s64 at = (s64)turns.size() - 1; at >= 0; --at) {
+      const Turn& turn = turns[at];
+      if (!(turn.lanes & lanes)) continue;
+      if (blocks[turn.block].polled) {
+        for (auto [first, end] : turn.ranges)
+          for (u32 row = first; row < end; ++row)
+            if (made[row].kind & rules.passed) return -1;
+        return at;
+      }
+      if (blocks[turn.block].firm) return -1;
+    }
+    return -1;
+  }
+  void forget(u64 from, u32 lanes) {  // turns of some lanes
+    const auto gone = [&](const Turn& turn) { return (turn.lanes & lanes) != 0; };
+    turns.erase(std::remove_if(turns.begin() + from, turns.end(), gone), turns.end());
   }
 
   void run() {
@@ -101,7 +122,7 @@ struct Walk {
   // A block that a branch has not gone to, and that fits better to what the warp meets next; else this one.
   s32 other_than(s32 block) {
     s32 best = block;
-    Fit fits = block < 0 ? Fit{0, 0} : ahead(block);
+    Fit fits = block >= 0 ? ahead(block) : Fit{to_come() ? 0 : rules.at_the_end, 0};
     for (u64 k = others.size(); k--;) {
       const Fit fit = ahead(others[k]);
       if (fit > fits && fit.count) best = others[k], fits = fit;
@@ -203,8 +224,29 @@ struct Walk {
     return last;
   }
 
-  // For each landmark of a stretch of SASS the turn in which the warp meets it; -1 where it does not.
+  // For each landmark of a stretch of SASS the turn in which the warp meets it; -1 where it does not. One that depends
+  // on a predicate is not met behind a turn of the next iteration, of a basic block that the walk has come to before.
   void fitting(const Mark* first, u32 count, std::vector<s64>& fits) {
+    places(first, count, fits);
+    s64 last = place;
+    for (s64 fit : fits) last = std::max(last, fit);
+    const auto among = [&](s64 turn) { return std::find(fits.begin(), fits.end(), turn) != fits.end(); };
+    const auto known_block = [&](u32 block) {
+      if (visited[block]) return true;
+      for (s64 fit : fits)
+        if (fit >= 0 && turns[fit].block == block) return true;
+      return false;
+    };
+    for (s64 turn = place + 1; turn < last; ++turn) {
+      const u32 block = turns[turn].block;
+      if (!blocks[block].firm || turns[turn].seen || among(turn) || !known_block(block)) continue;
+      for (u32 k = 0; k < count; ++k)
+        if (first[k].optional && fits[k] > turn) fits[k] = -1;
+      return;
+    }
+  }
+  // The same whatever they depend on.
+  void places(const Mark* first, u32 count, std::vector<s64>& fits) {
     fits.assign(count, -1);
     u64 copies = 0;
     u32 kinds = 0;
@@ -216,7 +258,7 @@ struct Walk {
     for (u32 k = 0; k < kinds; ++k) lists[k].clear();
     const s64 end = std::min<s64>(turns.size(), place + 2 * copies + rules.skipped);
     for (s64 turn = std::max<s64>(0, place - rules.skipped); turn < end; ++turn) {
-      if (turn < place && turns[turn].seen) continue;
+      if (turn < place && turns[turn].seen && turn != latest) continue;
       const s32 kind = local[turns[turn].block];
       if (kind >= 0) lists[kind].push_back(turn);
     }
@@ -251,7 +293,8 @@ struct Walk {
         continue;
       }
       Turn& turn = turns[fits[k]];
-      found += mark.strong, turn.seen = true;
+      found += mark.strong, turn.seen = true, visited[turn.block] = 1;
+      if (blocks[turn.block].firm) latest = std::max(latest, fits[k]);
       ++met[turn.offset + mark.slot];
       accesses[begin + mark.number - stretch.first] = access(mark, turn);
     }

@@ -68,7 +68,7 @@ static void execute(Machine& M, Warp& W, const ops::Wgmma& op) {
   const bool left_is_sound = from_registers || check_descriptor(M, op, p.left, false);
   if (check_descriptor(M, op, p.right, true) && left_is_sound)
     check_factors(M, operation, p, W.products_of->products);
-  operation.perform = [p = std::move(p)](Machine& M) { execute(M, p); };
+  if (!M.traced || !M.traced->idle) operation.perform = [p = std::move(p)](Machine& M) { execute(M, p); };
   issue_product(M, W, std::move(operation));
 }
 

@@ -172,6 +172,7 @@ static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lane
   ACTIVE(numbers, {
     NamedBarrier& barrier = M.cta->named[l];
     const u32 number = l, those = lanes & lanes_with(W.barrier, number);
+    if (M.traced && !plain) note_barrier(M, block.line, those, number);
     count_left(barrier, M, W, those | waiting_at(W, number));
     barrier.clock = join(barrier.clock, clock_of_lanes(M, those));
     if (barrier.arrived >= barrier.expected) open_barrier(M, number);

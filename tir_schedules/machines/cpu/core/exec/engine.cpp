@@ -236,7 +236,7 @@ static u32 run_watched(Machine& M, Watch& watch, const Order& order, u32 residen
   }
   M.observers.push_back(&requests);
   if (watch.records) M.observers.push_back(&records);
-  if (watch.steps) M.observers.push_back(&steps), M.traced = &watch;
+  if (watch.steps) M.observers.push_back(&steps), M.traced = &watch, M.unit_events = true;
   if (watch.events) M.observers.push_back(&events), M.unit_events = true;
   Blocks blocks{M};
   const bool ran = blocks.run(cluster_of(M, watch.block));

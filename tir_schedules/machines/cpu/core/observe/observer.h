@@ -137,12 +137,17 @@ struct KeepTouches : Watcher {
 // ---- steps.cpp: what the warps of a block execute, in order, and what their accesses cost ---
 struct KeepSteps : Watcher {
   using Watcher::Watcher, Observer::on;
+  u32 step = NONE;                // that the last row of a unit was made in
+  std::vector<LinePiece> pieces;  // of the copy that is told next
   void on(const Machine&, const SharedAccess&) override;
   void on(const Machine&, const MatrixRows&) override;
   void on(const Machine&, const GlobalAccess&) override;
   void on(const Machine&, const AsyncCopies&) override;
+  void on(const Machine&, const BulkPiece&) override;
+  void on(const Machine&, const UnitEvent&) override;
 };
 void note_step(const Machine&, u32 block, u32 lanes);
+void note_barrier(const Machine&, s32 line, u32 lanes, u32 number);  // that lanes have come to
 void forget_step(const Machine&);  // the last: no lane has got through
 
 // ---- recording.cpp: all accesses of one block, each once with how often it was made ---

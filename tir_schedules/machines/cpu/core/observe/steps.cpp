@@ -17,6 +17,14 @@ static void make(const Machine& M, Watch& watch, const Made& made) {
   if (watch.made_met < watch.made_limit) watch.made[watch.made_met] = made;
   watch.made_met++;
 }
+static void keep(Watch& watch, Made& made, const LinePiece* pieces, u32 count) {
+  made.first_piece = watch.pieces_met, made.pieces = count;
+  for (u32 k = 0; k < count; ++k, ++watch.pieces_met)
+    if (watch.pieces_met < watch.piece_limit) watch.pieces[watch.pieces_met] = pieces[k];
+}
+void note_barrier(const Machine& M, s32 line, u32 lanes, u32 number) {
+  make(M, *M.traced, {NONE, lanes, 1, number, NONE, 0, 0, 0, 0, line, MET});
+}
 // The lines that lanes touch, as a row for each.
 static void touch(const Machine& M, Watch& watch, Made& made, const u64* address, u32 lanes, u32 width) {
   if (!is_watched(M, watch)) return;
@@ -28,9 +36,7 @@ static void touch(const Machine& M, Watch& watch, Made& made, const u64* address
     if (!at) pieces[count] = {sector >> 2, 0, 0}, at = ++count;
     pieces[at - 1].sectors |= 1u << (sector & 3);
   })
-  made.first_piece = watch.pieces_met, made.pieces = count;
-  for (u32 k = 0; k < count; ++k, ++watch.pieces_met)
-    if (watch.pieces_met < watch.piece_limit) watch.pieces[watch.pieces_met] = pieces[k];
+  keep(watch, made, pieces, count);
 }
 void KeepSteps::on(const Machine& M, const SharedAccess& made) {
   ALIGNED u32 addresses[32];
@@ -38,17 +44,18 @@ void KeepSteps::on(const Machine& M, const SharedAccess& made) {
   if (!merge(M, access, addresses)) return;
   const SharedCost cost = shared_cost(access.address, access.lanes, access.width, access.store);
   make(M, watch, {(u32)access.counter, access.lanes, access.width, cost.wavefronts, NONE, 0, 0, 0,
-                  access.address[__builtin_ctz(access.lanes)]});
+                  access.address[__builtin_ctz(access.lanes)], 0, NONE});
 }
 void KeepSteps::on(const Machine& M, const MatrixRows& access) {
   const u32 cost = row_wavefronts(access.rows, access.matrices);
-  make(M, watch, {(u32)access.counter, access.lanes(), 16, cost, NONE, 0, 0, 0, access.rows[0]});
+  make(M, watch, {(u32)access.counter, access.lanes(), 16, cost, NONE, 0, 0, 0, access.rows[0],
+                  0, NONE});
 }
 void KeepSteps::on(const Machine& M, const GlobalAccess& access) {
   if (!access.lanes || access.counter < 0) return;
   const GlobalCost cost = global_cost(access.address, access.lanes, access.width);
   Made made = {(u32)access.counter, access.lanes, access.width, cost.sectors, NONE, 0, 0, 0,
-               access.address[__builtin_ctz(access.lanes)]};
+               access.address[__builtin_ctz(access.lanes)], 0, NONE};
   touch(M, watch, made, access.address, access.lanes, access.width);
   make(M, watch, made);
 }
@@ -56,7 +63,43 @@ void KeepSteps::on(const Machine& M, const AsyncCopies& c) {
   if (!c.lanes) return;
   const CopyCost cost = copy_cost(c.target, c.source, c.lanes, c.reads, c.width, c.bypass);
   Made made = {(u32)c.counter, c.lanes, c.width, cost.wavefronts, (u32)c.global_counter, cost.sectors, 0, 0,
-               c.source[__builtin_ctz(c.lanes)]};
+               c.source[__builtin_ctz(c.lanes)], 0, NONE};
   touch(M, watch, made, c.source, c.lanes & c.reads, c.width);
   make(M, watch, made);
+}
+
+// ---- units ---
+void KeepSteps::on(const Machine& M, const BulkPiece& piece) {
+  if (!is_watched(M, watch)) return;
+  for (u64 sector = piece.address >> 5; sector <= (piece.address + piece.bytes - 1) >> 5; ++sector) {
+    if (pieces.empty() || pieces.back().line != sector >> 2) pieces.push_back({sector >> 2, 0, 0});
+    pieces.back().sectors |= 1u << (sector & 3);
+  }
+}
+// What lanes do with one instruction is one row, and so is a copy to several blocks.
+void KeepSteps::on(const Machine& M, const UnitEvent& unit) {
+  const Event& e = unit.event;
+  const bool copies = e.what == BEGUN || e.what == STORED, arrives = e.what == ARRIVED;
+  if (!is_watched(M, watch)) return;
+  if (!copies && !arrives && e.what != INITIALISED && e.what != EXPECTED && e.what != PASSED) return;
+  const u32 rows = copies ? (e.row ? e.bytes / e.row : 1) : 0;
+  const u32 found = watch.made_met - 1;
+  Made* last = watch.made_met && found < watch.made_limit ? watch.made + found : nullptr;
+  if ((copies || arrives) && last && step == watch.steps_met && last->what == e.what && last->line == e.line) {
+    if (last->lanes & e.lanes) {
+      last->width++;
+    } else {
+      last->lanes |= e.lanes, last->cost += e.bytes, last->source_cost += rows;
+      last->width += arrives;
+      const u32 first = last->first_piece, before = last->pieces;
+      keep(watch, *last, pieces.data(), pieces.size()), pieces.clear();
+      last->first_piece = first, last->pieces += before;
+    }
+    return;
+  }
+  Made made = {NONE, e.lanes, 1, e.bytes, NONE, copies ? rows : e.phase, 0, 0,
+               e.what == BEGUN ? e.other : e.address, e.line, e.what};
+  if (copies) keep(watch, made, pieces.data(), pieces.size()), pieces.clear();
+  make(M, watch, made);
+  step = watch.steps_met;
 }

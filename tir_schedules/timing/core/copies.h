@@ -1,0 +1,25 @@
+// The copy engine (TMA) of an SM: it moves boxes row by row, loads and stores each in the order of their coming.
+#pragma once
+#include "memory.h"
+
+struct Copies {
+  const Gpu& gpu;
+  Memory& memory;
+  double loads_free = 0, stores_free = 0;
+  Copies(const Gpu& gpu, Memory& memory) : gpu(gpu), memory(memory) {}
+
+  // When the last byte is there that is asked for in cycle t. latency: of a box without rows.
+  u64 load(const Access& box, double latency, u64 t) {
+    const double begin = std::max(loads_free, (double)t), all = (double)box.bytes * box.blocks;
+    loads_free = begin + std::max(box.rows * gpu.box_row_cycles, all * gpu.box_byte_cycles);
+    return (u64)(std::max(loads_free, memory.stream(box.bytes, begin)) + latency + gpu.far_cycles);
+  }
+  // When its source has been read.
+  u64 store(const Access& box, double latency, u64 t) {
+    const double waits = memory.writes_free - gpu.write_backlog;  // as other stores do
+    const double begin = std::max({stores_free, (double)t, waits});
+    stores_free = begin + box.bytes * gpu.store_byte_cycles + gpu.store_each;
+    memory.store(box.bytes, (u64)begin);
+    return (u64)(stores_free - gpu.store_each + latency);
+  }
+};
