@@ -235,16 +235,17 @@ def test_who_waits_for_ever_is_told():
 
 
 def test_what_the_first_block_issues_is_kept_with_what_it_stalled_for():
-    code = program(("LDS R0, [R1]", {"writes": 0}), ("FADD R2, R0, R1", {"waits": (0,)}))
-    done = run(code, warps=2, costs=[1], accesses=[0, -1], slots=2, issues=9)
+    waits = ("LDS R0, [R1]", {"writes": 0}), ("FADD R2, R0, R1", {"waits": (0,)})
+    code, accesses = program(*waits, "MOV R4, R5"), [0, -1, -1]
+    done = run(code, warps=2, costs=[1], accesses=accesses, slots=2, issues=9)
     rows = done.issues
-    assert rows["number"].tolist() == [0, 0, 1, 1] and set(rows["warp"].tolist()) == {0, 1}
+    assert sorted(rows["number"].tolist()) == [0, 0, 1, 1, 2, 2] and set(rows["warp"].tolist()) == {0, 1}
     assert (np.diff(rows["cycle"].astype(int)) >= 0).all() and rows["cycle"][0] == 0
-    late = rows[2:]
+    late, last = (rows[rows["number"] == number] for number in (1, 2))
     assert set(late["reason"].tolist()) == {Reason.SHORT_BOARD} and (late["stalled"] >= LOAD - 5).all()
-    assert set(rows["reason"][:2].tolist()) == {Reason.REASONS}
-    assert len(run(code, warps=2, costs=[1], accesses=[0, -1], issues=3).issues) == 3
-    assert not len(run(code, warps=2, costs=[1], accesses=[0, -1]).issues)
+    assert set(rows["reason"][:2].tolist()) == {Reason.REASONS} == set(last["reason"].tolist())
+    assert len(run(code, warps=2, costs=[1], accesses=accesses, issues=3).issues) == 3
+    assert not len(run(code, warps=2, costs=[1], accesses=accesses).issues)
 
 
 def test_what_is_not_modelled_is_told():

@@ -9,7 +9,9 @@ from typing import Any, Iterator
 from tir_schedules.files import Json, read_json
 from tir_schedules.report.recorded import DEFAULT_FOLDER, REMEDY
 
-NAMES = ("bench_*.json", "rungs_*.json", "shapes_*.json", "articles_*.json")
+NAMES = (
+    "bench_*.json", "rungs_*.json", "shapes_*.json", "articles_*.json", "predictions/measured_*.json"
+)  # fmt: skip
 """Files with times as `bench` has them; sweeps and searches are of other forms of kernels."""
 
 
