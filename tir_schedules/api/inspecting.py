@@ -36,7 +36,7 @@ from tir_schedules.insight.inspection.twins import inspect as inspect_jobs
 from tir_schedules.insight.metrics.counting import Metrics
 from tir_schedules.insight.metrics.roofline import gpu_for
 from tir_schedules.insight.metrics.rungs import FORMS
-from tir_schedules.insight.times.timed import Target, Timed, target_of, time_prepared, time_subject
+from tir_schedules.insight.times.timed import Target, Timed, inputs_of, target_of, time_prepared, time_subject
 from tir_schedules.insight.times.views import line_of, micros, rows_beside
 from tir_schedules.ladders import fastest
 from tir_schedules.ladders.problems import Job, workload_of
@@ -291,8 +291,7 @@ def times_of(
         for form, launches in one.kernels.items():
             binaries = tuple(launch.binary for launch in launches)
             subject = Timeable(one.rung.family, one.rung.id, form, one.workload, binaries)
-            given = one.workload.arguments()
-            found[one.rung.id, form] = time_subject(subject, given, target, what_if=what_if)
+            found[one.rung.id, form] = time_subject(subject, inputs_of(subject), target, what_if=what_if)
     return found
 
 

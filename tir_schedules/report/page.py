@@ -12,7 +12,7 @@ from tir_schedules.insight.banks import pictures as banks
 from tir_schedules.insight.metrics import counting
 from tir_schedules.insight.profile.nsight import NAMES
 from tir_schedules.insight.times.page import COLOURS, parts_of
-from tir_schedules.insight.times.timed import Target, Timed, target_of, time_subject
+from tir_schedules.insight.times.timed import Target, Timed, inputs_of, target_of, time_subject
 from tir_schedules.insight.times.views import limit_text, states_text
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.pages import render
@@ -94,7 +94,7 @@ def times_of(kernels: ByKernel, target: Target) -> dict[tuple[str, str], Timed]:
     with progress(len(kernels), "predicting") as step:
         found = {}
         for key, one in kernels.items():
-            found[key] = time_subject(one.subject, one.subject.workload.arguments(), target)
+            found[key] = time_subject(one.subject, inputs_of(one.subject), target)
             step(one.subject.label)
     return found
 

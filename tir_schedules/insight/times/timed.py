@@ -16,6 +16,7 @@ from tir_schedules.compiler.source_text import SourceText
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput, CheckFailed, one_line
 from tir_schedules.files import Json, to_json
+from tir_schedules.ladders.known import FAMILIES
 from tir_schedules.ladders.problems import Job
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.execution import written
@@ -28,6 +29,7 @@ from tir_schedules.timing.clocks import Clock, asked_clock, clock_for
 from tir_schedules.timing.gpus import GpuTable, find_table
 from tir_schedules.timing.prediction import LaunchTime, Prediction, predict
 from tir_schedules.timing.states import SELECTED, states_of
+from tir_schedules.workloads.drawing import ZEROS
 
 MOST_BYTES = 4 << 30
 """Of the arrays that a prediction may need on this computer."""
@@ -263,7 +265,7 @@ def time_rungs(jobs: Sequence[Job], target: Target, arch: str, issues: int = 0) 
     with progress(len(subjects), "predicting") as step:
         for subject in subjects:
             if subject.workload not in made:
-                made = {subject.workload: subject.workload.arguments()}
+                made = {subject.workload: inputs_of(subject)}
             found.append(time_subject(subject, made[subject.workload], target, issues))
             step(subject.label)
     found += [
@@ -271,6 +273,13 @@ def time_rungs(jobs: Sequence[Job], target: Target, arch: str, issues: int = 0) 
         for (name, form, _), reason in reasons.items()
     ]
     return found
+
+
+def inputs_of(subject: Subject) -> Arguments:
+    """Arguments of the first launch: zeros of this package's ladders, whose kernels do the same whatever they
+    are given."""
+    own = subject.family in FAMILIES
+    return subject.workload.arguments(kind=ZEROS) if own else subject.workload.arguments()
 
 
 def time_subject(
