@@ -3,7 +3,7 @@
     python experiments/search_predictions.py --most 24   # of each rung; needs TVM and nvcc, no GPU
 
 Configurations are taken in the order of a hash of their names, so that more of them extend what was
-predicted. Each is predicted by the simulated SM and by the formula of tuning/cost.
+predicted. Each is predicted by the simulated SM, by the formula of tuning/cost, and as `tune` does.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from tir_schedules.errors import TirSchedulesError, one_line
 from tir_schedules.files import Json, read_json, write_text
 from tir_schedules.subjects.results import about, as_text, load_results
 from tir_schedules.tuning.building.candidate import build
-from tir_schedules.tuning.cost.predictor import estimated_seconds, simulated_seconds
+from tir_schedules.tuning.cost.predictor import estimated_seconds, predicted_seconds, simulated_seconds
 
 FOLDER = Path(__file__).parent / "results"
 TIMES = FOLDER / "searches" / "times_h100.json"
 FOUND = FOLDER / "predictions" / "searches_h100.json"
-WAYS = {"simulated": "simulated_us", "formula": "formula_us"}
+WAYS = {"tune": "tune_us", "simulated": "simulated_us", "formula": "formula_us"}
+"""`tune` takes one or the other, see tuning/cost/predictor.py."""
 HEAD = ("rung", "configurations", "by", "Spearman", "mean error", "worst", "loss of first", "of best of 5")
 
 
@@ -61,6 +62,7 @@ def told(task: Task, row: Json) -> Json:
     try:
         candidate = build(task.space.rung_at(task.point(row["name"])), task.workload, ARCH)
         said["formula_us"] = round(1e6 * estimated_seconds(candidate), 3)
+        said["tune_us"] = round(1e6 * predicted_seconds(candidate), 3)
         said["simulated_us"] = round(1e6 * simulated_seconds(candidate), 3)
     except TirSchedulesError as error:
         said["refused"] = one_line(error)
@@ -72,18 +74,18 @@ def lines(rows: Sequence[Json]) -> list[tuple[str, ...]]:
     its ranking takes, and the best of its first five."""
     members: dict[str, list[Json]] = defaultdict(list)
     for row in rows:
-        if WAYS["simulated"] in row:
+        if WAYS["tune"] in row:
             members[row["name"].partition(":")[0]].append(row)
     found = [HEAD, ("---", "--:", "---", *["--:"] * 5)]
     for rung, each in members.items():
-        measured = [row["median_us"] for row in each]
         for way, key in WAYS.items():
-            predicted = [row[key] for row in each]
+            known = [row for row in each if key in row]
+            measured, predicted = ([row[name] for row in known] for name in ("median_us", key))
             figures, order = figures_of(zip(predicted, measured)), spearman(predicted, measured)
             ranked = [time for _, time in sorted(zip(predicted, measured))]
             losses = (min(ranked[:first]) / min(measured) - 1 for first in (1, 5))
             found.append((
-                rung, str(len(each)), way, f"{order or 0:.3f}", f"{100 * figures.mean:.1f} %",
+                rung, str(len(known)), way, f"{order or 0:.3f}", f"{100 * figures.mean:.1f} %",
                 f"{100 * figures.worst:.1f} %", *(f"{100 * loss:.1f} %" for loss in losses),
             ))  # fmt: skip
     return found
