@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sass import sass
 
+from tir_schedules.insight.times.page import COLOURS
 from tir_schedules.timing.gpus import find_table
 from tir_schedules.timing.listing import parsed
 from tir_schedules.timing.prediction import REASONS
@@ -14,8 +15,8 @@ TABLE = find_table("h100")
 
 
 def test_every_reason_has_a_state_of_its_own_that_is_explained():
-    assert set(STATES) <= set(REASONS) and len({*STATES.values()}) == len(STATES)
-    assert {*STATES.values()} <= {*MEANINGS}
+    assert set(STATES) == set(REASONS) and len({*STATES.values()}) == len(STATES)
+    assert {"selected", *STATES.values()} == MEANINGS.keys() == COLOURS.keys()
 
 
 def test_states_are_cycles_of_warps():
@@ -34,3 +35,12 @@ def test_units_are_busy_for_a_share_of_the_cycles():
         "issue slots": 0.625, "tensor cores": 0.6, "fp32 units": 0.5, "shared memory and L1": 0.25, "L2": 0.2
     })  # fmt: skip
     assert [*busy][0] == "issue slots"
+
+
+def test_tensor_cores_are_busy_with_a_warpgroups_products():
+    code = [*parsed(sass("HGMMA.64x256x16.F32 R24, gdesc[UR4], R24"), "k")]
+    done = Simulated(
+        1000, np.zeros((1, 9)), np.array([20]), wavefronts=0, requested=0, missed=0, written=0
+    )  # fmt: skip
+    share = 20 * 64 * 256 * 16 / 4 / 1000 / TABLE.tensor_products
+    assert busy_of(done, code, TABLE, "l2", 32.0)["tensor cores"] == pytest.approx(share)

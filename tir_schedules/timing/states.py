@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Mapping, Sequence
 
 from tir_schedules.timing.abi import Pipes, Reason
+from tir_schedules.timing.clocks import tensor_share
 from tir_schedules.timing.gpus import QUARTERS, GpuTable
 from tir_schedules.timing.listing import Instruction
 from tir_schedules.timing.simulation import PIPES, Simulated, interval_of
@@ -22,8 +23,12 @@ STATES = {
     "banks": "dispatch stall",
     "fetch": "no instruction",
     "not_selected": "not selected",
+    "products": "GMMA",
+    "mbarrier": "mbarrier",
+    "copies": "bulk copies",
+    "cluster": "cluster barrier",
 }
-"""Reason -> Nsight Compute's name of the state."""
+"""Reason -> Nsight Compute's name of the state. It has no name of its own for the last three."""
 
 MEANINGS = {
     SELECTED: "an instruction is issued",
@@ -36,6 +41,10 @@ MEANINGS = {
     "dispatch stall": "register banks",
     "no instruction": "the instruction cache",
     "not selected": "another warp issues",
+    "GMMA": "products of the warpgroup",
+    "mbarrier": "a phase: data that TMA brings, or other warps",
+    "bulk copies": "TMA has not read yet what it is to store",
+    "cluster barrier": "blocks of the cluster that are not there yet",
 }
 
 UNITS = {
@@ -73,6 +82,8 @@ def busy_of(
         if times and pipe in UNITS:
             taken[UNITS[pipe]] += times * interval_of(one, table) / HALVES.get(pipe, 1)
     shares = {name: amount / QUARTERS / cycles for name, amount in taken.items()}
+    if products := tensor_share(code, done.issued, cycles, table):  # those of wgmma take no warp's pipe
+        shares.setdefault(UNITS[Pipes.PIPE_TENSOR], products)
     shares[ISSUE] = done.issued.sum() / QUARTERS / cycles
     shares[DATA] = done.wavefronts / cycles
     shares[BEYOND.get(bound, bound)] = done.missed / read_bytes / cycles

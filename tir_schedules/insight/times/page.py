@@ -20,8 +20,10 @@ from tir_schedules.timing.states import MEANINGS, SELECTED, STATES
 COLOURS = {
     SELECTED: 0, "long scoreboard": 1, "short scoreboard": 5, "MIO throttle": 2, "barrier": 4, "wait": 7,
     "math pipe throttle": 3, "dispatch stall": 6, "no instruction": 8, "not selected": 9,
+    "mbarrier": 1, "GMMA": 3, "bulk copies": 2, "cluster barrier": 4,
 }  # fmt: skip
-"""State -> number of its colour; 0 is that of text, 9 that of lines. Others have the last of the rest."""
+"""State -> number of its colour; 0 is that of text, 9 that of lines. States of TMA and wgmma have the colour
+of what they take the place of."""
 
 LEFT = 8
 DIGITS = 2
