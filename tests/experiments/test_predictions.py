@@ -1,5 +1,7 @@
 """How predicted times are held against measured ones."""
 
+from math import prod
+
 import numpy as np
 import prediction_tables
 import predictions
@@ -8,9 +10,12 @@ from prediction_figures import causes, figures_of, spearman
 from stall_tables import STATES, apart, counted_shares, model_shares
 
 from tir_schedules.files import read_json
+from tir_schedules.ladders.known import workload_class
 from tir_schedules.subjects.results import load_results
 from tir_schedules.timing.gpus import find_table
+from tir_schedules.timing.paths import follow
 from tir_schedules.timing.prediction import REASONS
+from tir_schedules.workloads.drawing import ZEROS
 
 SAMPLE = {
     "sgemm_h100": [(f"sgemm/{name}", "schedule", "1024x1024x1024") for name in
@@ -46,6 +51,21 @@ def test_a_wrong_figure_makes_it_grow():
     slow = {width: 2 * cycles for width, cycles in table.shared_latency.items()}
     before, now = of_sample(table.model_copy(update={"shared_latency": slow}))
     assert now.mean > before.mean + GROWTH
+
+
+@pytest.mark.parametrize(
+    "name", ["reduce/shuffle", "reduce/unrolled", "sgemm/vectorized", "hgemm/wmma_padded"]
+)
+def test_a_block_executes_what_ncu_counted(name):
+    """Of the first launch, in all blocks alike."""
+    counted = read_json(predictions.PREDICTIONS / "stalls_h100.json", "write it by `compare`")["rows"]
+    row = next(row for row in counted if row["name"] == name)
+    workload = workload_class(name.partition("/")[0])(**row["workload"])
+    subject = predictions.compiled(name, workload, "sm_90a")["schedule"]
+    (given, *_), outputs = predictions.launched(subject, workload.arguments(kind=ZEROS))
+    paths = follow(subject.binaries[0], given, outputs)
+    executed = sum(len(path.numbers) for path in paths.warps) * prod(subject.binaries[0].kernel.grid)
+    assert executed == row["counted"]
 
 
 def test_figures():

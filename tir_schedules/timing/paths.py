@@ -245,7 +245,7 @@ class Program:
             seen.add(block)
             stretch = self.stretches[block]
             marks += stretch.marks
-            if len(stretch.after) != 1 or self.code[stretch.end - 1].name == "CALL":
+            if len(stretch.after) != 1 or self.code[stretch.end - 1].name in ("CALL", "EXIT"):
                 break
             block = stretch.after[0]
         return tuple(marks), block

@@ -125,7 +125,7 @@ struct Walk {
     Fit fits = block >= 0 ? ahead(block) : Fit{to_come() ? 0 : rules.at_the_end, 0};
     for (u64 k = others.size(); k--;) {
       const Fit fit = ahead(others[k]);
-      if (fit > fits && fit.count) best = others[k], fits = fit;
+      if (fit > fits && fit.count && fit.share > rules.weak) best = others[k], fits = fit;
     }
     if (best != block && best >= 0) drop(best);
     return best;
