@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tir_schedules.errors import BadInput
-from tir_schedules.timing.gpus import find_table, known_tables, table_of
+from tir_schedules.model.gpus import SMS
+from tir_schedules.timing.gpus import FIGURES, find_table, known_tables, table_of
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
@@ -16,9 +17,45 @@ def profile():
     return json.loads((RESULTS / "profile_h100.json").read_text())
 
 
+def test_the_table_of_a_measured_gpu_is_made_of_its_profile(profile):
+    assert table_of(profile) == find_table("h100")
+
+
 @pytest.mark.parametrize("name", known_tables())
-def test_a_shipped_table_is_made_of_the_profile(name):
-    assert table_of(json.loads((RESULTS / f"profile_{name}.json").read_text())) == find_table(name)
+def test_each_figure_has_one_source(name):
+    table = find_table(name)
+    assert sorted(figure for each in table.sources for figure in each.figures) == sorted(FIGURES)
+    assert table.arch in SMS and table.carve_outs_kib[-1] == SMS[table.arch].shared_kib
+    assert table.source("multiprocessors").verified or name == "h200"
+
+
+def test_what_no_source_gives_is_of_the_h100_and_not_verified():
+    base, other = find_table("h100"), find_table("h200")
+    differ = {name for name in FIGURES if getattr(base, name) != getattr(other, name)}
+    assert differ == {"l2_bytes", "mhz", "dram_gb_per_s"}
+    assert not other.source("page_cycles").verified and "H100" in other.source("page_cycles").text
+    assert all(base.source(name).verified for name in FIGURES)
+
+
+def test_recorded_figures_of_the_h200():
+    table = find_table("h200")
+    sgemm, reduce = (
+        json.loads((RESULTS / f"bench_{name}_h200.json").read_text()) for name in ("sgemm", "reduce")
+    )
+    assert table.l2_bytes == sgemm["device"]["l2_bytes"]
+    naive = [row for row in sgemm["rows"] if row["name"] == "sgemm/naive"]
+    assert {row["clock_mhz"] for row in naive if row["form"] == "schedule"} >= {table.mhz}
+    rates = [
+        row["rate"] for row in reduce["rows"] if row["name"] == "CUB" and "268435456 int32" in row["shape"]
+    ]
+    assert rates == [table.dram_gb_per_s]
+
+
+def test_l1_is_what_shared_memory_leaves():
+    table = find_table("h100")
+    found = tuple(table.l1_bytes(shared) >> 10 for shared in (0, 1, 9 << 10, 1 << 20))
+    assert found == (256, 248, 240, 28)
+    assert find_table("t4").l1_bytes(0) == 64 << 10
 
 
 def test_figures_follow_the_rows(profile):
@@ -29,14 +66,15 @@ def test_figures_follow_the_rows(profile):
     row["cycles"] -= 31
     assert changed.shared_latency[4] == table.shared_latency[4] + 31
     assert changed.per_wavefront == table.per_wavefront - 1
-    assert changed.miss_latency == table.miss_latency and changed.intervals == table.intervals
+    assert changed.l2_latency == table.l2_latency and changed.intervals == table.intervals
 
 
 def test_known_figures():
     """Those that public work agrees on (Huerta et al., MICRO'25; Luo et al., arXiv 2402.13499)."""
     table = find_table("h100")
     assert table.intervals["fma"] == 1 and table.intervals["alu"] == 2
-    assert table.shared_latency[4] == 23 and 250 < table.miss_latency["l2"] + table.latencies["global"] < 280
+    assert table.shared_latency[4] == 23 and 270 < table.l2_latency[3] + table.latencies["global"] < 290
+    assert [*table.l2_latency] == sorted(table.l2_latency) and table.dram_latency > 2 * table.l2_latency[-1]
     assert table.multiprocessors == 132 and table.code_bytes == 32 << 10
 
 
@@ -47,5 +85,5 @@ def test_a_row_that_lacks_is_told(profile):
 
 
 def test_another_name_is_told():
-    with pytest.raises(BadInput, match="'h300'; there are: h100"):
+    with pytest.raises(BadInput, match="'h300'; there are: a100, h100, h200, t4"):
         find_table("h300")

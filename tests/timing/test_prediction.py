@@ -12,9 +12,10 @@ from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.machine import Steps
 from tir_schedules.timing import prediction, simulation
+from tir_schedules.timing.abi import Kind
 from tir_schedules.timing.gpus import find_table
 from tir_schedules.timing.paths import BlockPaths, follow
-from tir_schedules.timing.prediction import l1_of, predict, shared_by
+from tir_schedules.timing.prediction import ALL_KINDS, kinds_of, predict, shared_by, states_of
 
 SOURCE = """\
 extern "C" __global__ void tile(const float *x, float *y) {
@@ -42,9 +43,9 @@ def made(columns, rows):
     }  # fmt: skip
 
 
-def time_of(columns, rows, mhz=None, table=TABLE):
+def time_of(columns, rows, mhz=None, table=TABLE, cold=True):
     binary, given = made(columns, rows)
-    return predict([binary], [given], ["y"], table, mhz)
+    return predict([binary], [given], ["y"], table, mhz, cold=cold)
 
 
 def test_blocks_that_fit_run_at_once():
@@ -81,23 +82,48 @@ def test_several_launches_take_one_after_the_other():
     assert two.microseconds == 2 * one.microseconds and two.cycles == 2 * one.cycles
 
 
+def kinds_told(binary, given):
+    paths = follow(binary, given, ["y"])
+    paths.steps.pieces["kind"] = kinds_of(binary, given, ["y"], paths)
+    return paths
+
+
 def test_neighbours_read_the_same_lines():
     """Blocks along x read one row of x: all columns share a row. Each block has lines of y of its own."""
     binary, given = made(8, 16)
-    paths = follow(binary, given, ["y"])
+    paths = kinds_told(binary, given)
     lines = 8 * 4 + 4
     unique = 8 * 4 / lines * 16 + 4 / lines * 128
     assert shared_by(binary, given, ["y"], paths, 128) == pytest.approx(128 / unique)
     alone, given = made(1, 16)
-    assert shared_by(alone, given, ["y"], follow(alone, given, ["y"]), 16) == 1
+    assert shared_by(alone, given, ["y"], kinds_told(alone, given), 16) == 1
 
 
 def test_what_l2_does_not_hold_comes_from_dram():
+    """Each of eight turns waits for lines that none read before, if L2 is too small or does not have them."""
     small = TABLE.model_copy(update={"l2_bytes": 1 << 10})
-    near, far = time_of(SMS, 1).launches[0], time_of(SMS, 1, table=small).launches[0]
-    assert (near.beyond.level, far.beyond.level) == ("l2", "dram") and near.dram_us == 0 < far.dram_us
-    more = TABLE.miss_latency["dram"] - TABLE.miss_latency["l2"]
-    assert far.cycles - near.cycles > 7 * more
+    warm, far, cold = (
+        time_of(SMS, 1, table=table, cold=cold).launches[0]
+        for table, cold in ((TABLE, False), (small, False), (TABLE, True))
+    )
+    assert [each.beyond.level for each in (warm, far, cold)] == ["l2", "dram", "dram"]
+    assert warm.dram_us == cold.dram_us == 0 < far.dram_us
+    more = TABLE.dram_latency - TABLE.l2_latency[-1]
+    assert far.cycles - warm.cycles > 7 * more and far.cycles == cold.cycles
+
+
+def test_later_blocks_find_what_earlier_ones_read():
+    """Of 2 blocks at once on an SM and 4 in all. A row of blocks shares lines, and a column does."""
+    both, x, y, own = (1 << kind for kind in (Kind.ALONG_BOTH, Kind.ALONG_X, Kind.ALONG_Y, Kind.OWN))
+    narrow, long = (states_of((columns, 1 << 20, 1), 2, 4, TABLE, False, True) for columns in (8, 1 << 20))
+    assert narrow == (ALL_KINDS, ALL_KINDS, own | x, own | x)
+    assert long == (ALL_KINDS, ALL_KINDS, own | y, own | y)
+    assert (
+        states_of((8, 8, 1), 2, 4, TABLE, False, False)
+        == (0,)
+        != states_of((8, 8, 1), 2, 4, TABLE, True, False)
+    )
+    assert both | x | y | own == ALL_KINDS
 
 
 def test_waits_are_told_by_line():
@@ -110,10 +136,6 @@ def test_waits_are_told_by_line():
     assert max(by_line, key=lambda line: by_line[line]["long_board"]) == load
     ptx = launch.by_line("ptx")
     assert sum(each["barrier"] for each in ptx.values()) == reasons["barrier"]
-
-
-def test_l1_is_what_shared_memory_leaves():
-    assert (l1_of(0), l1_of(1), l1_of(9 << 10)) == (256 << 10, 248 << 10, 240 << 10)
 
 
 def test_what_the_model_lacks_is_told(monkeypatch):

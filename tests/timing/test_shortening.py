@@ -11,7 +11,7 @@ from tir_schedules.timing.gpus import find_table
 from tir_schedules.timing.paths import follow
 from tir_schedules.timing.prediction import Beyond, run
 from tir_schedules.timing.shortening import KEPT, LAST, shortened
-from tir_schedules.timing.simulation import simulate
+from tir_schedules.timing.simulation import Outside, simulate
 
 SOURCE = """\
 extern "C" __global__ void tile(const float *x, float *y, int n) {
@@ -29,7 +29,8 @@ extern "C" __global__ void tile(const float *x, float *y, int n) {
 """
 TURNS = 64
 TABLE = find_table("h100")
-BEYOND = Beyond("l2", 1.0, 64.0, "l2")
+OUTSIDE = Outside(64.0)
+BEYOND = Beyond("l2", 1.0, 64.0, "l2", OUTSIDE)
 
 
 def paths_of(barrier):
@@ -46,7 +47,7 @@ def paths():
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_a_few_turns_tell_the_cycles_of_all(paths, blocks):
-    whole = simulate(paths.code, paths.warps, paths.steps, TABLE, blocks, 0, 1 << 17, read_bytes=64.0)
+    whole = simulate(paths.code, paths.warps, paths.steps, TABLE, blocks, 0, 1 << 17, OUTSIDE)
     short = shortened(paths)
     cycles, simulated = run(short, blocks, blocks, TABLE, 1 << 17, BEYOND)
     assert short.dropped > TURNS // 2
@@ -110,10 +111,10 @@ def ring():
 def test_who_copies_and_who_computes_are_cut_alike(ring):
     """A ring of four mbarriers: whole rounds are left out, and later waits are for earlier phases."""
     assert ring.agreement == 1
-    whole = simulate(ring.code, ring.warps, ring.steps, TABLE, read_bytes=8.0)
+    whole = simulate(ring.code, ring.warps, ring.steps, TABLE, outside=Outside(8.0))
     short = shortened(ring)
     assert short.dropped > TURNS // 4 and short.dropped % 4 == short.between % 4 == 0
-    cycles, simulated = run(short, 1, 1, TABLE, 1 << 17, replace(BEYOND, read_bytes=8.0))
+    cycles, simulated = run(short, 1, 1, TABLE, 1 << 17, replace(BEYOND, outside=Outside(8.0)))
     assert cycles == pytest.approx(whole.cycles, rel=0.01)
     assert simulated.issued.sum() == whole.issued.sum()
     assert simulated.missed == whole.missed

@@ -9,11 +9,11 @@ from sass import sass
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu import abi as cpu_abi
 from tir_schedules.model.machine import Steps
-from tir_schedules.timing.abi import Reason
+from tir_schedules.timing.abi import Kind, Reason
 from tir_schedules.timing.gpus import find_table
 from tir_schedules.timing.listing import Control, parsed
 from tir_schedules.timing.paths import WarpPath
-from tir_schedules.timing.simulation import simulate
+from tir_schedules.timing.simulation import Outside, simulate
 
 TABLE = find_table("h100")
 ALU, MUFU = TABLE.intervals["alu"], TABLE.intervals["special"]
@@ -149,12 +149,128 @@ def test_a_load_that_misses_l1_counts_as_long():
     code = program(("LDG.E R0, [R2.64]", {"writes": 0}), ("FADD R0, R0, R0", {"waits": (0,)}))
     once = run(code, costs=[4], pieces=[(7, 0b1111)], accesses=[0, -1])
     twice = run(code, costs=[4], pieces=[(7, 0b1111)], accesses=[0, -1, 0, -1], times=2)
-    hit, miss = TABLE.latencies["global"], TABLE.miss_latency["l2"]
-    assert hit + miss <= once.cycles <= hit + miss + 4 and once.missed == twice.missed == 128
+    hit, near, far = TABLE.latencies["global"], TABLE.l2_latency[0], TABLE.l2_latency[-1]
+    assert hit + near <= once.cycles <= hit + far + 4 and once.missed == twice.missed == 128
     assert hit <= twice.cycles - once.cycles <= hit + 2 and twice.requested == 256
-    assert reason(once, Reason.LONG_BOARD) > miss
-    far = run(code, costs=[4], pieces=[(7, 0b1111)], accesses=[0, -1], where="dram")
-    assert far.cycles - once.cycles == pytest.approx(TABLE.miss_latency["dram"] - miss, abs=2)
+    assert reason(once, Reason.LONG_BOARD) > near
+
+
+LOAD_AND_WAIT = ("LDG.E R0, [R2.64]", {"writes": 0}), ("FADD R0, R0, R0", {"waits": (0,)})
+COLD = Outside(cold=(1 << Kind.OWN,))
+
+
+def test_lines_of_l2_are_near_or_far():
+    """As many by each percentile as the profile says."""
+    code = program(*LOAD_AND_WAIT)
+    found = [run(code, costs=[1], pieces=[(line, 1)], accesses=[0, -1]).cycles for line in range(200)]
+    away = np.array(found) - TABLE.latencies["global"] - TABLE.part_cycles - 1
+    assert np.percentile(away, [1, 25, 50, 75, 99]) == pytest.approx(
+        [TABLE.l2_latency[k] for k in (0, 2, 3, 4, 6)], abs=5
+    )
+
+
+def test_what_l2_lacks_comes_from_dram_64_bytes_at_a_time():
+    """Bypassing L1: of four sectors of a line, the first and the third are waited for."""
+    copy = ("LDGSTS.E.BYPASS.128 [R0], [R2.64]", {})
+    code = program(copy, ("LDGDEPBAR", {"writes": 0}), "DEPBAR.LE SB0, 0x0")
+    given = dict(costs=[1] * 4, pieces=[(7, 1 << s) for s in range(4)])
+
+    def cycles(n, outside):
+        accesses = [each for k in range(n) for each in (k, -1, -1)]
+        return run(code * n, accesses=accesses, outside=outside, **given).cycles
+
+    warm, cold = ([cycles(n, each) for n in (1, 2, 3, 4)] for each in (Outside(), COLD))
+    more = TABLE.dram_latency - TABLE.l2_latency[-1]
+    assert cold[0] - warm[0] >= more and cold[2] - cold[1] - (warm[2] - warm[1]) >= more
+    assert abs(np.diff(cold)[::2] - np.diff(warm)[::2]).max() <= 2
+
+
+def test_only_lines_of_a_kind_that_is_cold_come_from_dram():
+    code = program(*LOAD_AND_WAIT)
+    for kind in Kind:
+        shared = steps([4], [(7, 15)])
+        shared.pieces["kind"] = kind
+        found = [
+            simulate(code, [path([0, 1], [0, -1])], shared, TABLE, outside=Outside(cold=(1 << each,))).cycles
+            for each in Kind
+        ]  # fmt: skip
+        assert [cycles > TABLE.dram_latency for cycles in found] == [each == kind for each in Kind]
+
+
+def test_later_blocks_have_a_state_of_their_own():
+    """The second block in a slot finds its lines; the state of the last stands for a third."""
+    code = program(*LOAD_AND_WAIT)
+    given = dict(costs=[4], pieces=[(7, 15)], accesses=[0, -1])
+    warm, cold, first = (
+        [run(code, blocks=n, outside=Outside(cold=state), **given).cycles for n in (1, 2, 3)]
+        for state in ((0,), (1,), (1, 0))
+    )
+    assert first[0] == cold[0] > warm[0] and cold[2] - cold[1] > first[2] - first[1]
+    assert first[1] - first[0] == pytest.approx(warm[1] - warm[0], abs=40)
+
+
+def test_who_shares_a_line_asks_for_it_when_the_first_warp_does():
+    """A warp that comes later finds on its way what one of another block asked for."""
+    code = program(*["SHF.L.U32 R0, R1, 0x1, R2"] * 100, *LOAD_AND_WAIT)
+    paths = [path([100, 101], [0, -1]), path([*range(102)], [*[-1] * 100, 1, -1], warp=1)]
+    found = {}
+    for kind in (Kind.OWN, Kind.ALONG_X):
+        both = steps([4, 4], [(7, 15), (80, 15)])
+        both.pieces["kind"] = kind
+        found[kind] = simulate(code, paths, both, TABLE, outside=Outside(cold=(1 << kind,))).cycles
+    assert found[Kind.OWN] - found[Kind.ALONG_X] == pytest.approx(100 * ALU, abs=10)
+
+
+def test_bytes_that_all_sms_ask_for_take_their_share():
+    """An SM that asked for less before gets more; in the long run it has its share."""
+    code = program(*LOAD_AND_WAIT)
+    given = dict(costs=[4] * 8, pieces=[(line, 15) for line in range(8)], accesses=None)
+    for name, state in (("l2_bytes", (0,)), ("dram_bytes", (1,))):
+
+        def cycles(size, n, cold=state, name=name):
+            paths = [path([0, 1] * n, [each for k in range(n) for each in (k, -1)])]
+            outside = Outside(**{name: size}, cold=cold)
+            return simulate(
+                code, paths, steps(given["costs"], given["pieces"]), TABLE, outside=outside
+            ).cycles
+
+        assert 0 <= cycles(1.0, 8) - cycles(64.0, 8) <= 128
+        assert cycles(0.1, 8) - cycles(0.1, 4) == pytest.approx(4 * 128 / 0.1, rel=0.02)
+
+
+def test_parts_of_lines_and_pages_of_dram_take_a_port():
+    """8 loads of 64 lines each, in pages of 8 lines or in one each; a sector of each line, or all."""
+    loads = [("LDG.E R4, [R2.64]", {"writes": 0})] * 8
+    code = program(*loads, ("FADD R0, R4, R4", {"waits": (0,)}))
+    places = [*range(8), -1]
+
+    def cycles(apart, sectors, outside):
+        made = steps([1] * 8)
+        made.made["pieces"], made.made["first_piece"] = 64, np.arange(8) * 64
+        pieces = np.zeros(512, cpu_abi.LINE_PIECE)
+        pieces["line"], pieces["sectors"] = np.arange(512) * apart, sectors
+        every = replace(made, pieces=pieces)
+        return simulate(code, [path([*range(9)], places)], every, TABLE, outside=outside).cycles
+
+    near, far = (cycles(step, 1, COLD) for step in (1, 8))
+    assert far - near == pytest.approx((512 - 64) * TABLE.page_cycles, rel=0.5)
+    parts, whole = (cycles(1, sectors, Outside()) for sectors in (1, 15))
+    assert parts - whole == pytest.approx(
+        512 * (TABLE.part_cycles - 128 / TABLE.read_bytes["alone"]), rel=0.2
+    )
+
+
+def test_what_l2_sent_takes_the_data_path_again():
+    """Loads that miss ask a line a cycle, and come back a line a cycle beside what is stored."""
+    code = program(*[("LDG.E.128 R4, [R2.64]", {"writes": 0})] * 4, ("STS [R1], R4", {"waits": (0,)}), "EXIT")
+    pieces = [(line, 15) for line in range(16)]
+    made = steps([4] * 4 + [1], [])
+    made.made["first_piece"][:4], made.made["pieces"][:4] = np.arange(4) * 4, 4
+    made = replace(made, pieces=np.array([(line, s, 0) for line, s in pieces], cpu_abi.LINE_PIECE))
+    paths = [path([*range(6)], [0, 1, 2, 3, 4, -1], warp) for warp in range(8)]
+    found = simulate(code, paths, made, TABLE)
+    assert found.wavefronts == 8 * (16 + 1)
+    assert found.cycles > TABLE.l2_latency[3] + 8 * 16
 
 
 def test_blocks_touch_lines_of_their_own():
@@ -168,10 +284,15 @@ def test_groups_of_copies_end_in_order():
     copy, commit = "LDGSTS.E [R0], [R2.64]", ("LDGDEPBAR", {"writes": 0})
     leaves_one = program(copy, commit, copy, commit, "DEPBAR.LE SB0, 0x1", "EXIT")
     leaves_none = program(copy, commit, copy, commit, "DEPBAR.LE SB0, 0x0", "EXIT")
-    given = dict(costs=[4, 4], pieces=[(7, 15), (8, 15)], accesses=[0, -1, 1, -1, -1, -1], read_bytes=2)
-    early, late = (run(code, **given) for code in (leaves_one, leaves_none))
-    assert reason(late, Reason.LONG_BOARD) - reason(early, Reason.LONG_BOARD) == 128 / 2
-    assert reason(early, Reason.LONG_BOARD) > TABLE.miss_latency["l2"]
+    waits = {}
+    for far in (0, 1):  # the copy that comes from DRAM
+        made = steps([4, 4], [(7, 15), (8, 15)])
+        made.pieces["kind"][far] = Kind.ALONG_X
+        paths, outside = [path([*range(6)], [0, -1, 1, -1, -1, -1])], Outside(cold=(1 << Kind.ALONG_X,))
+        for code in (leaves_one, leaves_none):
+            found = simulate(code, paths, made, TABLE, outside=outside)
+            waits[far, code is leaves_none] = reason(found, Reason.LONG_BOARD) > TABLE.dram_latency - 20
+    assert waits == {(0, False): True, (0, True): True, (1, False): False, (1, True): True}
 
 
 def test_a_block_begins_where_one_has_ended():
@@ -181,7 +302,8 @@ def test_a_block_begins_where_one_has_ended():
     one, three, beside = (run(code, slots=s, blocks=b, **given) for s, b in ((1, 1), (1, 3), (2, 3)))
     assert three.issued.tolist() == beside.issued.tolist() == [3] * 52 and three.missed == 3 * 128
     own = 50 * ALU
-    assert three.cycles - one.cycles == pytest.approx(2 * (own + TABLE.gap), abs=4)
+    spread = TABLE.l2_latency[-1] - TABLE.l2_latency[0]
+    assert three.cycles - one.cycles == pytest.approx(2 * (own + TABLE.gap), abs=spread)
     assert beside.cycles - one.cycles == pytest.approx(own + TABLE.gap, abs=60)
 
 
@@ -199,6 +321,42 @@ def test_a_further_wavefront_comes_two_cycles_later():
     code = program(("LDS R0, [R1]", {"writes": 0}), ("FADD R0, R0, R0", {"waits": (0,)}))
     one, many = (run(code, costs=[fronts], accesses=[0, -1]).cycles for fronts in (1, 32))
     assert many - one == TABLE.per_wavefront * 31
+
+
+def test_words_that_many_lanes_read_take_their_wavefronts_alone():
+    """lds.128 of one place has two wavefronts, and a warp issues it twice as often as one of four."""
+    code = program(*[("LDS.128 R4, [R1]", {"writes": 0})] * 16)
+    wide, narrow = (
+        [run(code, costs=[fronts], accesses=[0] * 16 * n, times=n).cycles for n in (2, 4)]
+        for fronts in (4, 2)
+    )
+    each = TABLE.path_cycles["shared"]
+    assert (wide[1] - wide[0]) / 32 == pytest.approx(4 * each, rel=0.1)
+    assert (narrow[1] - narrow[0]) / 32 == pytest.approx(2 * each, rel=0.1)
+
+
+def test_copies_leave_the_data_path_to_loads_until_their_bytes_come():
+    """A copy of four wavefronts and four LDSM of four: 20 cycles a warp, as the probe beside ldmatrix."""
+    copy = ("LDGSTS.E.BYPASS.128 [R0], [R2.64]", {})
+    empty = "LDS RZ, [RZ]"
+    code = program(copy, empty, empty, *[("LDSM.16.M88.4 R4, [R4]", {"writes": 0})] * 4)
+
+    def cycles(turns):
+        pieces = np.array([(line, 15, 0) for line in range(4 * turns)], cpu_abi.LINE_PIECE)
+        made = replace(steps([4] * (turns + 1)), pieces=pieces)
+        made.made["pieces"], made.made["first_piece"] = 4, np.r_[np.arange(turns) * 4, 0]
+        made.made["pieces"][turns] = 0
+        places = [place for turn in range(turns) for place in (turn, -1, -1, *[turns] * 4)]
+        paths = [path([*range(7)] * turns, places, warp) for warp in range(16)]
+        return simulate(code, paths, made, TABLE).cycles
+
+    assert (cycles(24) - cycles(12)) / 12 == pytest.approx(16 * 20, rel=0.03)
+
+
+def test_a_warp_issues_copies_as_fast_as_the_probe():
+    code = program(*[("LDGSTS.E.BYPASS.128 [R0], [R2.64]", {})] * 8)
+    few, more = (run(code, times=n, costs=[4], pieces=[(7, 15)], accesses=[0] * 8 * n).cycles for n in (2, 4))
+    assert (more - few) / 16 == pytest.approx(TABLE.path_cycles["copy"], rel=0.1)
 
 
 def test_the_queue_holds_only_so_many_stores():

@@ -1,5 +1,7 @@
 """wgmma, mbarriers, TMA and clusters on a simulated SM: small programs by hand whose cycles are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_simulation import ALU, TABLE, path, program, reason
@@ -9,7 +11,7 @@ from tir_schedules.machines.cpu import abi as cpu_abi
 from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.machine import Steps
 from tir_schedules.timing.abi import Reason
-from tir_schedules.timing.simulation import simulate
+from tir_schedules.timing.simulation import Outside, simulate
 
 UNITS = TABLE.units
 BUSY = ("SHF.L.U32 R0, R1, 0x1, R2", {"stall": 1})
@@ -175,7 +177,7 @@ def load(*boxes, size=None):
     total = size or sum(box[1]["cost"] * box[1]["width"] for box in boxes)
     code = program(EXPECT, *[LOAD] * len(boxes), TRY, AFTER)
     accesses = [1, *range(3, 3 + len(boxes)), 2, -1]
-    return alone(code, mbarrier(1, expected(total), passed(0), *boxes), accesses, read_bytes=1e6).cycles
+    return alone(code, mbarrier(1, expected(total), passed(0), *boxes), accesses).cycles
 
 
 def test_a_box_takes_its_rows_and_its_bytes():
@@ -206,10 +208,13 @@ def test_a_box_for_two_blocks_brings_as_much_from_the_other():
 def test_boxes_share_the_port_to_l2():
     code = program(EXPECT, LOAD, TRY, AFTER)
     steps = mbarrier(1, expected(16384), passed(0), begun(16384, 128))
-    slow, fast = (alone(code, steps, [1, 3, 2, -1], read_bytes=rate).cycles for rate in (32, 64))
+    slow, fast = (alone(code, steps, [1, 3, 2, -1], outside=Outside(rate)).cycles for rate in (32, 64))
     assert slow - fast == pytest.approx(256, abs=2)
-    far = alone(code, steps, [1, 3, 2, -1], read_bytes=64, where="dram").cycles
-    assert far - fast == pytest.approx(TABLE.miss_latency["dram"] - TABLE.miss_latency["l2"], abs=1)
+    steps.made["pieces"][3] = 1
+    lines = replace(steps, pieces=np.array([(7, 15, 0)], cpu_abi.LINE_PIECE))
+    far = alone(code, lines, [1, 3, 2, -1], outside=Outside(64, cold=(1,))).cycles
+    more = TABLE.dram_latency - TABLE.l2_latency[-1] + TABLE.page_cycles
+    assert far - fast == pytest.approx(more, abs=2)
 
 
 def test_stores_are_read_before_the_group_is_over():

@@ -12,6 +12,9 @@ import numpy as np
 SOURCES = 3
 NO_REGISTER, NO_BOARD = 0xFFFF, 0xFF
 
+SHARES = (1, 10, 25, 50, 75, 90, 99)
+"""Percentiles that the latency of L2 is told at, from near lines to far ones."""
+
 
 class Pipes(IntEnum):
     """What takes an instruction for some cycles before it takes the next."""
@@ -89,16 +92,26 @@ class Ending(IntEnum):
     WALK_BSYNC = 5
 
 
+class Kind(IntEnum):
+    """Which other blocks read a line: those beside along x, along y, both, or neither."""
+
+    OWN = 0
+    ALONG_X = 1
+    ALONG_Y = 2
+    ALONG_BOTH = 3
+
+
 STRUCTURES = {
     "Gpu": np.dtype(
         [(name, "f8") for name in (
-            "l1_bytes", "miss_latency", "read_cycles", "write_cycles", "write_backlog", "queue_cycles",
+            "l1_bytes", "dram_latency", "read_cycles", "part_cycles", "l2_cycles", "dram_cycles",
+            "page_cycles", "write_cycles", "write_backlog", "queue_cycles",
             "barrier_per_warp", "barrier_latency", "line_cycles", "block_gap", "mbarrier_cycles",
             "mbarrier_wake", "remote_cycles", "box_row_cycles", "box_byte_cycles", "store_byte_cycles",
-            "store_each", "cluster_latency", "far_cycles",
+            "store_each", "cluster_latency",
         )] + [(name, "u4") for name in (
             "queue_loads", "queue_stores", "bank_window", "line_instructions", "lines_held", "pad",
-        )]
+        )] + [("l2_latency", "f8", (len(SHARES),))]
     ),
     "Row": np.dtype(
         [(name, "f8") for name in ("latency", "per_wavefront", "path_cycles", "path_more", "occupies")]
@@ -113,7 +126,7 @@ STRUCTURES = {
     "Access": np.dtype([(name, "u4") for name in (
         "wavefronts", "first", "pieces", "barrier", "arrivals", "bytes", "over", "blocks", "rows",
     )]),
-    "Piece": np.dtype([("line", "u8"), ("sectors", "u4"), ("pad", "u4")]),
+    "Piece": np.dtype([("line", "u8"), ("sectors", "u4"), ("kind", "u4")]),
     "Issue": np.dtype([("cycle", "u8"), *((name, "u4") for name in ("warp", "number", "reason", "stalled"))]),
     "WalkRules": np.dtype(
         [("weak", "f8"), ("at_the_end", "f8"), ("skipped", "i8")]
@@ -133,15 +146,15 @@ STRUCTURES = {
     "Executed": np.dtype([(name, "u4") for name in ("block", "first", "end", "lanes")]),
     "MadeBy": np.dtype([("line", "u4"), ("kind", "u4")]),
 }  # fmt: skip
-"""Gpu: figures of `GpuTable` for one kernel. Row: a SASS instruction. Path: of a warp, addresses of arrays.
-Access: what one costs, and the lines it touches, rows of Piece; or what it does at a barrier or an mbarrier,
-by number: arrivals and bytes that are expected there or that a copy brings, how many phases are over behind a
-wait, blocks of the cluster that a copy is for, rows of a box. Issue: of an instruction, the Reason of most of
-the cycles that its warp stalled before it, REASONS for none, and how many these were. The others are of
-walk.cpp. Stretch: a basic
-block of SASS. Mark: a landmark of one, or of what lies ahead of it. Turned: what is known of a basic block of
-PTX. Executed: one that lanes of a warp execute, and the rows of its accesses. MadeBy: the line of PTX that
-makes an access, and a bit for its class."""
+"""Gpu: figures of `GpuTable` for one kernel; l2_latency by SHARES. Row: a SASS instruction. Path: of a warp,
+addresses of arrays. Access: what one costs, and the lines it touches, rows of Piece, kind: who else reads a
+line, see Kind; or what it does at a barrier or an mbarrier, by number: arrivals and bytes that are expected
+there or that a copy brings, how many phases are over behind a wait, blocks of the cluster that a copy is
+for, rows of a box. Issue: of an instruction, the Reason of most of the cycles that its warp stalled before
+it, REASONS for none, and how many these were. The others are of walk.cpp. Stretch: a basic block of SASS.
+Mark: a landmark of one, or of what lies ahead. Turned: what is known of a basic block of PTX. Executed: one
+that lanes of a warp execute, and the rows of its accesses. MadeBy: the line of PTX that makes an access, and
+a bit for its class."""
 
 POINTERS = {"numbers": "const u32*", "accesses": "const s32*"}
 FIGURES = ("wavefronts", "requested", "missed", "written", "live", "kept")
@@ -155,7 +168,8 @@ def header() -> str:
     text += "typedef int32_t s32;\ntypedef int64_t s64;\n"
     for name in ("SOURCES", "NO_REGISTER", "NO_BOARD"):
         text += f"const u32 {name} = {globals()[name]};\n"
-    for kind in (Pipes, Action, Reason, Ending):
+    text += f"const u32 SHARES[] = {{{', '.join(map(str, SHARES))}}};\n"
+    for kind in (Pipes, Action, Reason, Ending, Kind):
         text += (
             f"enum {kind.__name__} : u32 {{ {', '.join(f'{one.name} = {one.value}' for one in kind)} }};\n"
         )

@@ -13,10 +13,21 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, parse_json
+from tir_schedules.timing.abi import SHARES
 
 QUARTERS = 4
 LINE, ROW_BYTES = 128, 16384
 """Bytes of a line of L1, and those that a copy of an L2 probe reads."""
+
+
+class Source(BaseModel):
+    """Where figures are from. verified: whether this project measured them, or the maker says so."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    figures: tuple[str, ...]
+    text: str
+    verified: bool
 
 
 class GpuTable(BaseModel):
@@ -26,16 +37,19 @@ class GpuTable(BaseModel):
     instructions of a pipe in one sub-core. latencies: from issue to the issue of what needs the result.
     shared_latency: of a load from shared memory by bytes of a lane, without conflicts. per_wavefront: more
     for each further one; per_line: of L1. path_cycles: that a register of a warp, or a wavefront, keeps the
-    way between its sub-core and the data path, from shared memory and from L1; store_cycles: more for each
-    store. miss_latency: what L2 and DRAM add to a hit in L1. read_bytes: a cycle and SM, from L2: one SM
-    alone, all with lines of their own, all the same lines. write_bytes: a cycle and SM, all SMs. queue_loads,
-    queue_stores: instructions that the queue of a sub-core holds. launch_us: of an empty kernel in a row of
-    others, by its warps; early_us: where it may begin before the last has ended. code_bytes: of the
-    instruction cache. fetch_cycles: for each instruction that is not there, of one warp in straight code.
-    gap: between a block's end and its successor's begin. units: of mbarriers, TMA, wgmma and fences, see
-    `units`; cluster_latency: of a cluster's barrier, by its blocks. tensor_products: multiply-adds of 16-bit
-    factors in a cycle of an SM at most. loaded_mhz: what is left of the clock then, on random numbers. None
-    where it is not known.
+    way between its sub-core and the data path, from shared memory and from L1, and that a copy to shared
+    memory does; store_cycles: more for each store. l2_latency: what L2 adds to a hit in L1, by SHARES of
+    lines. dram_latency: the same of DRAM, where a warp waits for many lines. read_bytes: a cycle and SM,
+    from L2: one SM alone, all with lines of their own, all the same lines. part_cycles: between two requests
+    of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for. write_bytes: a
+    cycle and SM, all SMs. queue_loads, queue_stores: instructions that the queue of a sub-core holds.
+    launch_us: of an empty kernel in a row of others, by its warps; early_us: where it may begin before the
+    last has ended. code_bytes: of the instruction cache. fetch_cycles: for each instruction that is not
+    there, of one warp in straight code. gap: between a block's end and its successor's begin. data_kib: L1
+    and shared memory together, carve_outs_kib: what shared memory can have of it. units: of mbarriers, TMA,
+    wgmma and fences, see `units`; cluster_latency: of a cluster's barrier, by its blocks. tensor_products:
+    multiply-adds of 16-bit factors in a cycle of an SM at most. loaded_mhz: what is left of the clock then,
+    on random numbers. None where it is not known. sources: of all these.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -54,8 +68,11 @@ class GpuTable(BaseModel):
     per_line: float
     path_cycles: dict[str, float]
     store_cycles: float
-    miss_latency: dict[str, float]
+    l2_latency: tuple[float, ...] = Field(min_length=len(SHARES), max_length=len(SHARES))
+    dram_latency: float
     read_bytes: dict[str, float]
+    part_cycles: float
+    page_cycles: float
     write_bytes: float
     dram_gb_per_s: float
     queue_loads: int
@@ -67,10 +84,31 @@ class GpuTable(BaseModel):
     code_bytes: int
     fetch_cycles: float
     gap: float
+    data_kib: int
+    carve_outs_kib: tuple[int, ...]
+    sources: tuple[Source, ...]
     tensor_products: float | None = None
     loaded_mhz: float | None = None
     units: dict[str, float] = {}
     cluster_latency: dict[int, float] = {}
+
+    def l1_bytes(self, shared: int) -> int:
+        """Bytes of L1 beside the shared memory of an SM's blocks: the driver takes the least carve-out that
+        holds them."""
+        fitting = (kib for kib in self.carve_outs_kib if kib << 10 >= shared)
+        return (self.data_kib - next(fitting, self.carve_outs_kib[-1])) << 10
+
+    def source(self, figure: str) -> Source:
+        return next(each for each in self.sources if figure in each.figures)
+
+
+IDENTITY = ("device", "driver", "git_revision", "arch")
+FIGURES = tuple(name for name in GpuTable.model_fields if name not in (*IDENTITY, "sources"))
+
+CARVE_OUTS: dict[str, tuple[int, tuple[int, ...]]] = {
+    "sm_90": (256, (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)),
+}
+"""KiB of an SM's data cache, and of shared memory in it (CUDA Programming Guide, compute capabilities)."""
 
 
 class Rows:
@@ -139,10 +177,11 @@ def per_line(rows: Rows) -> float:
 
 
 def path_cycles(rows: Rows) -> dict[str, float]:
-    """Loads of 128 bits of one warp, 4 registers each."""
+    """Loads of 128 bits of one warp, 4 registers each; copies of one warp in each sub-core."""
     return {
         "shared": rows("shared", "lds.128 rate, 1 warps") / 4,
         "global": rows("global", "ldg.128 rate, l1, 1 warps") / 4,
+        "copy": rows("cp.async", "cp.async.cg of 16, each with 0 ldsm.x4, 4 warps"),
     }
 
 
@@ -150,12 +189,38 @@ def store_cycles(rows: Rows) -> float:
     return rows("shared", "sts.128 rate, 1 warps") - 4 * path_cycles(rows)["shared"]
 
 
-def miss_latency(rows: Rows) -> dict[str, float]:
-    hit = rows("global", "ldg.64 latency, l1")
-    return {
-        "l2": rows("global", "ldg.64 latency, l2") - hit,
-        "dram": rows("gpu", "latency of DRAM, lines in 64 MiB") - hit,
-    }
+def l2_latency(rows: Rows) -> tuple[float, ...]:
+    """One line at a time, from every SM to as many lines."""
+    found = rows("gpu", "latency of L2 from every SM to every line", "percentiles")
+    return tuple(each - latencies(rows)["global"] for each in found)
+
+
+def dram_latency(rows: Rows) -> float:
+    """By turns that wait for 8 KiB. Of the many lines of a burst the last one counts, so that it is more than
+    the latency of one line at a time. Both with the farthest lines of L2."""
+    near, far = (
+        rows("burst", f"burst of 2 and 6 x 4096 bytes, contiguous, shared by 1{cold}, 8 warps, 1 SMs", "turn")
+        for cold in ("", ", cold")
+    )
+    return l2_latency(rows)[-1] + far[0] - near[0]
+
+
+def in_rows(rows: Rows, width: int, cold: str = "") -> float:
+    """Cycles that a further 4096 bytes of a turn take, in rows of so many bytes."""
+    name = (
+        f"burst of 1 and 4 x 4096 bytes, rows of {width} bytes 4096 apart, shared by 1{cold}, 8 warps, 1 SMs"
+    )
+    return rows("burst", name)
+
+
+def part_cycles(rows: Rows) -> float:
+    """Of 128 sectors, each of another line."""
+    return in_rows(rows, 32) / 128
+
+
+def page_cycles(rows: Rows) -> float:
+    """Of 64 pages, each with 64 bytes, beyond what they take in L2."""
+    return (in_rows(rows, 64, ", cold") - in_rows(rows, 64)) / 64
 
 
 def read_bytes(rows: Rows) -> dict[str, float]:
@@ -283,13 +348,16 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
     rows, device = Rows(profile), profile["device"]
     latency, each = barrier(rows)
     clocks = sorted(rows("gpu", "clock under FFMA", "mhz"))
+    data_kib, carve_outs = CARVE_OUTS[device["arch"]]
+    told = ("data_kib", "carve_outs_kib")
     return GpuTable(
         device=device["name"], driver=device["driver_version"], git_revision=profile["git_revision"],
         arch=device["arch"], multiprocessors=device["multiprocessors"], l2_bytes=device["l2_bytes"],
         mhz=clocks[len(clocks) // 2], intervals=intervals(rows), latencies=latencies(rows),
         shared_latency=shared_latency(rows), per_wavefront=per_wavefront(rows), per_line=per_line(rows),
         path_cycles=path_cycles(rows), store_cycles=store_cycles(rows),
-        miss_latency=miss_latency(rows), read_bytes=read_bytes(rows),
+        l2_latency=l2_latency(rows), dram_latency=dram_latency(rows), read_bytes=read_bytes(rows),
+        part_cycles=part_cycles(rows), page_cycles=page_cycles(rows),
         write_bytes=write_bytes(rows), dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
         queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),
@@ -299,6 +367,14 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         gap=rows("gpu", "blocks of 8 warps, 0 bytes of shared memory", "gap_cycles"),
         tensor_products=tensor_products(rows), loaded_mhz=loaded_mhz(rows),
         units=units(rows), cluster_latency=cluster_latency(rows),
+        data_kib=data_kib, carve_outs_kib=carve_outs,
+        sources=(
+            Source(
+                figures=tuple(name for name in FIGURES if name not in told),
+                text=f"rows of a profile by {profile['command'].partition(' ')[0]}", verified=True,
+            ),
+            Source(figures=told, text="CUDA Programming Guide, compute capabilities", verified=True),
+        ),
     )  # fmt: skip
 
 
@@ -309,7 +385,11 @@ def known_tables() -> tuple[str, ...]:
 
 
 def find_table(name: str) -> GpuTable:
-    """A shipped table, such as that of "h100". BadInput for another name."""
+    """A shipped table, such as that of "h100". BadInput for another name.
+
+    A table without a profile names another one that it is based on, in `based_on`, and the figures that
+    differ, each with a source; the others are of that table, and not verified.
+    """
     if name not in known_tables():
         raise BadInput(f"there is no table of the GPU {name!r}; there are: {', '.join(known_tables())}")
     path = resources.files("tir_schedules.timing") / "tables" / f"{name}.json"
@@ -317,4 +397,12 @@ def find_table(name: str) -> GpuTable:
 
 
 def as_table(text: Json) -> GpuTable:
-    return GpuTable.model_validate(text)
+    if "based_on" not in text:
+        return GpuTable.model_validate(text)
+    own = dict(text)
+    base = find_table(own.pop("based_on"))
+    sources = [Source.model_validate(each) for each in own.pop("sources")]
+    told = {name for each in sources for name in each.figures}
+    rest = tuple(name for name in FIGURES if name not in told)
+    sources.append(Source(figures=rest, text=f"those of {base.device}", verified=False))
+    return GpuTable.model_validate(base.model_dump() | own | {"sources": sources})

@@ -20,20 +20,16 @@ from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.machine import Steps, Watch
 from tir_schedules.model.workload import Arguments
-from tir_schedules.timing.abi import Reason
+from tir_schedules.timing.abi import Kind, Reason
 from tir_schedules.timing.clocks import tensor_share
 from tir_schedules.timing.gpus import GpuTable
 from tir_schedules.timing.keeping import kept
 from tir_schedules.timing.listing import Instruction
 from tir_schedules.timing.paths import MOST, BlockPaths, follow
 from tir_schedules.timing.shortening import Shortened, shortened
-from tir_schedules.timing.simulation import Simulated, simulate
+from tir_schedules.timing.simulation import Outside, Simulated, simulate
 from tir_schedules.timing.states import busy_of
 
-CARVE_OUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
-"""KiB of an SM's data cache that shared memory can have on sm_90 (CUDA Programming Guide); the rest is L1."""
-
-DATA_KIB = 256
 SHARED = ("shared_load", "shared_store", "ldmatrix", "shared_cp_async")
 WAVEFRONT = 128
 """Classes of access to shared memory, and the bytes of a wavefront."""
@@ -46,13 +42,15 @@ REASONS = tuple(one.name.lower() for one in Reason if one is not Reason.REASONS)
 
 @dataclass(frozen=True)
 class Beyond:
-    """What is behind L1 for a launch. level: "l2" or "dram". shared_by: blocks of a wave that read the same
-    line, on average. read_bytes: that an SM gets in a cycle. bound: what limits that."""
+    """What is behind L1 for a launch. level: "l2", or "dram" where lines come from there. shared_by: blocks
+    of a wave that read the same line, on average. read_bytes: that an SM gets in a cycle. bound: what limits
+    that. outside: the same for the simulator."""
 
     level: str
     shared_by: float
     read_bytes: float
     bound: str
+    outside: Outside = field(default=Outside(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -112,17 +110,18 @@ class Prediction:
 
 def predict(
     binaries: Sequence[Binary], arguments: Sequence[Arguments], outputs: Sequence[str], table: GpuTable,
-    mhz: float | None = None, issues: int = 0, conflicts: bool = True,
+    mhz: float | None = None, issues: int = 0, conflicts: bool = True, cold: bool = True,
 ) -> Prediction:  # fmt: skip
     """The time of launches on a GPU. arguments: of each launch. mhz: that of the table where none is given.
     issues: how many of a block are kept. conflicts: whether bank conflicts cost what they do; False tells
-    what a kernel without some would take.
+    what a kernel without some would take. cold: whether L2 holds nothing of the arrays when a launch begins,
+    as `bench` has it; otherwise it holds all that fit.
 
     CheckFailed where a kernel has what the model does not, or executes more than can be kept.
     """
     clock = mhz or table.mhz
     launches = tuple(
-        kept(time_of, one, given, outputs, table, clock, issues, conflicts, number > 0)
+        kept(time_of, one, given, outputs, table, clock, issues, conflicts, number > 0, cold)
         for number, (one, given) in enumerate(zip(binaries, arguments))
     )
     return Prediction(launches, clock)
@@ -137,6 +136,7 @@ def time_of(
     issues: int = 0,
     conflicts: bool = True,
     follows: bool = False,
+    cold: bool = True,
 ) -> LaunchTime:
     """follows: whether the launch before it is of the same work."""
     kernel = binary.kernel
@@ -149,16 +149,20 @@ def time_of(
     if not conflicts:
         paths = without_conflicts(paths)
     footprint = sum(each.nbytes for each in arguments.values() if isinstance(each, np.ndarray))
-    beyond = beyond_l1(binary, arguments, outputs, paths, table, mhz, resident, footprint, place)
-    l1_bytes = l1_of(resident * (binary.shared_bytes + find_sm(kernel.arch).reserved))
+    paths.steps.pieces["kind"] = kinds_of(binary, arguments, outputs, paths, place)
+    shared = shared_by(
+        binary, arguments, outputs, paths, min(blocks, resident * table.multiprocessors), place
+    )
+    beyond = beyond_l1(kernel.grid, paths, table, mhz, resident, busiest, footprint, cold, shared)
+    l1_bytes = table.l1_bytes(resident * (binary.shared_bytes + find_sm(kernel.arch).reserved))
     short = shortened(paths)
 
     cycles, simulated = in_turn(short, resident, busiest, table, l1_bytes, beyond, prod(kernel.cluster))
     warps = blocks * len(paths.warps)
     of_block = short.paths[-1]
     kept = simulate(
-        of_block.code, of_block.warps, of_block.steps, table, resident, resident, l1_bytes, beyond.level,
-        beyond.read_bytes, issues, prod(kernel.cluster)
+        of_block.code, of_block.warps, of_block.steps, table, resident, resident, l1_bytes, beyond.outside,
+        issues, prod(kernel.cluster)
     ).issues if issues else simulated.issues  # fmt: skip
     early = follows and kernel.early and blocks <= held * table.multiprocessors
     return LaunchTime(
@@ -214,8 +218,8 @@ def run(
     """The cycles of blocks on an SM, with the turns that were left out."""
     found = [
         simulate(
-            each.code, each.warps, each.steps, table, slots, blocks, l1_bytes, beyond.level,
-            beyond.read_bytes, cluster=cluster,
+            each.code, each.warps, each.steps, table, slots, blocks, l1_bytes, beyond.outside,
+            cluster=cluster,
         )
         for each in short.paths
     ]  # fmt: skip
@@ -235,37 +239,28 @@ def extended(few: Any, more: Any, scale: float) -> Any:
     return np.rint(more + scale * (np.asarray(more, float) - few)).astype(np.int64)
 
 
-def l1_of(shared: int) -> int:
-    """Bytes of L1 beside the shared memory of an SM's blocks: the driver takes the least carve-out that holds
-    them."""
-    carved = next((kib for kib in CARVE_OUTS if kib << 10 >= shared), CARVE_OUTS[-1])
-    return (DATA_KIB - carved) << 10
-
-
 def beyond_l1(
-    binary: Binary, arguments: Arguments, outputs: Sequence[str], paths: BlockPaths, table: GpuTable,
-    mhz: float, resident: int, footprint: int, place: Dim3 = (0, 0, 0),
+    grid: Dim3, paths: BlockPaths, table: GpuTable, mhz: float, resident: int, busiest: int, footprint: int,
+    cold: bool, shared: float,
 ) -> Beyond:  # fmt: skip
-    """A first simple law of L2 and DRAM.
+    """The law of L2 and DRAM.
 
-    A line that several SMs read together costs L2 once, and each SM its own way: an SM's cycles per byte are
-    those of all SMs reading the same lines, and the rest of those that read their own, shared by as many as
-    read a line. Arrays that fit into L2 are there at the start; others come from DRAM once for all blocks of
-    a wave that read them. Where most bytes come by TMA, the same lines come to all SMs as its row says.
+    A line that several SMs read together costs L2 as much as one that a single SM reads, down to what all
+    SMs get of the same lines. DRAM gives each 64 bytes once to the blocks of a wave.
+    Where most bytes come by TMA, the same lines come to all SMs as its row says.
     """
-    together = min(prod(binary.kernel.grid), resident * table.multiprocessors)
-    shared = shared_by(binary, arguments, outputs, paths, together, place)
-    level = "l2" if footprint <= table.l2_bytes else "dram"
-    one, own, same = (1 / table.read_bytes[key] for key in ("alone", "own", "same"))
+    busy = min(prod(grid), table.multiprocessors)
+    cycles = {name: 1 / table.read_bytes[name] for name in ("alone", "own", "same")}
     if copies_of(paths) > 0.5:
-        same = table.units["box byte, all SMs"]
-    busy = min(1.0, together / table.multiprocessors)
-    costs = {"sm": one, "l2": busy * (same + max(0.0, own - same) / shared)}
-    if level == "dram":
-        per_cycle = table.dram_gb_per_s * 1e3 / mhz / table.multiprocessors
-        costs["dram"] = busy / per_cycle / shared
+        cycles["same"] = table.units["box byte, all SMs"]
+    l2 = busy / table.multiprocessors * max(cycles["same"], cycles["own"] / shared)
+    per_cycle = table.dram_gb_per_s * 1e3 / mhz
+    dram = busy / per_cycle / shared
+    states = states_of(grid, resident, busiest, table, footprint > table.l2_bytes, cold)
+    costs = {"sm": cycles["alone"], "l2": l2} | ({"dram": dram} if states[-1] == ALL_KINDS else {})
     bound = max(costs, key=lambda name: costs[name])
-    return Beyond(level, shared, 1 / costs[bound], bound)
+    outside = Outside(1 / l2, 1 / dram, states)
+    return Beyond("dram" if any(states) else "l2", shared, 1 / costs[bound], bound, outside)
 
 
 def copies_of(paths: BlockPaths) -> float:
@@ -275,26 +270,65 @@ def copies_of(paths: BlockPaths) -> float:
     return float(made["pieces"][made["what"] == Happening.BEGUN].sum() / max(1, made["pieces"][reads].sum()))
 
 
+ALL_KINDS = sum(1 << kind for kind in Kind)
+
+
+def states_of(
+    grid: Dim3, resident: int, busiest: int, table: GpuTable, exceeds: bool, cold: bool
+) -> tuple[int, ...]:
+    """For each block of an SM, in the order in which they begin, a bit for each Kind of line that is not in
+    L2 then. exceeds: whether L2 is too small for the arrays; nothing is there for long.
+
+    Those at once begin with a cold L2. Later ones find the lines of a kind if most of the blocks that begin
+    with them share these with a block that began before.
+    """
+    if exceeds or not cold:
+        return (ALL_KINDS if exceeds else 0,)
+    columns, sms = grid[0], table.multiprocessors
+    found = [ALL_KINDS] * resident
+    for number in range(resident, busiest):
+        before = number * sms
+        kinds = 1 << Kind.OWN
+        if -before % columns < sms / 2:
+            kinds |= 1 << Kind.ALONG_X
+        if columns > before + sms / 2:
+            kinds |= 1 << Kind.ALONG_Y
+        found.append(kinds)
+    return tuple(found)
+
+
+def kinds_of(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], paths: BlockPaths, place: Dim3 = (0, 0, 0)
+) -> np.ndarray:
+    """The Kind of each piece that a block touches, by what its neighbours along x and y do."""
+    columns, rows, _ = binary.kernel.grid
+    lines = paths.steps.pieces["line"]
+    found = np.zeros(len(lines), np.uint32)
+    beside = (abs(place[0] - 1), 0, 0)  # behind block 0, or ahead of the last
+    for kind, block, extent in ((Kind.ALONG_X, beside, columns), (Kind.ALONG_Y, (0, 1, 0), rows)):
+        if extent > 1:
+            found[np.isin(lines, lines_at(binary, arguments, outputs, block))] |= np.uint32(kind)
+    return found
+
+
 def shared_by(
     binary: Binary, arguments: Arguments, outputs: Sequence[str], paths: BlockPaths, together: int,
     place: Dim3 = (0, 0, 0),
 ) -> float:  # fmt: skip
-    """How many of the blocks that run together read a line, on average, by what the neighbours of block 0
-    along x and y read. Blocks are taken in order, x fastest."""
-    columns, rows, _ = binary.kernel.grid
-    mine = lines_of(paths)
-    if not len(mine) or together == 1:
+    """How many of the blocks that run together read a line, on average, where pieces know their kinds. Blocks
+    are taken in order, x fastest."""
+    mine, at = np.unique(paths.steps.pieces["line"], return_index=True)
+    if not len(at) or together == 1:
         return 1.0
+    columns, rows, _ = binary.kernel.grid
     if rows == 1:
         return shared_in_a_row(binary, arguments, outputs, mine, together, place)
-    in_x = lines_at(binary, arguments, outputs, (1, 0, 0)) if columns > 1 else mine
-    in_y = lines_at(binary, arguments, outputs, (0, 1, 0)) if rows > 1 else mine[:0]
-    along = np.isin(mine, in_x), np.isin(mine, in_y)
     across, down = min(columns, together), max(1, -(-together // columns))
-    both, x_alone = np.mean(along[0] & along[1]), np.mean(along[0] & ~along[1])
-    y_alone = np.mean(~along[0] & along[1])
-    neither = 1 - both - x_alone - y_alone
-    unique = both + x_alone * down + y_alone * across + neither * together
+    share = np.bincount(paths.steps.pieces["kind"][at], minlength=len(Kind)) / len(at)
+    unique = (
+        share[Kind.ALONG_BOTH] + share[Kind.ALONG_X] * down + share[Kind.ALONG_Y] * across
+        + share[Kind.OWN] * together
+    )  # fmt: skip
     return float(together / unique)
 
 
@@ -313,10 +347,6 @@ def shared_in_a_row(
         readers *= np.where(common, min(2.0, together / apart), 1.0)
         apart *= 2
     return float(len(mine) / (1 / readers).sum())
-
-
-def lines_of(paths: BlockPaths) -> np.ndarray:
-    return np.unique(paths.steps.pieces["line"])
 
 
 def lines_at(binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3) -> np.ndarray:

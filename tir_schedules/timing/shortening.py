@@ -24,8 +24,9 @@ import numpy as np
 from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.timing.paths import BlockPaths, WarpPath
 
-KEPT = (4, 10)
-"""Turns that stay at the beginning of either length; LAST stay at the end."""
+KEPT = (4, 12)
+"""Turns that stay at the beginning of either length; LAST stay at the end. Eight turns more see as many parts
+of what L2 fetches at once, also where a turn reads an eighth of it."""
 
 LAST = 2
 LEAST = 24

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from dataclasses import dataclass, field
+from math import inf
 from typing import Sequence
 
 import numpy as np
@@ -77,6 +78,18 @@ class Simulated:
     missed: int
     written: int
     issues: np.ndarray = field(repr=False, default_factory=lambda: np.zeros(0, abi.STRUCTURES["Issue"]))
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What is behind the L1 of an SM. l2_bytes, dram_bytes: a cycle that L2 and DRAM give it where all SMs
+    that are busy ask for the same; an SM that asked for less before is given more. cold: for each block in
+    the order in which they begin, a bit for each Kind of line that is not in L2 then; the last stands for
+    those after it."""
+
+    l2_bytes: float = inf
+    dram_bytes: float = inf
+    cold: tuple[int, ...] = (0,)
 
 
 def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
@@ -217,11 +230,17 @@ def occupies(one: Instruction, table: GpuTable) -> float:
 
 
 def path_of(one: Instruction) -> str:
+    """What it takes on the way to the data path; a copy takes no registers there."""
+    if one.name == "LDGSTS":
+        return "copy"
     return "global" if one.kind.pipe is Pipe.GLOBAL else "shared"
 
 
 def registers_of(one: Instruction) -> int:
-    """Registers of a lane that an access fills or empties; those of LDSM come with its wavefronts."""
+    """Registers of a lane that an access fills or empties; those of LDSM come with its wavefronts. A copy
+    counts as one."""
+    if one.name == "LDGSTS":
+        return 1
     return max((int(text) // 32 for text in one.modifiers if text in ("64", "128")), default=1)
 
 
@@ -240,24 +259,25 @@ def sources_of(one: Instruction) -> list[int | None]:
 
 def simulate(
     code: Sequence[Instruction], warps: Sequence[WarpPath], steps: Steps, table: GpuTable, slots: int = 1,
-    blocks: int = 0, l1_bytes: int = 128 << 10, where: str = "l2", read_bytes: float | None = None,
-    issues: int = 0, cluster: int = 1,
+    blocks: int = 0, l1_bytes: int = 128 << 10, outside: Outside = Outside(), issues: int = 0,
+    cluster: int = 1,
 ) -> Simulated:  # fmt: skip
     """Blocks of an SM, all with the paths of one, from the first cycle to the last.
 
     slots: blocks that are there at once. blocks: in all, as many where none are named; each further one
-    begins some time after another has ended.
-    where: "l2" or "dram", what is behind L1. read_bytes: that a cycle brings from there; what one SM alone
-    gets where none are named. Other blocks touch lines of their own. issues: how many of the first block's
-    are kept. cluster: blocks of one. The others do what this one does: its arrivals at their mbarriers, and
-    copies to several, are taken for theirs. CheckFailed for what is not modelled.
+    begins some time after another has ended. Blocks of one SM touch lines of their own. issues: how many of
+    the first block's are kept. cluster: blocks of one. The others do what this one does: its arrivals at
+    their mbarriers, and copies to several, are taken for theirs. CheckFailed for what is not modelled.
     """
     unknown = sorted({code[n].name for w in warps for n in np.unique(w.numbers)} & unmodelled(code))
     if unknown:
         raise CheckFailed(f"the model of an SM does not have {', '.join(unknown)} yet")
     gpu = np.zeros(1, abi.STRUCTURES["Gpu"])
-    gpu["l1_bytes"], gpu["miss_latency"] = l1_bytes, table.miss_latency[where]
-    gpu["read_cycles"] = 1 / (read_bytes or table.read_bytes["alone"])
+    gpu["l1_bytes"] = l1_bytes
+    gpu["l2_latency"], gpu["dram_latency"] = table.l2_latency, table.dram_latency
+    gpu["read_cycles"], gpu["part_cycles"] = 1 / table.read_bytes["alone"], table.part_cycles
+    gpu["l2_cycles"], gpu["dram_cycles"] = 1 / outside.l2_bytes, 1 / outside.dram_bytes
+    gpu["page_cycles"] = table.page_cycles
     gpu["write_cycles"], gpu["write_backlog"] = 1 / table.write_bytes, WRITE_BACKLOG
     gpu["queue_cycles"] = QUEUE_CYCLES
     gpu["barrier_per_warp"], gpu["barrier_latency"] = round(table.barrier_per_warp), table.barrier_latency
@@ -268,10 +288,11 @@ def simulate(
     gpu["lines_held"] = table.code_bytes // CODE_LINE
     for name, figure in UNIT_FIGURES.items():
         gpu[name] = table.units[figure]
-    gpu["far_cycles"] = table.miss_latency[where] - table.miss_latency["l2"]
     gpu["cluster_latency"] = table.cluster_latency.get(cluster, 0)
     rows, (accesses, arrivals) = rows_of(code, table), accesses_of(steps)
     pieces = np.ascontiguousarray(steps.pieces)
+    begun = blocks or slots
+    cold = np.array((outside.cold + outside.cold[-1:] * begun)[:begun], np.uint8)
     numbers = [np.ascontiguousarray(each.numbers, np.uint32) for each in warps]
     places = [np.ascontiguousarray(each.accesses, np.int32) for each in warps]
     paths = np.zeros(len(warps), abi.STRUCTURES["Path"])
@@ -281,8 +302,8 @@ def simulate(
     issued, figures = np.zeros(len(code), np.uint64), np.zeros(len(abi.FIGURES), np.uint64)
     kept = np.zeros(issues, abi.STRUCTURES["Issue"])
     cycles = library().simulate(
-        *map(pointer, (gpu, rows)), len(code), pointer(paths), len(warps), slots, blocks or slots,
-        *map(pointer, (accesses, pieces, arrivals)), len(arrivals), ctypes.c_uint64(LIMIT),
+        *map(pointer, (gpu, rows)), len(code), pointer(paths), len(warps), slots, begun,
+        *map(pointer, (accesses, pieces, cold, arrivals)), len(arrivals), ctypes.c_uint64(LIMIT),
         *map(pointer, (stalls, issued, figures, kept)), ctypes.c_uint64(issues),
     )  # fmt: skip
     said = dict(zip(abi.FIGURES, figures.tolist()))

@@ -235,8 +235,8 @@ counter: NONE. line: of PTX. first: the mbarrier in the block's shared memory, o
 cost: arrivals, bytes that are expected or copied, or the number of a barrier. source_cost: the phase that is
 over; of a copy, its rows. width: blocks of the cluster that it is for."""
 
-LINE_PIECE = structure("LinePiece", "u64 line; u32 sectors pad")
-"""Sectors of 32 bytes of a line of 128, a bit each. line: its address in lines."""
+LINE_PIECE = structure("LinePiece", "u64 line; u32 sectors kind")
+"""Sectors of 32 bytes of a line of 128, a bit each. line: its address in lines. kind: 0, room for others."""
 
 
 class Watch(ctypes.Structure):

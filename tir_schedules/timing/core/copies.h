@@ -9,10 +9,11 @@ struct Copies {
   Copies(const Gpu& gpu, Memory& memory) : gpu(gpu), memory(memory) {}
 
   // When the last byte is there that is asked for in cycle t. latency: of a box without rows.
-  u64 load(const Access& box, double latency, u64 t) {
+  u64 load(const Access& box, const Piece* pieces, u64 block, double latency, u64 t) {
     const double begin = std::max(loads_free, (double)t), all = (double)box.bytes * box.blocks;
     loads_free = begin + std::max(box.rows * gpu.box_row_cycles, all * gpu.box_byte_cycles);
-    return (u64)(std::max(loads_free, memory.stream(box.bytes, begin)) + latency + gpu.far_cycles);
+    const double far = memory.beyond_l2(pieces + box.first, box.pieces, block, (u64)begin);
+    return (u64)(std::max(loads_free, memory.stream(box.bytes, begin)) + latency + far);
   }
   // When its source has been read.
   u64 store(const Access& box, double latency, u64 t) {

@@ -1,9 +1,11 @@
-// Memory beyond registers and shared memory: the L1 cache of an SM, and the port to L2 behind it.
+// Memory beyond registers and shared memory: the L1 cache of an SM, the port to L2 behind it, and what of L2 comes
+// from DRAM first.
 #pragma once
 #include "abi.h"
 #include <algorithm>
 #include <list>
 #include <unordered_map>
+#include <vector>
 
 // Lines of 128 bytes with a bit for each sector of 32, least recently used ones leave first.
 struct L1 {
@@ -37,43 +39,100 @@ struct L1 {
 
 struct Memory {
   const Gpu& gpu;
+  const u8* cold;  // of each block, a bit for each Kind of line that is not in L2 when it begins
   L1 l1;
-  double reads_free = 0, writes_free = 0;  // when the port has sent what it was asked for
+  double port_free = 0, pages_free = 0, writes_free = 0;  // when this SM's ports have sent what they were asked for
+  double l2_free = 0, dram_free = 0;  // when all SMs' ports have, if these ask for their share all the time
+  std::unordered_map<u64, u64> granules;  // 64 bytes that came from DRAM -> when L2 has them
+  std::unordered_map<u64, u64> first;     // position in a block's paths -> when its first warp was there
   u64 requested = 0, missed = 0, written = 0;  // bytes
-  explicit Memory(const Gpu& gpu) : gpu(gpu), l1((u64)gpu.l1_bytes) {}
+  Memory(const Gpu& gpu, const u8* cold) : gpu(gpu), cold(cold), l1((u64)gpu.l1_bytes) {}
+
+  static u64 name(const Piece& piece, u64 block) { return piece.line ^ (block + 1) << 48; }
+
+  // Whether L1 has all that a load asks for.
+  bool holds(const Piece* pieces, u32 count, u64 block, u64 t) const {
+    for (u32 k = 0; k < count; ++k) {
+      const auto found = l1.at.find(name(pieces[k], block));
+      if (found == l1.at.end() || pieces[k].sectors & ~found->second->sectors) return false;
+      for (u32 s = 0; s < 4; ++s)
+        if (pieces[k].sectors >> s & 1 && found->second->ready[s] > t) return false;
+    }
+    return true;
+  }
 
   // When the bytes of a load are there, past the latency of a hit that follows cycle t. cached: whether L1 keeps them.
-  u64 load(const Piece* pieces, u32 count, u64 block, u64 t, bool cached) {
-    u64 ready = t;
+  // position: of the load in the path of its warp.
+  u64 load(const Piece* pieces, u32 count, u64 block, u64 t, bool cached, u64 position) {
+    const u64 asked = first.emplace(position, t).first->second;
+    u64 ready = t, page = 0;
     for (u32 k = 0; k < count; ++k) {
-      const u64 number = pieces[k].line ^ block << 48;
+      const u64 number = name(pieces[k], block);
       requested += 32 * __builtin_popcount(pieces[k].sectors);
-      if (!cached) {
-        ready = std::max(ready, fetch(__builtin_popcount(pieces[k].sectors), t));
-        continue;
-      }
-      L1::Line& line = l1.line(number);
-      const u32 absent = pieces[k].sectors & ~line.sectors;
+      L1::Line* line = cached ? &l1.line(number) : nullptr;
+      const u32 absent = pieces[k].sectors & ~(line ? line->sectors : 0);
       if (absent) {
-        const u64 then = fetch(__builtin_popcount(absent), t);
+        const bool far = cold[block] >> pieces[k].kind & 1;
+        u64 then = fetch(number, __builtin_popcount(absent), t);
+        if (far) then = std::max(then, from_dram(number, absent, pieces[k].kind == OWN ? t : asked, page));
+        ready = std::max(ready, then);
+        if (!line) continue;
         for (u32 s = 0; s < 4; ++s)
-          if (absent >> s & 1) line.ready[s] = then;
-        line.sectors |= absent;
+          if (absent >> s & 1) line->ready[s] = then;
+        line->sectors |= absent;
       }
-      for (u32 s = 0; s < 4; ++s)
-        if (pieces[k].sectors >> s & 1) ready = std::max(ready, line.ready[s]);
+      for (u32 s = 0; line && s < 4; ++s)
+        if (pieces[k].sectors >> s & 1) ready = std::max(ready, line->ready[s]);
     }
     return ready;
   }
-  u64 fetch(u32 sectors, u64 t) {
-    missed += 32 * sectors;
-    reads_free = std::max(reads_free, (double)t) + 32 * sectors * gpu.read_cycles;
-    return (u64)(reads_free + gpu.miss_latency);
+  // A line is near an SM or far, at a place that nothing tells: its number says how far.
+  double away(u64 number) const {
+    const double share = (number * 0x9E3779B97F4A7C15 >> 33) % 10000 / 100.0;
+    const u32 last = sizeof SHARES / sizeof *SHARES - 1;
+    u32 k = 0;
+    while (k + 1 < last && share > SHARES[k + 1]) ++k;
+    const double part = (share - SHARES[k]) / (SHARES[k + 1] - SHARES[k]);
+    return gpu.l2_latency[k] + std::min(1.0, std::max(0.0, part)) * (gpu.l2_latency[k + 1] - gpu.l2_latency[k]);
   }
-  // When the port has sent bytes that L1 does not keep.
+  u64 fetch(u64 number, u32 sectors, u64 t) {
+    missed += 32 * sectors;
+    port_free = std::max(port_free, (double)t) + (sectors < 4 ? gpu.part_cycles : 128 * gpu.read_cycles);
+    l2_free += 32 * sectors * gpu.l2_cycles;
+    return (u64)(std::max(port_free, l2_free) + away(number));
+  }
+  // L2 fetches 64 bytes, once for all blocks that read them. Blocks that share a line execute the same at the same
+  // time, their warps in another order: the first warp of any asks for it.
+  u64 from_dram(u64 number, u32 sectors, u64 asked, u64& page) {
+    u64 ready = 0;
+    for (u32 half = 0; half < 2; ++half) {
+      if (!(sectors >> 2 * half & 3)) continue;
+      const auto [found, fresh] = granules.emplace(number << 1 | half, 0);
+      if (fresh) {
+        dram_free += 64 * gpu.dram_cycles;
+        if (page != (number >> 3) + 1)
+          pages_free = std::max(pages_free, (double)asked) + gpu.page_cycles, page = (number >> 3) + 1;
+        found->second = (u64)(std::max(dram_free, pages_free) + gpu.dram_latency);
+      }
+      ready = std::max(ready, found->second);
+    }
+    return ready;
+  }
+  // When the ports have sent bytes that L1 does not keep.
   double stream(u32 bytes, double t) {
     requested += bytes, missed += bytes;
-    return reads_free = std::max(reads_free, t) + bytes * gpu.read_cycles;
+    port_free = std::max(port_free, t) + bytes * gpu.read_cycles;
+    l2_free += bytes * gpu.l2_cycles;
+    return std::max(port_free, l2_free);
+  }
+  // How much longer lines take that are not in L2.
+  double beyond_l2(const Piece* pieces, u32 count, u64 block, u64 t) {
+    u64 ready = 0, page = 0;
+    for (u32 k = 0; k < count; ++k)
+      if (cold[block] >> pieces[k].kind & 1)
+        ready = std::max(ready, from_dram(name(pieces[k], block), pieces[k].sectors, t, page));
+    const double near = t + gpu.l2_latency[sizeof SHARES / sizeof *SHARES - 1];
+    return std::max(0.0, ready - near);
   }
   void store(u32 bytes, u64 t) {
     written += bytes;

@@ -32,7 +32,8 @@ struct Warp {
   u32 why = REASONS;      // reason of most of these cycles
   u64 most = 0;
   u64 copied = 0;         // when the last copy of those that were served ends
-  u32 copies = 0, served = 0;
+  u32 copies = 0, served = 0, loads = 0;
+  std::vector<bool> back;  // whether each copy is there
   std::deque<Group> groups;
   u64 stored = 0;         // when the last bulk store has read its source
   u32 products = 0;       // of its warpgroup that it has issued
@@ -53,6 +54,14 @@ struct Request {
   u32 warp, number, block;
   s32 access;
   u64 issued;
+  u32 load;  // its number among the loads and copies of its warp
+};
+
+struct Return {  // of a load that L1 did not have
+  u64 time;
+  Request request;
+  u32 copy;  // its number among the copies of its warp
+  bool operator>(const Return& o) const { return time > o.time; }
 };
 
 struct Barrier {
@@ -100,15 +109,16 @@ struct Sm {
   Copies copies;
   Products products;
   Fetch fetch;
-  u64 t = 0, data_free = 0, wavefronts = 0;
+  std::priority_queue<Return, std::vector<Return>, std::greater<Return>> returns;
+  u64 t = 0, data_free = 0, tags_free = 0, wavefronts = 0;
   u64 fetching = NEVER;  // when the next line of code is there, or product is over, that a warp waits for
   u32 turn = 0, live = 0;
   Issue* kept = nullptr;  // what warps of the first block issue, as long as there is room
   u64 room = 0;
 
-  Sm(const Gpu& gpu, const Row* rows, const Access* accesses, const Piece* pieces, u64* stalls, u64* issued,
-     u32 code)
-      : gpu(gpu), rows(rows), accesses(accesses), pieces(pieces), stalls(stalls), issued(issued), memory(gpu),
+  Sm(const Gpu& gpu, const Row* rows, const Access* accesses, const Piece* pieces, const u8* cold, u64* stalls,
+     u64* issued, u32 code)
+      : gpu(gpu), rows(rows), accesses(accesses), pieces(pieces), stalls(stalls), issued(issued), memory(gpu, cold),
         copies(gpu, memory), fetch(gpu, code) {}
 
   void add(const Path* paths, u32 count, u32 there, u32 blocks) {
@@ -138,7 +148,7 @@ struct Sm {
 
   // ---- time ---
   u64 run(u64 limit) {
-    while ((live || queued()) && t < limit) {
+    while ((live || queued() || !returns.empty()) && t < limit) {
       settle();
       fetching = NEVER;
       bool moved = serve();
@@ -184,7 +194,8 @@ struct Sm {
       see(core.banks.free[0]), see(core.banks.free[1]);
       if (!core.queue.empty()) see(core.path_free), see(core.queue.front().issued + gpu.queue_cycles);
     }
-    see(data_free), see(fetching);
+    see(data_free), see(tags_free), see(fetching);
+    if (!returns.empty()) see(returns.top().time);
     see((u64)memory.writes_free);
     return first == NEVER ? NEVER : std::max(first, t + 1);
   }
@@ -202,56 +213,92 @@ struct Sm {
   // ---- the queue for memory, and the one data path behind it ---
   bool serve() {
     bool moved = false;
+    if (data_free <= t && !returns.empty() && returns.top().time <= t) moved = true, bring();
+    const u32 first = turn;
     for (u32 k = 0; k < 4; ++k) {
-      if (data_free > t) break;
-      SubCore& core = cores[(turn + k) % 4];
+      SubCore& core = cores[(first + k) % 4];
       if (core.queue.empty() || core.path_free > t || core.queue.front().issued + gpu.queue_cycles > t) continue;
       const Request request = core.queue.front();
       const Row& row = rows[request.number];
       const bool stores = row.action == GLOBAL_STORE;
+      if (goes_out(request, row) ? tags_free > t : data_free > t) continue;
       if (stores && memory.writes_free > t + gpu.write_backlog) continue;
       core.queue.pop_front();
       core.stores -= row.stores;
       perform(core, request, row);
-      turn = (turn + k + 1) % 4;
+      turn = (first + k + 1) % 4;
       moved = true;
-      break;
     }
     return moved;
   }
 
+  // Whether a request takes the tags of L1 alone, and the data path when its bytes come.
+  bool goes_out(const Request& request, const Row& row) const {
+    if (request.access < 0 || (row.action != GLOBAL_LOAD && row.action != ASYNC_COPY)) return false;
+    const Access& access = accesses[request.access];
+    return row.action == ASYNC_COPY || !memory.holds(pieces + access.first, access.pieces, request.block, t);
+  }
+
+  // What L2 sent goes to the registers, or to shared memory.
+  void bring() {
+    const auto [time, request, copy] = returns.top();
+    returns.pop();
+    const Row& row = rows[request.number];
+    const Access& access = accesses[request.access];
+    const bool copies = row.action == ASYNC_COPY;
+    const u32 fronts = copies ? access.wavefronts : std::max(1u, access.pieces);
+    data_free = t + fronts, wavefronts += fronts;
+    const u64 ready = t + (u64)(row.latency - gpu.queue_cycles) + (copies ? fronts : std::max(fronts, 2u) - 2);
+    Warp& warp = warps[request.warp];
+    if (request.block != warp.block) return;
+    lower(warp, row.writes, ready);
+    if (!copies) return;
+    warp.copied = std::max(warp.copied, ready), warp.back[copy] = true;
+    while (warp.served < warp.back.size() && warp.back[warp.served]) ++warp.served;
+    end_groups(warp);
+  }
+
+  // A load that L1 lacks asks L2. The tags take four lines a cycle.
+  void ask(SubCore& core, const Request& request, const Row& row) {
+    Warp& warp = warps[request.warp];
+    const Access& access = accesses[request.access];
+    const bool copies = row.action == ASYNC_COPY;
+    tags_free = t + (access.pieces + 3) / 4;
+    core.path_free = t + std::max<u64>(row.path_cycles * row.carries, 1);
+    const u64 position = (u64)request.block << 44 ^ (u64)request.number << 28 ^ request.load;
+    const bool cached = !copies || !row.value;
+    const u64 there = memory.load(pieces + access.first, access.pieces, request.block, t, cached, position);
+    if (copies) warp.back.push_back(false);
+    returns.push({std::max(there, t + 1), request, copies ? (u32)warp.back.size() - 1 : 0});
+    lower(warp, row.reads, std::max(t, request.issued + row.read_latency));
+  }
+
   void perform(SubCore& core, const Request& request, const Row& row) {
+    if (goes_out(request, row)) return ask(core, request, row);
     Warp& warp = warps[request.warp];
     const Access* access = request.access < 0 ? nullptr : accesses + request.access;
     const u32 count = access ? access->pieces : 0;
     const bool global = row.action == GLOBAL_LOAD || row.action == GLOBAL_STORE;
-    const bool copies = row.action == ASYNC_COPY;  // takes the data path when its bytes come, and not before
     u32 fronts = row.action == EXCHANGE;
     if (row.action >= ARRIVE) return tell_unit(core, request, row, access);
-    if (access && !copies) fronts = global ? std::max(1u, count) : access->wavefronts;
+    if (access) fronts = global ? std::max(1u, count) : access->wavefronts;
     data_free = t + fronts;
-    // Its way carries what lanes load or store, a register of the warp at a time, whatever the wavefronts.
-    const u32 carried = copies ? row.carries : fronts ? std::max<u32>(fronts, row.carries) : 0;
-    const double taken = std::max(row.path_cycles * fronts, row.path_cycles * row.carries + row.path_more);
-    core.path_free = t + std::max<u64>(carried ? taken : 0, 1);
-    wavefronts += fronts;
-    const u32 last = row.action == SHARED && !row.stores ? carried : fronts;
-    const u32 more = last ? last - 1 : 0;
-    const double before = gpu.queue_cycles;  // a latency is from issue to issue
-    u64 ready = t + (u64)(row.latency - before + row.per_wavefront * more);
-    if (row.action == GLOBAL_LOAD && access) {
-      const u64 there = memory.load(pieces + access->first, count, request.block + 1, t, true);
-      if (there > t) ready = std::max(ready, there + (u64)(row.latency - before));
-    } else if (copies && access) {
-      const u64 there = memory.load(pieces + access->first, count, request.block + 1, t, !row.value);
-      ready = std::max(there, t) + (u64)(row.latency - before) + access->wavefronts;
-      data_free += access->wavefronts;
-      wavefronts += access->wavefronts;
-      warp.copied = std::max(warp.copied, ready);
+    if (row.action == GLOBAL_LOAD) {
+      tags_free = data_free;
+      if (access) memory.load(pieces + access->first, count, request.block, t, true, NEVER);
     }
+    // Its way carries wavefronts of shared memory that are loaded, else a register of the warp at a time.
+    const bool loads = row.action == SHARED && !row.stores;
+    const double taken = std::max(row.path_cycles * fronts, loads ? 0 : row.path_cycles * row.carries + row.path_more);
+    core.path_free = t + std::max<u64>(fronts ? taken : 0, 1);
+    wavefronts += fronts;
+    const u32 more = fronts ? fronts - 1 : 0;
+    const double before = gpu.queue_cycles;  // a latency is from issue to issue
+    const u64 ready = t + (u64)(row.latency - before + row.per_wavefront * more);
     if (request.block != warp.block) return;  // who issued it has left
-    if (copies) {
-      ++warp.served;
+    if (row.action == ASYNC_COPY) {           // no lane copies
+      warp.back.push_back(true);
+      while (warp.served < warp.back.size() && warp.back[warp.served]) ++warp.served;
       end_groups(warp);
     }
     if (row.action == GLOBAL_STORE && access) {
@@ -281,7 +328,7 @@ struct Sm {
         return;
       }
     } else if (access && row.action == BOX_LOAD) {
-      const u64 there = copies.load(*access, row.latency - gpu.queue_cycles, t);
+      const u64 there = copies.load(*access, pieces, request.block, row.latency - gpu.queue_cycles, t);
       changes.push({there, warp.slot, warp.block, access->barrier, 0, access->bytes * access->blocks});
     } else if (access && row.action == BOX_STORE) {
       warp.stored = std::max(warp.stored, copies.store(*access, row.latency - gpu.queue_cycles, t));
@@ -425,7 +472,8 @@ struct Sm {
       case SHARED: case GLOBAL_LOAD: case GLOBAL_STORE: case ASYNC_COPY: case EXCHANGE: {
         const u32 reason = row.action == SHARED || row.action == EXCHANGE ? SHORT_BOARD : LONG_BOARD;
         raise(warp, row.writes, reason), raise(warp, row.reads, SHORT_BOARD);
-        core.queue.push_back({warp.number, number, warp.block, access, t});
+        core.queue.push_back({warp.number, number, warp.block, access, t, warp.loads});
+        warp.loads += row.action == GLOBAL_LOAD || row.action == ASYNC_COPY;
         core.stores += row.stores;
         warp.copies += row.action == ASYNC_COPY;
         break;
@@ -512,9 +560,9 @@ struct Sm {
 }  // namespace
 
 extern "C" u64 simulate(const Gpu* gpu, const Row* rows, u32 code, const Path* paths, u32 count, u32 slots, u32 blocks,
-                        const Access* accesses, const Piece* pieces, const u32* arrivals, u32 mbarriers, u64 limit,
-                        u64* stalls, u64* issued, u64* figures, Issue* kept, u64 room) {
-  Sm sm(*gpu, rows, accesses, pieces, stalls, issued, code);
+                        const Access* accesses, const Piece* pieces, const u8* cold, const u32* arrivals,
+                        u32 mbarriers, u64 limit, u64* stalls, u64* issued, u64* figures, Issue* kept, u64 room) {
+  Sm sm(*gpu, rows, accesses, pieces, cold, stalls, issued, code);
   sm.arrivals = arrivals, sm.mbarriers = mbarriers;
   sm.add(paths, count, slots, blocks);
   sm.kept = kept, sm.room = room;
