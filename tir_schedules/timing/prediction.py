@@ -231,7 +231,11 @@ def run(
         name: extended(getattr(few, name), getattr(more, name), scale)
         for name in ("cycles", "stalls", "issued", "wavefronts", "requested", "missed", "written")
     }
-    return more.cycles + scale * (more.cycles - few.cycles), replace(more, **whole)
+    cycles = more.cycles + scale * (more.cycles - few.cycles)
+    least = (
+        float(whole["missed"]) / beyond.outside.l2_bytes
+    )  # the first turns may have got more than their share
+    return max(cycles, least), replace(more, **whole)
 
 
 def extended(few: Any, more: Any, scale: float) -> Any:
