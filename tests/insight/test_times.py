@@ -65,7 +65,7 @@ def test_text_says_what_limits_and_what_is_waited_for(report):
     text = str(report)
     assert text.startswith("sgemm/shared_tile on 128x128x64, compiled for sm_90a\n")
     parts = ("predicted us", "TFLOPS", "limited by", "waves", "short scoreboard: shared memory")
-    for part in (*parts, "__syncthreads();", "1980 MHz: the maximum", "nothing was timed"):
+    for part in (*parts, "__syncthreads();", f"{TABLE.mhz:.0f} MHz: the maximum", "nothing was timed"):
         assert part in text, part
     assert "<table>" in report._repr_html_()
 
@@ -90,10 +90,11 @@ def test_a_slower_clock_takes_longer_by_as_much(report):
 
 def test_tensor_cores_lower_the_clock(tool):
     code, out, _ = tool("time", "hgemm/mma_ldmatrix", "--mnk", "256,256,128")
-    assert code == 0 and "of their peak hold it down: 1980 MHz idle, 1611 at full load" in out
-    assert "at the maximum, 1980 MHz, it takes" in out
+    held = f"of their peak hold it down: {TABLE.mhz:.0f} MHz idle, {TABLE.loaded_mhz:.0f} at full load"
+    assert code == 0 and held in out
+    assert f"at the maximum, {TABLE.mhz:.0f} MHz, it takes" in out
     code, out, _ = tool("time", "hgemm/mma_ldmatrix", "--mnk", "256,256,128", "--mhz", "maximum")
-    assert code == 0 and "at the maximum" not in out and "1980 MHz: the maximum" in out
+    assert code == 0 and "at the maximum" not in out and f"{TABLE.mhz:.0f} MHz: the maximum" in out
 
 
 # ---- several, and records ---
@@ -360,3 +361,10 @@ def test_the_library_refuses_alike(given):
     subjects = ("sgemm/naive",) if given else ()
     with pytest.raises(ts.BadInput):
         ts.time(*subjects, **given)
+
+
+def test_a_gpu_that_was_not_measured_says_what_is_verified(tool):
+    code, out, _ = tool("time", "sgemm/naive", "--gpu", "t4", "--mnk", "64,64,64")
+    assert (
+        code == 0 and "Tesla T4 (40 SMs); of its figures multiprocessors, l2_bytes, mhz are verified" in out
+    )

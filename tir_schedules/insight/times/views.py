@@ -12,6 +12,7 @@ from tir_schedules.console import print_aligned, print_line, print_table
 from tir_schedules.insight.inspection.tables import Row
 from tir_schedules.insight.metrics.formats import number, percent, plural
 from tir_schedules.insight.times.timed import Target, Timed, limit_of, main_stall
+from tir_schedules.timing.gpus import FIGURES
 from tir_schedules.timing.states import MEANINGS
 
 BUSY = 0.8
@@ -130,7 +131,11 @@ def recorded_cells(timed: Timed, one: Recorded | None, target: Target) -> list[s
 def gpu_line(target: Target) -> str:
     """The GPU, and where its figures are from."""
     table = target.table
-    return f"{table.device} ({table.multiprocessors} SMs), by its microbenchmarks with driver {table.driver}"
+    text = f"{table.device} ({table.multiprocessors} SMs)"
+    verified = [figure for figure in FIGURES if table.source(figure).verified]
+    if len(verified) == len(FIGURES):
+        return f"{text}, by its microbenchmarks with driver {table.driver}"
+    return f"{text}; of its figures {', '.join(verified)} are verified, and others are published ones or the H100's"
 
 
 def line_of(timed: Timed, target: Target) -> str:
@@ -224,6 +229,7 @@ def facts_of(shown: Sequence[Timed], known: Mapping[Key, Recorded], target: Targ
     yield row("waves", *(f"{one.waves:.2f}" for one in launches))
     yield row("SMs' turns filled", *(percent(timed.balance) for timed in shown))
     yield row("arrays are in", *(one.beyond.level.upper() for one in launches))
+    yield row("L2 at the start", *("cold" for _ in launches))
     yield row("blocks that share a line", *(f"{one.beyond.shared_by:.1f}" for one in launches))
     yield row("from L2, bytes / cycle, SM", *(f"{one.beyond.read_bytes:.1f}" for one in launches))
     if any(one.dram_us for one in launches):
