@@ -34,7 +34,9 @@ def recorded(name: str) -> Json:
 
 def notes(found: Json, rows: Sequence[Json]) -> list[str]:
     """What it was measured on and predicted with, and what was refused."""
-    text = [f"Measured on a {gpu(found)}. Predicted: {provenance_line({**found, 'device': {}, 'rows': []})}."]
+    text = [
+        f"Measured on an {gpu(found)}. Predicted: {provenance_line({**found, 'device': {}, 'rows': []})}."
+    ]
     return text + [f"Refused {count}: {reason}." for reason, count in causes(rows).items()]
 
 

@@ -86,7 +86,7 @@ def tune(
     """Search the configurations of a rung for the fastest on one shape and one GPU.
 
     name: a rung, or a ladder for its best rungs one after another. trials: configurations to try of each,
-    earlier ones among them. machine: "gpu" measures, "cpu" predicts from what the CPU machine counts, "auto"
+    earlier ones among them. machine: "gpu" measures, "cpu" predicts by a simulated SM or a formula, "auto"
     takes the GPU where CuPy shows one. records: the file where every result is kept at once; by default your
     own file. resume: go on with a search whose results it has. on: computers that ssh reaches, to
     measure there in place of here.

@@ -45,9 +45,7 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "--arch", help=f"GPU architecture to compile for (default the GPU's own; {CPU_ARCH} without one)"
     )
-    machine_help = (
-        "gpu measures, cpu predicts from what the CPU machine counts; auto takes the GPU where CuPy shows one"
-    )
+    machine_help = "gpu measures, cpu predicts; auto takes the GPU where CuPy shows one"
     verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
     verb.add_argument(
         "--seed", metavar="N", type=integer_for("--seed", 1), default=0, help="of the search (default 0)"

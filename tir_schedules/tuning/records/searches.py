@@ -127,7 +127,7 @@ def print_searches(
         for line in lines_of(search, runs.get(search.rung)):
             print_line(line)
     if any(search.records[0].kind == PREDICTED for search in searches):
-        print_line("predicted: a cost from what the CPU machine counts and from occupancy; no GPU was timed")
+        print_line("predicted: a cost by a simulated SM, or by a formula; no GPU was timed")
     plots = f"; plots: {', '.join(map(str, drawn))}" if drawn else ""
     print_line(f"records: {', '.join(map(str, paths))}{plots}")
 
