@@ -21,7 +21,7 @@ SAMPLE = {
     "sgemm_h100": [(f"sgemm/{name}", "schedule", "1024x1024x1024") for name in
                    ("vectorized", "warp_tiling", "serpentine", "split_k")],
 }  # fmt: skip
-GROWTH = 0.005
+GROWTH = 0.01
 """Of the mean error of the sample, which is no growth."""
 
 
