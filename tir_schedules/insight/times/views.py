@@ -135,7 +135,8 @@ def gpu_line(target: Target) -> str:
     verified = [figure for figure in FIGURES if table.source(figure).verified]
     if len(verified) == len(FIGURES):
         return f"{text}, by its microbenchmarks with driver {table.driver}"
-    return f"{text}; of its figures {', '.join(verified)} are verified, and others are published ones or the H100's"
+    known = f"of its figures {', '.join(verified)} are verified"
+    return f"{text}; {known}, and others are published ones or the H100's"
 
 
 def line_of(timed: Timed, target: Target) -> str:
