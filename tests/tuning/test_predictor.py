@@ -123,8 +123,8 @@ def test_a_candidate_is_simulated_and_what_the_model_refuses_is_estimated(monkey
     spilled = replace(candidate.binaries[0].resources, spill_loads=8)
     changed = replace(candidate, binaries=(replace(candidate.binaries[0], resources=spilled),))
     assert predicted_seconds(changed) == max(simulated, estimated_seconds(candidate))
-    with pytest.raises(CheckFailed, match="no table of a GPU for sm_75"):
-        table_for("sm_75")
+    with pytest.raises(CheckFailed, match="no table of a GPU for sm_86"):
+        table_for("sm_86")
 
 
 def cost_of_vectorized(n, variant=""):
