@@ -192,3 +192,22 @@ def test_steps_are_basic_blocks_in_the_order_of_each_warp():
     assert int(steps.made["cost"].sum()) == sum(
         access.cost for access in execution.counters.accesses.values()
     )
+
+
+def test_an_access_says_how_many_sectors_it_touches_in_part():
+    """A load of a whole line; stores to rows of 16 bytes, of 32 bytes that lie across two sectors, and of two
+    halves of a sector by different lanes."""
+    source = """\
+extern "C" __global__ void k(const float *x, float *y) {
+    float v = x[threadIdx.x];
+    y[threadIdx.x / 4 * 64 + threadIdx.x % 4] = v;
+    y[threadIdx.x / 8 * 64 + threadIdx.x % 8 + 4] = v;
+    y[(threadIdx.x ^ 4) + 1024] = v;
+}
+"""
+    kernel = Kernel("k", source, "k", ("x", "y"), (1, 1, 1), (32, 1, 1), "sm_80")
+    arguments = {"x": np.ones(32, np.float32), "y": np.zeros(2048, np.float32)}
+    execution = CpuMachine().run(
+        compile_kernel(kernel), arguments, ["y"], watch=Watch(limit=1 << 12, steps=True)
+    )
+    assert execution.steps.made["source_cost"].tolist() == [0, 8, 8, 0]

@@ -32,10 +32,11 @@ def program(*lines):
     ]
 
 
-def steps(costs=(), pieces=()):
-    """Accesses with so many wavefronts, and the (line, sectors) that each touches."""
+def steps(costs=(), pieces=(), parts=0):
+    """Accesses with so many wavefronts, and the (line, sectors) that each touches, so many in part."""
     made = np.zeros(len(costs), cpu_abi.MADE)
-    made["cost"], made["what"] = costs, cpu_abi.NONE
+    made["cost"], made["what"], made["source_counter"] = costs, cpu_abi.NONE, cpu_abi.NONE
+    made["source_cost"] = parts
     made["pieces"][: len(pieces)], made["first_piece"][: len(pieces)] = 1, np.arange(len(pieces))
     rows = np.array([(line, sectors, 0) for line, sectors in pieces], cpu_abi.LINE_PIECE)
     return Steps(np.empty(0, cpu_abi.STEP), made, rows, (), ())
@@ -271,6 +272,20 @@ def test_what_l2_sent_takes_the_data_path_again():
     found = simulate(code, paths, made, TABLE)
     assert found.wavefronts == 8 * (16 + 1)
     assert found.cycles > TABLE.l2_latency[3] + 8 * 16
+
+
+def test_a_sector_that_is_written_in_part_takes_longer():
+    """As rows of 16 bytes do in the probe, against those of whole sectors."""
+    code = program(*["STG.E [R2.64], R4"] * 64)
+    found = [
+        simulate(
+            code, [path(range(64), range(64))], steps([1] * 64, [(n, 15) for n in range(64)], parts), TABLE
+        )
+        for parts in (0, 4)
+    ]
+    more = 64 * 4 * (TABLE.part_write_cycles - 32 / TABLE.write_bytes)
+    assert found[1].cycles - found[0].cycles == pytest.approx(more, rel=0.02) and more > 450
+    assert found[0].written == found[1].written == 64 * 128
 
 
 def test_blocks_touch_lines_of_their_own():

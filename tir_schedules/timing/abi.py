@@ -108,7 +108,7 @@ STRUCTURES = {
             "page_cycles", "write_cycles", "write_backlog", "queue_cycles",
             "barrier_per_warp", "barrier_latency", "line_cycles", "block_gap", "mbarrier_cycles",
             "mbarrier_wake", "remote_cycles", "box_row_cycles", "box_byte_cycles", "store_byte_cycles",
-            "store_each", "cluster_latency",
+            "store_each", "cluster_latency", "part_write_cycles", "multicast_byte_cycles",
         )] + [(name, "u4") for name in (
             "queue_loads", "queue_stores", "bank_window", "line_instructions", "lines_held", "pad",
         )] + [("l2_latency", "f8", (len(SHARES),))]
@@ -124,7 +124,7 @@ STRUCTURES = {
     ),
     "Path": np.dtype([("numbers", "u8"), ("accesses", "u8"), ("length", "u4"), ("pad", "u4")]),
     "Access": np.dtype([(name, "u4") for name in (
-        "wavefronts", "first", "pieces", "barrier", "arrivals", "bytes", "over", "blocks", "rows",
+        "wavefronts", "first", "pieces", "parts", "barrier", "arrivals", "bytes", "over", "blocks", "rows",
     )]),
     "Piece": np.dtype([("line", "u8"), ("sectors", "u4"), ("kind", "u4")]),
     "Issue": np.dtype([("cycle", "u8"), *((name, "u4") for name in ("warp", "number", "reason", "stalled"))]),
@@ -146,15 +146,15 @@ STRUCTURES = {
     "Executed": np.dtype([(name, "u4") for name in ("block", "first", "end", "lanes")]),
     "MadeBy": np.dtype([("line", "u4"), ("kind", "u4")]),
 }  # fmt: skip
-"""Gpu: figures of `GpuTable` for one kernel; l2_latency by SHARES. Row: a SASS instruction. Path: of a warp,
-addresses of arrays. Access: what one costs, and the lines it touches, rows of Piece, kind: who else reads a
-line, see Kind; or what it does at a barrier or an mbarrier, by number: arrivals and bytes that are expected
-there or that a copy brings, how many phases are over behind a wait, blocks of the cluster that a copy is
-for, rows of a box. Issue: of an instruction, the Reason of most of the cycles that its warp stalled before
-it, REASONS for none, and how many these were. The others are of walk.cpp. Stretch: a basic block of SASS.
-Mark: a landmark of one, or of what lies ahead. Turned: what is known of a basic block of PTX. Executed: one
-that lanes of a warp execute, and the rows of its accesses. MadeBy: the line of PTX that makes an access, and
-a bit for its class."""
+"""Gpu: figures of `GpuTable` for one kernel; l2_latency by SHARES. Row: a SASS instruction. Path: of a
+warp, addresses of arrays. Access: what one costs, and the lines it touches, rows of Piece, kind: who else
+reads a line, see Kind; parts: how many sectors it touches a part of; or what it does at a barrier or an
+mbarrier, by number: arrivals and bytes that are expected there or that a copy brings, how many phases are
+over behind a wait, blocks of the cluster that a copy is for, rows of a box. Issue: of an instruction, the
+Reason of most of the cycles that its warp stalled before it, REASONS for none, and how many these were. The
+others are of walk.cpp. Stretch: a basic block of SASS. Mark: a landmark of one, or of what lies ahead.
+Turned: what is known of a basic block of PTX. Executed: one that lanes of a warp execute, and the rows of
+its accesses. MadeBy: the line of PTX that makes an access, and a bit for its class."""
 
 POINTERS = {"numbers": "const u32*", "accesses": "const s32*"}
 FIGURES = ("wavefronts", "requested", "missed", "written", "live", "kept")

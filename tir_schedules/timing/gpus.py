@@ -40,16 +40,17 @@ class GpuTable(BaseModel):
     way between its sub-core and the data path, from shared memory and from L1, and that a copy to shared
     memory does; store_cycles: more for each store. l2_latency: what L2 adds to a hit in L1, by SHARES of
     lines. dram_latency: the same of DRAM, where a warp waits for many lines. read_bytes: a cycle and SM,
-    from L2: one SM alone, all with lines of their own, all the same lines. part_cycles: between two requests
-    of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for. write_bytes: a
-    cycle and SM, all SMs. queue_loads, queue_stores: instructions that the queue of a sub-core holds.
-    launch_us: of an empty kernel in a row of others, by its warps; early_us: where it may begin before the
-    last has ended. code_bytes: of the instruction cache. fetch_cycles: for each instruction that is not
-    there, of one warp in straight code. gap: between a block's end and its successor's begin. data_kib: L1
-    and shared memory together, carve_outs_kib: what shared memory can have of it. units: of mbarriers, TMA,
-    wgmma and fences, see `units`; cluster_latency: of a cluster's barrier, by its blocks. tensor_products:
-    multiply-adds of 16-bit factors in a cycle of an SM at most. loaded_mhz: what is left of the clock then,
-    on random numbers. None where it is not known. sources: of all these.
+    from L2: one SM alone, all with lines of their own, all the same lines. part_cycles: between two
+    requests of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for.
+    write_bytes: a cycle and SM, all SMs; part_write_cycles: between two sectors that an SM writes a part
+    of, then. queue_loads, queue_stores: instructions that the queue of a sub-core holds. launch_us: of an
+    empty kernel in a row of others, by its warps; early_us: where it may begin before the last has ended.
+    code_bytes: of the instruction cache. fetch_cycles: for each instruction that is not there, of one warp
+    in straight code. gap: between a block's end and its successor's begin. data_kib: L1 and shared memory
+    together, carve_outs_kib: what shared memory can have of it. units: of mbarriers, TMA, wgmma and fences,
+    see `units`; cluster_latency: of a cluster's barrier, by its blocks. tensor_products: multiply-adds of
+    16-bit factors in a cycle of an SM at most. loaded_mhz: what is left of the clock then, on random
+    numbers. None where it is not known. sources: of all these.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,6 +75,7 @@ class GpuTable(BaseModel):
     part_cycles: float
     page_cycles: float
     write_bytes: float
+    part_write_cycles: float
     dram_gb_per_s: float
     queue_loads: int
     queue_stores: int
@@ -232,6 +234,11 @@ def write_bytes(rows: Rows) -> float:
     return ROW_BYTES / rows("gpu", "L2 write, own lines, all SMs")
 
 
+def part_write_cycles(rows: Rows) -> float:
+    """Of 1024 bytes in rows of 16, half a sector each."""
+    return rows("gpu", "L2 write, rows of 16 bytes, all SMs") / 64
+
+
 def queue_of(rows: Rows, opcode: str) -> int:
     """Entries: the most instructions of 16 wavefronts that one warp issues before the next takes twice the
     usual time, without those that have left by then; all that were tried where none is held."""
@@ -280,6 +287,7 @@ def units(rows: Rows) -> dict[str, float]:
     copy = "tensor load of a box of {}, swizzle {}"
     box_row = rows("tma", copy.format("256x16", 32)) / 256
     large, larger = (rows("tma", f"tensor store of a box of {n}x64, swizzle 128") for n in (128, 256))
+    multicast = "tensor load of a box of 128x64 to both blocks of a cluster, every SM"
     try_wait = rows("mbarrier", "mbarrier arrive and wait, 1 warps") - 17
     wake = try_wait / 2
     store_byte = (larger - large) / 16384
@@ -295,6 +303,7 @@ def units(rows: Rows) -> dict[str, float]:
         "box row": box_row,
         "box byte": rows("tma", copy.format("256x64", 128)) / 32768,
         "box byte, all SMs": rows("tma", copy.format("256x64", 128) + ", every SM") / 32768,
+        "multicast byte, all SMs": rows("cluster", multicast) / 32768,
         "box store": turn("tma", "tensor store of a box of 8x64, swizzle 128", 21) - 1024 * store_byte,
         "bulk store": turn("tma", "bulk store of 16 bytes", 21),
         "store byte": store_byte,
@@ -358,7 +367,8 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         path_cycles=path_cycles(rows), store_cycles=store_cycles(rows),
         l2_latency=l2_latency(rows), dram_latency=dram_latency(rows), read_bytes=read_bytes(rows),
         part_cycles=part_cycles(rows), page_cycles=page_cycles(rows),
-        write_bytes=write_bytes(rows), dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
+        write_bytes=write_bytes(rows), part_write_cycles=part_write_cycles(rows),
+        dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
         queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),
         early_us=launch_us(rows, "in_graph_programmatic"),

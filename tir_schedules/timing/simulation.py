@@ -11,7 +11,7 @@ from typing import Sequence
 import numpy as np
 
 from tir_schedules.errors import CheckFailed
-from tir_schedules.machines.cpu.abi import Happening
+from tir_schedules.machines.cpu.abi import NONE, Happening
 from tir_schedules.model.machine import Steps
 from tir_schedules.timing import abi
 from tir_schedules.timing.abi import Action, Pipes, Reason
@@ -56,7 +56,8 @@ INSTRUCTION, CODE_LINE = 16, 128
 UNIT_FIGURES = {
     "mbarrier_cycles": "mbarrier", "mbarrier_wake": "wake", "remote_cycles": "remote",
     "box_row_cycles": "box row",
-    "box_byte_cycles": "box byte", "store_byte_cycles": "store byte", "store_each": "store each",
+    "box_byte_cycles": "box byte", "multicast_byte_cycles": "multicast byte, all SMs",
+    "store_byte_cycles": "store byte", "store_each": "store each",
 }  # fmt: skip
 """Field of the core's Gpu -> name in `GpuTable.units`."""
 
@@ -279,6 +280,7 @@ def simulate(
     gpu["l2_cycles"], gpu["dram_cycles"] = 1 / outside.l2_bytes, 1 / outside.dram_bytes
     gpu["page_cycles"] = table.page_cycles
     gpu["write_cycles"], gpu["write_backlog"] = 1 / table.write_bytes, WRITE_BACKLOG
+    gpu["part_write_cycles"] = table.part_write_cycles
     gpu["queue_cycles"] = QUEUE_CYCLES
     gpu["barrier_per_warp"], gpu["barrier_latency"] = round(table.barrier_per_warp), table.barrier_latency
     gpu["queue_loads"], gpu["queue_stores"] = table.queue_loads, table.queue_stores
@@ -324,6 +326,8 @@ def accesses_of(steps: Steps) -> tuple[np.ndarray, np.ndarray]:
     found = np.zeros(len(made), abi.STRUCTURES["Access"])
     found["wavefronts"], found["first"], found["pieces"] = made["cost"], made["first_piece"], made["pieces"]
     at = {happening: made["what"] == happening for happening in Happening}
+    moves = (made["what"] == NONE) & (made["source_counter"] == NONE)
+    found["parts"][moves] = made["source_cost"][moves]
     begun = np.flatnonzero(at[Happening.INITIALISED])
     places, firsts = np.unique(made["first"][begun], return_index=True)
     of_mbarrier = [at[getattr(Happening, name)] for name in ("ARRIVED", "EXPECTED", "PASSED", "BEGUN")]

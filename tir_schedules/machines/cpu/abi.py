@@ -228,7 +228,8 @@ MADE = structure(
     "u32 what",
 )
 """A warp's access to shared or global memory as it is counted, see Record. first_piece, pieces: of global
-memory that it touches. first: address of its first lane. what: NONE.
+memory that it touches; source_cost: its sectors of which it touches a part. first: address of its first lane.
+what: NONE.
 
 Or what a warp does with a unit, a Happening: INITIALISED, ARRIVED, EXPECTED, PASSED, BEGUN, STORED or MET.
 counter: NONE. line: of PTX. first: the mbarrier in the block's shared memory, of a copy that which is told.

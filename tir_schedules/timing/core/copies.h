@@ -11,7 +11,8 @@ struct Copies {
   // When the last byte is there that is asked for in cycle t. latency: of a box without rows.
   u64 load(const Access& box, const Piece* pieces, u64 block, double latency, u64 t) {
     const double begin = std::max(loads_free, (double)t), all = (double)box.bytes * box.blocks;
-    loads_free = begin + std::max(box.rows * gpu.box_row_cycles, all * gpu.box_byte_cycles);
+    const double byte = box.blocks > 1 ? gpu.multicast_byte_cycles : gpu.box_byte_cycles;
+    loads_free = begin + std::max(box.rows * gpu.box_row_cycles, all * byte);
     const double far = memory.beyond_l2(pieces + box.first, box.pieces, block, (u64)begin);
     return (u64)(std::max(loads_free, memory.stream(box.bytes, begin)) + latency + far);
   }
@@ -20,7 +21,7 @@ struct Copies {
     const double waits = memory.writes_free - gpu.write_backlog;  // as other stores do
     const double begin = std::max({stores_free, (double)t, waits});
     stores_free = begin + box.bytes * gpu.store_byte_cycles + gpu.store_each;
-    memory.store(box.bytes, (u64)begin);
+    memory.store(box.bytes, 0, (u64)begin);
     return (u64)(stores_free - gpu.store_each + latency);
   }
 };

@@ -134,8 +134,10 @@ struct Memory {
     const double near = t + gpu.l2_latency[sizeof SHARES / sizeof *SHARES - 1];
     return std::max(0.0, ready - near);
   }
-  void store(u32 bytes, u64 t) {
+  // parts: sectors that are written in part. L2 has to keep the rest of each.
+  void store(u32 bytes, u32 parts, u64 t) {
     written += bytes;
-    writes_free = std::max(writes_free, (double)t) + bytes * gpu.write_cycles;
+    const double whole = (bytes - 32.0 * parts) * gpu.write_cycles;
+    writes_free = std::max(writes_free, (double)t) + whole + parts * gpu.part_write_cycles;
   }
 };

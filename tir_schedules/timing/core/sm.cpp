@@ -9,6 +9,7 @@
 #include "fetch.h"
 #include "mbarriers.h"
 #include "products.h"
+#include <cmath>
 #include <deque>
 #include <queue>
 #include <vector>
@@ -196,7 +197,7 @@ struct Sm {
     }
     see(data_free), see(tags_free), see(fetching);
     if (!returns.empty()) see(returns.top().time);
-    see((u64)memory.writes_free);
+    see((u64)std::ceil(std::max(0.0, memory.writes_free - gpu.write_backlog)));
     return first == NEVER ? NEVER : std::max(first, t + 1);
   }
 
@@ -304,7 +305,7 @@ struct Sm {
     if (row.action == GLOBAL_STORE && access) {
       u32 sectors = 0;
       for (u32 k = 0; k < count; ++k) sectors += __builtin_popcount(pieces[access->first + k].sectors);
-      memory.store(32 * sectors, t);
+      memory.store(32 * sectors, access->parts, t);
     }
     lower(warp, row.writes, ready);
     lower(warp, row.reads, row.stores ? t + fronts : std::max(t, request.issued + row.read_latency));

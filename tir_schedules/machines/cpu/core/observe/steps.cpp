@@ -1,6 +1,7 @@
 // What is kept of one block, step by step: the basic blocks that its warps execute, and what each access costs.
 #include "cost/cost.h"
 #include "observe/observer.h"
+#include <algorithm>
 
 void note_step(const Machine& M, u32 block, u32 lanes) {
   Watch& watch = *M.traced;
@@ -38,6 +39,18 @@ static void touch(const Machine& M, Watch& watch, Made& made, const u64* address
   })
   keep(watch, made, pieces, count);
 }
+// Sectors of which lanes touch some bytes and not all.
+static u32 in_part(const u64* address, u32 lanes, u32 width) {
+  u64 sectors[64];
+  u32 bytes[64], count = 0;  // bit b of bytes: whether byte b of the sector is touched
+  ACTIVE(lanes, for (u64 byte = address[l]; byte < address[l] + width; ++byte) {
+    u32 at = count;
+    while (at && sectors[at - 1] != byte >> 5) --at;
+    if (!at) sectors[count] = byte >> 5, bytes[count] = 0, at = ++count;
+    bytes[at - 1] |= 1u << (byte & 31);
+  })
+  return std::count_if(bytes, bytes + count, [](u32 each) { return each != ~0u; });
+}
 void KeepSteps::on(const Machine& M, const SharedAccess& made) {
   ALIGNED u32 addresses[32];
   SharedAccess access = made;
@@ -54,7 +67,8 @@ void KeepSteps::on(const Machine& M, const MatrixRows& access) {
 void KeepSteps::on(const Machine& M, const GlobalAccess& access) {
   if (!access.lanes || access.counter < 0) return;
   const GlobalCost cost = global_cost(access.address, access.lanes, access.width);
-  Made made = {(u32)access.counter, access.lanes, access.width, cost.sectors, NONE, 0, 0, 0,
+  const u32 parts = is_watched(M, watch) ? in_part(access.address, access.lanes, access.width) : 0;
+  Made made = {(u32)access.counter, access.lanes, access.width, cost.sectors, NONE, parts, 0, 0,
                access.address[__builtin_ctz(access.lanes)], 0, NONE};
   touch(M, watch, made, access.address, access.lanes, access.width);
   make(M, watch, made);
