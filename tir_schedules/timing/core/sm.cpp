@@ -86,7 +86,7 @@ struct SubCore {
   u32 stores = 0;         // in the queue
   u64 free[PIPES] = {};   // when each pipe takes the next instruction
   u64 halves[2] = {};     // the two halves of FMA; the second alone multiplies integers
-  u64 path_free = 0;      // when its way to the data path takes the next request
+  double path_free = 0;   // when its way to the data path takes the next request
   Banks banks;
   s32 latest = -1;
   u64 chose = 0;          // when it issued
@@ -193,7 +193,7 @@ struct Sm {
       for (u64 when : core.free) see(when);
       see(core.halves[0]), see(core.halves[1]);
       see(core.banks.free[0]), see(core.banks.free[1]);
-      if (!core.queue.empty()) see(core.path_free), see(core.queue.front().issued + gpu.queue_cycles);
+      if (!core.queue.empty()) see((u64)std::ceil(core.path_free)), see(core.queue.front().issued + gpu.queue_cycles);
     }
     see(data_free), see(tags_free), see(fetching);
     if (!returns.empty()) see(returns.top().time);
@@ -233,6 +233,11 @@ struct Sm {
     return moved;
   }
 
+  // A request keeps its way for a part of a cycle more than the last one left over.
+  void keep_path(SubCore& core, double cycles) {
+    const double begin = core.path_free + 1 > t ? core.path_free : t;
+    core.path_free = begin + std::max(cycles, 1.0);
+  }
   // Whether a request takes the tags of L1 alone, and the data path when its bytes come.
   bool goes_out(const Request& request, const Row& row) const {
     if (request.access < 0 || (row.action != GLOBAL_LOAD && row.action != ASYNC_COPY)) return false;
@@ -265,7 +270,7 @@ struct Sm {
     const Access& access = accesses[request.access];
     const bool copies = row.action == ASYNC_COPY;
     tags_free = t + (access.pieces + 3) / 4;
-    core.path_free = t + std::max<u64>(row.path_cycles * row.carries, 1);
+    keep_path(core, row.path_cycles * row.carries);
     const u64 position = (u64)request.block << 44 ^ (u64)request.number << 28 ^ request.load;
     const bool cached = !copies || !row.value;
     const u64 there = memory.load(pieces + access.first, access.pieces, request.block, t, cached, position);
@@ -291,7 +296,7 @@ struct Sm {
     // Its way carries wavefronts of shared memory that are loaded, else a register of the warp at a time.
     const bool loads = row.action == SHARED && !row.stores;
     const double taken = std::max(row.path_cycles * fronts, loads ? 0 : row.path_cycles * row.carries + row.path_more);
-    core.path_free = t + std::max<u64>(fronts ? taken : 0, 1);
+    keep_path(core, fronts ? taken : 0);
     wavefronts += fronts;
     const u32 more = fronts ? fronts - 1 : 0;
     const double before = gpu.queue_cycles;  // a latency is from issue to issue
@@ -315,7 +320,7 @@ struct Sm {
   void tell_unit(SubCore& core, const Request& request, const Row& row, const Access* access) {
     Warp& warp = warps[request.warp];
     const bool at_mbarrier = row.action == ARRIVE || row.action == TRY_WAIT;
-    core.path_free = t + (at_mbarrier ? (u64)gpu.mbarrier_cycles : 1);
+    keep_path(core, at_mbarrier ? gpu.mbarrier_cycles : 1);
     if (request.block != warp.block) return;
     u64 ready = t + (u64)(row.latency - gpu.queue_cycles), read = std::max(t, request.issued + row.read_latency);
     if (access && row.action == ARRIVE) {
