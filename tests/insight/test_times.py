@@ -10,7 +10,7 @@ import pytest
 
 import tir_schedules as ts
 from tir_schedules.insight.times import page, timed, views
-from tir_schedules.insight.times.timed import Target, limit_of, main_stall
+from tir_schedules.insight.times.timed import Target, busy_at, limit_of, main_stall
 from tir_schedules.insight.trace.printing import gains
 from tir_schedules.report.times import RecordedTime, recorded_times
 from tir_schedules.timing.gpus import find_table
@@ -77,6 +77,8 @@ def test_json_has_every_launch(report):
     assert row["predicted_us"] == report.rows[0].microseconds and row["unit"] == "TFLOPS"
     assert set(row["launches"][0]["states"]) >= {"selected", "barrier"} and row["lines"][0]["states"]
     assert row["clock"] == {"mhz": TABLE.mhz, "why": "the maximum"}
+    assert (row["limited_by"]["unit"], row["limited_by"]["share"]) == limit_of(report.rows[0])
+    assert row["waits_for"] == main_stall(report.rows[0].states) and row["turns_filled"] == 16 / 132
 
 
 def test_a_slower_clock_takes_longer_by_as_much(report):
@@ -159,6 +161,26 @@ def test_what_limits_is_the_busiest_unit_or_dram():
     assert limit_of(row) == ("fp32 units", 0.7)
     launch.dram_us = 0.9
     assert limit_of(row) == ("DRAM", pytest.approx(0.9))
+    assert next(iter(busy_at(launch, 1000.0).items())) == limit_of(row)  # the row says what the limit says
+
+
+@pytest.mark.parametrize("agreement, then", [(0.9, "is less certain"), (0.4, "do not rely on"), (1.0, "")])
+def test_what_could_not_be_followed_is_said_wherever_a_prediction_is(report, capsys, agreement, then):
+    row = report.rows[0]
+    launches = (replace(row.prediction.launches[0], agreement=agreement),)
+    row = replace(row, prediction=replace(row.prediction, launches=launches))
+    views.print_ladder([row], {}, TARGET)
+    views.print_full([row], {}, TARGET)
+    said = [views.line_of(row, TARGET), *capsys.readouterr().out.split("nothing was timed")[:2]]
+    for text in said:
+        assert ("be followed" in text) == bool(then) and then in " ".join(text.split())
+
+
+def test_lines_are_of_the_longest_launch(report, capsys):
+    row = report.rows[0]
+    both = replace(row, prediction=replace(row.prediction, launches=row.prediction.launches * 2))
+    views.print_lines(both)
+    assert "the longest of 2 launches\n" in capsys.readouterr().out
 
 
 # ---- a page ---
@@ -348,6 +370,14 @@ def test_a_file_without_a_kernel_or_with_a_long_one(tool, tmp_path, monkeypatch)
     given = ("--grid", "1", "--block", "32", "--arg", "x=f32[32]", "--arg", "n=1000000")
     code, out, err = tool("time", str(path), *given)
     assert (code, out) == (1, "") and "does not end within 1,000 instructions of a warp" in err
+
+
+def test_a_launch_that_fails_has_no_time(tool, tmp_path):
+    path = tmp_path / "mine.cu"
+    path.write_text("__global__ void k(float *x) { x[threadIdx.x + 4096] = 1; }\n")
+    code, out, err = tool("time", str(path), "--grid", "1", "--block", "32", "--arg", "x=f32[32]")
+    assert (code, out) == (1, "") and "out_of_bounds" in err and "has no time: see what `check` says" in err
+    assert err.count("\n") == 1
 
 
 def test_a_kernel_for_another_architecture_is_not_predicted(report):

@@ -1,5 +1,7 @@
 """What warps execute of the SASS: as often as the PTX says, whatever ptxas made of loops and branches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from tir_schedules.model.machine import Watch
 from tir_schedules.run import launches
 from tir_schedules.timing import paths
 from tir_schedules.timing.listing import unknown_opcodes
-from tir_schedules.timing.paths import ACCESSES, follow
+from tir_schedules.timing.paths import ACCESSES, BlockPaths, WarpPath, follow
 
 SGEMM = (
     "naive",
@@ -170,6 +172,12 @@ def test_the_way_is_one_that_branches_allow():
         for before, after in zip(path.numbers.tolist(), path.numbers.tolist()[1:]):
             one = block.code[before]
             assert after == before + 1 or after == one.target or one.name in ("EXIT", "BSYNC", "RET")
+
+
+def test_a_kernel_without_landmarks_is_followed_to_the_end():
+    nothing = WarpPath(0, np.zeros(1, int), np.zeros(1, int), found=0, missed=0, left=0)
+    assert BlockPaths([], (nothing,), None).agreement == 1
+    assert BlockPaths([], (replace(nothing, left=1),), None).agreement == 0
 
 
 def test_more_than_can_be_kept_is_said(monkeypatch):

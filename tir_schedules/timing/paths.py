@@ -18,7 +18,7 @@ from typing import Sequence
 
 import numpy as np
 
-from tir_schedules.errors import CheckFailed
+from tir_schedules.errors import CheckFailed, one_line
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.abi import NONE, Happening
 from tir_schedules.model.kernel import Binary
@@ -63,6 +63,9 @@ BUDGET = 1 << 22
 
 ENDLESS = ("endless_loop", "deadlock")
 """Findings on a block that does not end."""
+
+FAILING = ("out_of_bounds", "misaligned", "stack_overflow", "assertion", "trap")
+"""Findings with which a GPU ends a launch, so that it has no time."""
 
 SKIPPED = 4
 """Turns without a landmark in a stretch of SASS that are looked past, and once more as many as it has; and
@@ -121,9 +124,11 @@ class BlockPaths:
 
     @property
     def agreement(self) -> float:
-        """The share of landmarks on the way that PTX and SASS agree in, 0 to 1."""
+        """The share of landmarks on the way that PTX and SASS agree in, 0 to 1; 1 where there are no
+        landmarks."""
         found = sum(path.found for path in self.warps)
-        return found / max(1, found + sum(path.missed + path.left for path in self.warps))
+        lost = sum(path.missed + path.left for path in self.warps)
+        return found / (found + lost) if lost else 1.0
 
 
 def follow(
@@ -131,7 +136,8 @@ def follow(
 ) -> BlockPaths:
     """Executes one block on the CPU machine, and tells what its warps execute of the SASS.
 
-    arguments, outputs: as `CpuMachine.run` takes them. CheckFailed where there is more than can be kept.
+    arguments, outputs: as `CpuMachine.run` takes them. CheckFailed where there is more than can be kept,
+    where the block does not end, and where it fails.
     """
     machine = CpuMachine().limited(1, BUDGET)
     execution = machine.run(binary, arguments, outputs, watch=Watch(block, limit=MOST, steps=True))
@@ -143,6 +149,8 @@ def follow(
                 f"{where} does not end within {BUDGET:,} instructions of a warp: it is too long, or waits for"
                 " ever"
             )
+        if finding.kind in FAILING:
+            raise CheckFailed(f"{one_line(finding)}; a launch that fails has no time: see what `check` says")
     if not execution.steps.whole:
         raise CheckFailed(
             f"{where} executes more than {MOST:,} basic blocks or accesses: name a smaller shape"

@@ -28,7 +28,7 @@ from tir_schedules.subjects.subject import Subject, rate_of
 from tir_schedules.timing.clocks import Clock, asked_clock, clock_for
 from tir_schedules.timing.gpus import GpuTable, find_table
 from tir_schedules.timing.prediction import LaunchTime, Prediction, predict
-from tir_schedules.timing.states import SELECTED, states_of
+from tir_schedules.timing.states import BEYOND, SELECTED, states_of
 from tir_schedules.workloads.drawing import ZEROS
 
 MOST_BYTES = 4 << 30
@@ -36,6 +36,8 @@ MOST_BYTES = 4 << 30
 
 ARCHS = {"sm_90": "sm_90a"}
 """Architecture of a GPU -> what kernels are compiled for where all that it has is wanted."""
+
+DRAM = BEYOND["dram"]
 
 AskedClock = str | float | None
 DEFAULT_GPU = "h100"
@@ -181,26 +183,39 @@ class Timed:
             found
             | {"predicted_us": self.microseconds, "cycles": self.prediction.cycles, "clock": vars(self.clock)}
             | ({"rate": rate[0], "unit": rate[1]} if rate else {})
-            | {"launches": [launch_json(one) for one in self.prediction.launches]}
+            | {
+                "limited_by": dict(zip(("unit", "share"), limit_of(self))),
+                "waits_for": main_stall(self.states),
+            }
+            | {"turns_filled": self.balance}
+            | {"launches": [launch_json(one, self.clock.mhz) for one in self.prediction.launches]}
             | {"lines": [vars(line) for line in self.lines]}
             | ({"without_conflicts_us": self.ideal.microseconds} if self.ideal else {})
         )
 
 
-def launch_json(launch: LaunchTime) -> Json:
+def launch_json(launch: LaunchTime, mhz: float) -> Json:
     """A launch, without what belongs to each instruction."""
-    names = ("label", "cycles", "waves", "resident", "overhead_us", "dram_us", "beyond", "whole", "busy")
+    names = ("label", "cycles", "waves", "resident", "overhead_us", "dram_us", "beyond", "whole")
     found = {name: getattr(launch, name) for name in (*names, "tensor_share", "agreement")}
-    return found | {"states": states_of(launch.by_reason(), int(launch.issued.sum()))}
+    states = states_of(launch.by_reason(), int(launch.issued.sum()))
+    return found | {"busy": busy_at(launch, mhz), "states": states}
+
+
+def busy_at(launch: LaunchTime, mhz: float) -> dict[str, float]:
+    """The share of cycles in which each unit is busy, the busiest first; DRAM for no less than all bytes of
+    the arrays take."""
+    shares = dict(launch.busy)
+    least = min(1.0, launch.dram_us * mhz / max(launch.cycles, 1))
+    if least > shares.get(DRAM, 0.0):
+        shares[DRAM] = least
+    return dict(sorted(shares.items(), key=lambda one: -one[1]))
 
 
 def limit_of(timed: Timed) -> tuple[str, float]:
     """The unit that is busy in most cycles of the costliest launch, and their share."""
     assert timed.clock is not None, "it was predicted"
-    launch = timed.launch
-    in_dram = launch.dram_us * timed.clock.mhz / max(launch.cycles, 1)
-    name, share = next(iter(launch.busy.items()))
-    return ("DRAM", min(in_dram, 1.0)) if in_dram > share else (name, share)
+    return next(iter(busy_at(timed.launch, timed.clock.mhz).items()))
 
 
 def main_stall(states: Mapping[str, int]) -> str:

@@ -10,8 +10,8 @@ from rich.markup import escape
 from tir_schedules.bench.views import figures
 from tir_schedules.console import print_aligned, print_line, print_table
 from tir_schedules.insight.inspection.tables import Row
-from tir_schedules.insight.metrics.formats import number, percent, plural
-from tir_schedules.insight.times.timed import Target, Timed, limit_of, main_stall
+from tir_schedules.insight.metrics.formats import number, percent
+from tir_schedules.insight.times.timed import Target, Timed, busy_at, limit_of, main_stall
 from tir_schedules.timing.gpus import FIGURES
 from tir_schedules.timing.states import MEANINGS
 
@@ -21,8 +21,8 @@ BUSY = 0.8
 LINES, REASONS, WIDTH = 8, 3, 100
 """Lines that are shown of a kernel, states of each, and characters."""
 
-LOST = 0.98
-"""Agreement of PTX and SASS below which it is said."""
+LOST, HALF = 0.98, 0.5
+"""Agreement of PTX and SASS below which it is said, and from which down it tells too little."""
 
 
 class Recorded(Protocol):
@@ -95,6 +95,8 @@ def print_ladder(
     for timed in rows:
         if not timed.prediction:
             print_line(f"not predicted: {timed.label}: {timed.reason}")
+        elif doubt := doubt_of(timed):
+            print_line(f"{timed.label}: {doubt}")
     where = f" on {next(iter(shapes))}" if len(shapes) == 1 else ""
     print_line(f"predicted{where} for {gpu_line(target)}; nothing was timed")
     if beside:
@@ -149,7 +151,8 @@ def line_of(timed: Timed, target: Target) -> str:
     if timed.ideal:
         share = 100 * (1 - timed.ideal.microseconds / (timed.microseconds or 1))
         text += f"; without bank conflicts {micros(timed.ideal.microseconds)} us, {share:.0f} % less"
-    return text
+    doubt = doubt_of(timed)
+    return f"{text}; {doubt}" if doubt else text
 
 
 def rows_beside(rows: Sequence[Timed | None], target: Target) -> list[Row]:
@@ -236,9 +239,9 @@ def facts_of(shown: Sequence[Timed], known: Mapping[Key, Recorded], target: Targ
     if any(one.dram_us for one in launches):
         yield row("DRAM at the least, us", *(micros(one.dram_us) for one in launches))
     yield ("[bold]busy, share of cycles[/bold]", *[""] * len(shown))
-    names = dict.fromkeys(name for one in launches for name in one.busy)
-    for name in names:
-        yield row(f"  {name}", *(percent(one.busy.get(name, 0)) for one in launches))
+    busy = [busy_at(launch, one.mhz) for launch, one in zip(launches, predictions)]
+    for name in dict.fromkeys(name for shares in busy for name in shares):
+        yield row(f"  {name}", *(percent(shares.get(name, 0)) for shares in busy))
 
 
 def state_rows(shown: Sequence[Timed]) -> Iterator[Row]:
@@ -258,17 +261,27 @@ def state_rows(shown: Sequence[Timed]) -> Iterator[Row]:
 
 def notes_of(timed: Timed, target: Target) -> Iterator[str]:
     """What else there is to know of a prediction."""
-    clock, launch = timed.clock, timed.launch
+    clock = timed.clock
     assert clock is not None and timed.prediction is not None, "it was predicted"
     yield f"{clock.mhz:.0f} MHz: {clock.why}"
     if clock.mhz < target.table.mhz and not isinstance(target.clock, float):
         most = replace(timed.prediction, mhz=target.table.mhz)
         yield f"at the maximum, {most.mhz:.0f} MHz, it takes {micros(most.microseconds)} us"
-    if launch.agreement < LOST:
-        yield (
-            f"{percent(1 - launch.agreement)} of its accesses, barriers and products could not be followed"
-            " through the SASS: the prediction is less certain"
-        )
+    if doubt := doubt_of(timed):
+        yield doubt
+
+
+def doubt_of(timed: Timed) -> str:
+    """Why a prediction is less certain, or must not be relied on; empty where there is no reason."""
+    assert timed.prediction is not None, "it was predicted"
+    agreement = min(one.agreement for one in timed.prediction.launches)
+    if agreement >= LOST:
+        return ""
+    then = "the prediction is less certain" if agreement > HALF else "do not rely on the prediction"
+    return (
+        f"{percent(1 - agreement)} of its accesses, barriers and products could not be followed"
+        f" through the SASS: {then}"
+    )
 
 
 def print_lines(timed: Timed) -> None:
@@ -279,8 +292,8 @@ def print_lines(timed: Timed) -> None:
         for line in timed.lines[:LINES]
     ]
     print_line()
-    of = plural(len(timed.prediction.launches), "launch") if timed.prediction else ""
-    which = f", the longest of {of}es" if timed.prediction and len(timed.prediction.launches) > 1 else ""
+    count = len(timed.prediction.launches) if timed.prediction else 0
+    which = f", the longest of {count} launches" if count > 1 else ""
     print_aligned(("cycles", "warp states", "line", f"{timed.label}{which}"), rows)
 
 
