@@ -12,7 +12,7 @@ from tir_schedules.compiler.sass import count_opcodes, disassemble, instructions
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.kernel import Kernel
-from tir_schedules.timing.listing import control_of, listing, parsed, placed, unknown_opcodes
+from tir_schedules.timing.listing import control_of, listing, parsed, placed, unknown_opcodes, with_places
 from tir_schedules.timing.pipes import KINDS, TABLE, Done, Pipe, kind_of
 
 SOURCE = """\
@@ -146,6 +146,18 @@ def test_an_instruction_without_a_line_of_its_own_gets_the_one_it_comes_from():
     code = [*parsed(sass("2| IADD3 R0, R1, R2, RZ", "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R0], R1"), "k")]
     assert [one.ptx_line for one in placed(code, ptx)] == [2, 3]
     assert [one.ptx_line for one in placed(code, ptx[:2])] == [2, 2]
+
+
+def test_lines_of_triton_are_those_of_its_ptx(code, monkeypatch):
+    ptx = '.version 8.0\n.loc 1 6 21\nld.global.f32 %f1, [%rd1];\n.file 1 "mine.py"\n'
+    one = replace(code[0], ptx_line=3, source=("/there/mine.py", 9))
+    assert [each.source for each in with_places([one, replace(one, ptx_line=1)], ptx)] == [
+        ("mine.py", 6), ("", 0)
+    ]  # fmt: skip
+    kernel = Kernel("dot", SOURCE, "dot", ("x", "y", "z", "n"), (1, 1, 1), (128, 1, 1), "sm_90", file="a.cu")
+    binary = compile_kernel(kernel)
+    monkeypatch.setattr("tir_schedules.timing.listing.is_python", lambda kernel: True)
+    assert listing(binary) == with_places(listing(binary), binary.ptx)
 
 
 def test_the_table_has_every_opcode_once():

@@ -9,12 +9,13 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Sequence
 
 from tir_schedules import processes
 from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.inputs import fingerprint
 from tir_schedules.compiler.sass import only
+from tir_schedules.compiler.source_text import FILE_DIRECTIVE, LOC_DIRECTIVE, is_python
 from tir_schedules.compiler.toolchain import Toolchain, find_toolchain, version_of
 from tir_schedules.errors import CheckFailed, MissingTool
 from tir_schedules.model.kernel import Binary
@@ -159,7 +160,20 @@ def listing(binary: Binary) -> list[Instruction]:
     found = [*parsed(text, binary.kernel.label)]
     if not found:
         raise CheckFailed(f"{binary.kernel.label}: nvdisasm shows no instruction of {binary.kernel.entry}")
-    return placed(found, binary.ptx.splitlines())
+    found = placed(found, binary.ptx.splitlines())
+    return with_places(found, binary.ptx) if is_python(binary.kernel) else found
+
+
+def with_places(code: Sequence[Instruction], ptx: str) -> list[Instruction]:
+    """The same with file and line as `.loc` of the PTX has them: of inline assembly, which Triton's loads and
+    stores are, ptxas names lines that are not there."""
+    files, place = dict(FILE_DIRECTIVE.findall(ptx)), ("", 0)
+    places = [place]
+    for line in ptx.splitlines():
+        if found := LOC_DIRECTIVE.match(line):
+            place = (files.get(found[1], ""), int(found[2]))
+        places.append(place)
+    return [replace(one, source=places[one.ptx_line]) for one in code]
 
 
 COMES_FROM = {
