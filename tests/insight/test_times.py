@@ -372,6 +372,16 @@ def test_a_file_without_a_kernel_or_with_a_long_one(tool, tmp_path, monkeypatch)
     assert (code, out) == (1, "") and "does not end within 1,000 instructions of a warp" in err
 
 
+def test_ptx_of_another_architecture_is_told_what_to_write(tool, tmp_path):
+    path = tmp_path / "mine.ptx"
+    path.write_text(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n")
+    for words in ((), ("--arch", "sm_90")):
+        code, out, err = tool("time", str(path), "--grid", "1", "--block", "32", *words)
+        assert (code, out) == (1, "") and "write `.target sm_90a` in a copy" in err and err.count("\n") == 1
+    code, out, _ = tool("check", str(path), "--grid", "1", "--block", "32", "--time")
+    assert code == 0 and "not predicted: k: its PTX is for sm_80" in out
+
+
 def test_a_launch_that_fails_has_no_time(tool, tmp_path):
     path = tmp_path / "mine.cu"
     path.write_text("__global__ void k(float *x) { x[threadIdx.x + 4096] = 1; }\n")

@@ -12,7 +12,7 @@ import numpy as np
 
 from tir_schedules.check.preparing import Prepared, Request
 from tir_schedules.check.session import fresh, prepare_requests
-from tir_schedules.compiler.source_text import SourceText
+from tir_schedules.compiler.source_text import SourceText, is_ptx
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput, CheckFailed, one_line
 from tir_schedules.files import Json, to_json
@@ -20,7 +20,7 @@ from tir_schedules.ladders.known import FAMILIES
 from tir_schedules.ladders.problems import Job
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.execution import written
-from tir_schedules.model.kernel import FIXED_TWIN, Binary
+from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
 from tir_schedules.model.rung import Unasked
 from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.subjects.compiling import compile_jobs
@@ -70,6 +70,17 @@ class Target:
                 f"the {self.name} executes code for {self.table.arch}, not for {arch}: leave --arch out, or"
                 f" name {self.arch}"
             )
+
+    def check_code(self, kernel: Kernel) -> None:
+        """CheckFailed for a kernel that is compiled for another architecture."""
+        try:
+            self.check_arch(kernel.arch)
+        except BadInput as error:
+            of_ptx = (
+                f"{kernel.label}: its PTX is for {kernel.arch}, and {self.table.arch} is predicted for the"
+            )
+            of_ptx += f" {self.name}: write `.target {self.arch}` in a copy of it"
+            raise CheckFailed(of_ptx if is_ptx(kernel.source) else str(error)) from None
 
 
 def target_of(gpu: str | None = None, clock: AskedClock = None) -> Target:
@@ -233,10 +244,7 @@ def predicted(
 ) -> tuple[Prediction, Clock]:
     """The time of launches at the clock that is asked for. CheckFailed for what the model refuses."""
     for binary in binaries:
-        try:
-            target.check_arch(binary.kernel.arch)
-        except BadInput as error:
-            raise CheckFailed(str(error)) from None
+        target.check_code(binary.kernel)
     mhz = target.clock if isinstance(target.clock, float) else None
     found = predict(binaries, arguments, outputs, target.table, mhz, issues)
     busy = sum(one.tensor_share * one.cycles for one in found.launches)

@@ -94,7 +94,7 @@ def print_ladder(
     print_table(columns, cells, prose={"limited by": 24}, spare=spare)
     for timed in rows:
         if not timed.prediction:
-            print_line(f"not predicted: {timed.label}: {timed.reason}")
+            print_line(refusal(timed))
         elif doubt := doubt_of(timed):
             print_line(f"{timed.label}: {doubt}")
     where = f" on {next(iter(shapes))}" if len(shapes) == 1 else ""
@@ -141,10 +141,16 @@ def gpu_line(target: Target) -> str:
     return f"{text}; {known}, and others are published ones or the H100's"
 
 
+def refusal(timed: Timed) -> str:
+    """Why a kernel has no prediction; what refuses it may have named it."""
+    named = timed.reason.startswith(f"{timed.label}:")
+    return f"not predicted: {timed.reason if named else f'{timed.label}: {timed.reason}'}"
+
+
 def line_of(timed: Timed, target: Target) -> str:
     """A prediction in a line."""
     if not timed.prediction or not timed.clock:
-        return f"not predicted: {timed.label}: {timed.reason}"
+        return refusal(timed)
     took = f"{micros(timed.microseconds or 0)} us on {short_gpu(target.table.device)}"
     text = f"predicted: {timed.label} takes {took} at {timed.clock.mhz:.0f} MHz"
     text += f", limited by {limit_text(timed)}"
@@ -187,7 +193,7 @@ def print_full(rows: Sequence[Timed], known: Mapping[Key, Recorded], target: Tar
         print_line(note if len(forms) == len(shown) else f"{' and '.join(forms)}: {note}")
     for timed in rows:
         if not timed.prediction:
-            print_line(f"not predicted: {timed.label}: {timed.reason}")
+            print_line(refusal(timed))
     for timed in shown:
         print_lines(timed)
     if shown:
@@ -235,7 +241,7 @@ def facts_of(shown: Sequence[Timed], known: Mapping[Key, Recorded], target: Targ
     yield row("arrays are in", *(one.beyond.level.upper() for one in launches))
     yield row("L2 at the start", *("cold" for _ in launches))
     yield row("blocks that share a line", *(f"{one.beyond.shared_by:.1f}" for one in launches))
-    yield row("from L2, bytes / cycle, SM", *(f"{one.beyond.read_bytes:.1f}" for one in launches))
+    yield row("an SM gets at most, bytes / cycle", *(f"{one.beyond.read_bytes:.1f}" for one in launches))
     if any(one.dram_us for one in launches):
         yield row("DRAM at the least, us", *(micros(one.dram_us) for one in launches))
     yield ("[bold]busy, share of cycles[/bold]", *[""] * len(shown))
