@@ -176,6 +176,15 @@ def test_what_could_not_be_followed_is_said_wherever_a_prediction_is(report, cap
         assert ("be followed" in text) == bool(then) and then in " ".join(text.split())
 
 
+def test_atomics_are_predicted_as_if_they_did_not_meet(report):
+    row = report.rows[0]
+    launch = row.prediction.launches[0]
+    code = [replace(launch.code[0], opcode="REDG.E.ADD"), *launch.code[1:]]
+    with_one = replace(row.prediction, launches=(replace(launch, code=code),))
+    notes = [" ".join(views.notes_of(each, TARGET)) for each in (row, replace(row, prediction=with_one))]
+    assert ["atomics to one address" in note for note in notes] == [False, True]
+
+
 def test_lines_are_of_the_longest_launch(report, capsys):
     row = report.rows[0]
     both = replace(row, prediction=replace(row.prediction, launches=row.prediction.launches * 2))

@@ -13,6 +13,7 @@ from tir_schedules.insight.inspection.tables import Row
 from tir_schedules.insight.metrics.formats import number, percent
 from tir_schedules.insight.times.timed import Target, Timed, busy_at, limit_of, main_stall
 from tir_schedules.timing.gpus import FIGURES
+from tir_schedules.timing.prediction import LaunchTime
 from tir_schedules.timing.states import MEANINGS
 
 BUSY = 0.8
@@ -23,6 +24,8 @@ LINES, REASONS, WIDTH = 8, 3, 100
 
 LOST, HALF = 0.98, 0.5
 """Agreement of PTX and SASS below which it is said, and from which down it tells too little."""
+
+ATOMICS = ("ATOM", "ATOMG", "RED", "REDG")
 
 
 class Recorded(Protocol):
@@ -273,8 +276,15 @@ def notes_of(timed: Timed, target: Target) -> Iterator[str]:
     if clock.mhz < target.table.mhz and not isinstance(target.clock, float):
         most = replace(timed.prediction, mhz=target.table.mhz)
         yield f"at the maximum, {most.mhz:.0f} MHz, it takes {micros(most.microseconds)} us"
+    if any(has_atomics(launch) for launch in timed.prediction.launches):
+        yield "how long atomics to one address wait for each other is not in the prediction"
     if doubt := doubt_of(timed):
         yield doubt
+
+
+def has_atomics(launch: LaunchTime) -> bool:
+    """Whether its warps issue some to global memory."""
+    return any(times and one.name in ATOMICS for one, times in zip(launch.code, launch.issued.tolist()))
 
 
 def doubt_of(timed: Timed) -> str:
