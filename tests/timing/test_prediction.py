@@ -1,6 +1,7 @@
 """Times of launches: waves, what is behind L1, what a launch costs, and what warps wait for."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -171,15 +172,38 @@ def test_tiles_of_a_row_share_lines_by_powers_of_two(monkeypatch):
     )
 
 
-def test_the_block_with_more_accesses_is_simulated(monkeypatch):
+def test_the_work_of_the_first_a_middle_and_the_last_block_is_counted(monkeypatch):
+    """Block x goes over a basic block of two instructions and x times over one of three."""
+
     def executed(binary, arguments, outputs, block):
-        none = np.empty(0)
-        return Steps(none, none, none, (), (), made_met=10 + block[0] // 131)
+        table = np.array([(0,), *[(1,)] * block[0]], [("block", "u4")])
+        return Steps(table, np.empty(0), np.empty(0), ((1, 2), (3, 4, 5)), ())
 
     monkeypatch.setattr(prediction, "executed", executed)
-    assert prediction.heaviest(Row(132), {}, (), 132) == (131, 0, 0)
-    assert prediction.heaviest(Row(131), {}, (), 132) == (0, 0, 0)
-    assert prediction.heaviest(Row(500), {}, (), 132) == (0, 0, 0)
+    assert prediction.works_of(Row(131), {}, ()) == {(0, 0, 0): 2, (65, 0, 0): 197, (130, 0, 0): 392}
+    assert prediction.works_of(Row(1), {}, ()) == {(0, 0, 0): 2}
+
+
+def test_places_are_the_first_blocks_of_clusters(monkeypatch):
+    monkeypatch.setattr(
+        prediction, "executed", lambda *_: Steps(np.zeros(0, [("block", "u4")]), (), (), (), ())
+    )
+    binary = Row(1)
+    binary.kernel = replace(binary.kernel, grid=(6, 4, 1), cluster=(2, 1, 1))
+    assert [*prediction.works_of(binary, {}, ())] == [(0, 0, 0), (0, 2, 0), (4, 3, 0)]
+
+
+@pytest.mark.parametrize(
+    "works, at_once, place",
+    [
+        ((100, 95, 91), False, 0), ((100, 100, 10), False, 0), ((1, 100, 99), False, 2),
+        ((0, 50, 100), False, 1), ((0, 50, 100), True, 2), ((100, 80, 100), True, 0), ((7,), True, 0),
+    ],
+)  # fmt: skip
+def test_a_block_stands_for_all(works, at_once, place):
+    """With a guard that ends the first block, with a loop as long as the number of the block."""
+    given = {(number, 0, 0): work for number, work in enumerate(works)}
+    assert prediction.representative(given, at_once) == (place, 0, 0)
 
 
 def test_a_launch_that_begins_early_costs_less():

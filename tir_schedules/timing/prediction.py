@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from tir_schedules.timing.clocks import tensor_share
 from tir_schedules.timing.gpus import GpuTable
 from tir_schedules.timing.keeping import kept
 from tir_schedules.timing.listing import Instruction
-from tir_schedules.timing.paths import MOST, BlockPaths, follow
+from tir_schedules.timing.paths import BUDGET, MOST, BlockPaths, follow
 from tir_schedules.timing.shortening import Shortened, shortened
 from tir_schedules.timing.simulation import Outside, Simulated, simulate
 from tir_schedules.timing.states import busy_of
@@ -33,6 +33,9 @@ from tir_schedules.timing.states import busy_of
 SHARED = ("shared_load", "shared_store", "ldmatrix", "shared_cp_async")
 WAVEFRONT = 128
 """Classes of access to shared memory, and the bytes of a wavefront."""
+
+ALIKE = 0.1
+"""Most that the work of two blocks may differ by, as a share of the greater, to be called about as much."""
 
 FILLS = 4
 """Blocks that are simulated where there are more, times those that an SM has at once."""
@@ -60,7 +63,8 @@ class LaunchTime:
     share of cycles in which a unit of the SM works, the busiest first; tensor_share: of the tensor cores'
     peak. agreement: see BlockPaths. issues: see Simulated, of an SM with the blocks that begin at once. code:
     the instructions that rows of stalls belong to. stalls, issued: as Simulated has them, of the
-    blocks that were simulated, at most FILLS times those at once."""
+    blocks that were simulated, at most FILLS times those at once. works: instructions of PTX that the
+    warps of some blocks execute. place: the block that was simulated."""
 
     label: str
     cycles: float
@@ -77,6 +81,13 @@ class LaunchTime:
     tensor_share: float
     agreement: float
     issues: np.ndarray = field(repr=False)
+    works: dict[Dim3, int] = field(default_factory=dict[Dim3, int])
+    place: Dim3 = (0, 0, 0)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether blocks that were looked at do more or less than the one that was simulated."""
+        return any(not alike(work, self.works[self.place]) for work in self.works.values())
 
     def by_reason(self) -> dict[str, int]:
         """Cycles of warps by reason."""
@@ -144,7 +155,8 @@ def time_of(
     held = occupancy(kernel.arch, kernel.block, binary.resources.registers, binary.shared_bytes).blocks
     busiest = -(-blocks // table.multiprocessors)
     resident = min(held, busiest)
-    place = heaviest(binary, arguments, outputs, resident * table.multiprocessors)
+    works = works_of(binary, arguments, outputs)
+    place = representative(works, blocks <= resident * table.multiprocessors)
     paths = follow(binary, arguments, outputs, place)
     if not conflicts:
         paths = without_conflicts(paths)
@@ -170,6 +182,7 @@ def time_of(
         dram_us(footprint, table), beyond, short.dropped == 0, paths.code, simulated.stalls, simulated.issued,
         busy_of(simulated, paths.code, table, beyond.bound, beyond.read_bytes),
         tensor_share(paths.code, simulated.issued, simulated.cycles, table), paths.agreement, kept,
+        works, place,
     )  # fmt: skip
 
 
@@ -186,16 +199,41 @@ def without_conflicts(paths: BlockPaths) -> BlockPaths:
     return replace(paths, steps=replace(steps, made=made))
 
 
-def heaviest(binary: Binary, arguments: Arguments, outputs: Sequence[str], together: int) -> Dim3:
-    """The block that is simulated: block 0, whose part of an array is whole where that of the last is not.
-    In a grid of one row that runs at once blocks go over tiles, some over one more than others: there the
-    first or the last, whichever makes more accesses."""
-    columns, rows, _ = binary.kernel.grid
-    last = (columns - prod(binary.kernel.cluster), 0, 0)
-    if rows > 1 or columns > together or last[0] < 1:
-        return (0, 0, 0)
-    first, other = (executed(binary, arguments, outputs, block).made_met for block in ((0, 0, 0), last))
-    return last if other > first else (0, 0, 0)
+def works_of(binary: Binary, arguments: Arguments, outputs: Sequence[str]) -> dict[Dim3, int]:
+    """Instructions of PTX that the warps of the first block, of one in the middle and of the last execute. Of
+    clusters it is the first block."""
+    grid, cluster = binary.kernel.grid, binary.kernel.cluster
+    whole = [extent // each for extent, each in zip(grid, cluster)]
+    count = prod(whole)
+    places = dict.fromkeys(
+        (at % whole[0] * cluster[0], at // whole[0] % whole[1] * cluster[1],
+         at // whole[0] // whole[1] * cluster[2])
+        for at in (0, count // 2, count - 1)
+    )  # fmt: skip
+    return {place: work_of(executed(binary, arguments, outputs, place)) for place in places}
+
+
+def work_of(steps: Steps) -> int:
+    """Instructions of PTX that warps execute."""
+    lengths = np.array([len(lines) for lines in steps.lines])
+    return int(lengths[steps.table["block"]].sum())
+
+
+def alike(work: int, other: int) -> bool:
+    """Whether two blocks do about as much as each other."""
+    return abs(work - other) <= ALIKE * max(work, other)
+
+
+def representative(works: Mapping[Dim3, int], at_once: bool) -> Dim3:
+    """The block that is simulated. It is block 0 where all do about as much, because its part of an array is
+    whole where that of the last is not. Otherwise the one that does most decides where all run at once, and
+    where they do not, the one whose work is between those of the others."""
+    first = next(iter(works))
+    if all(alike(work, works[first]) for work in works.values()):
+        return first
+    if at_once:
+        return max(works, key=lambda place: works[place])
+    return sorted(works, key=lambda place: works[place])[len(works) // 2]
 
 
 def in_turn(
@@ -308,8 +346,8 @@ def kinds_of(
     columns, rows, _ = binary.kernel.grid
     lines = paths.steps.pieces["line"]
     found = np.zeros(len(lines), np.uint32)
-    beside = (abs(place[0] - 1), 0, 0)  # behind block 0, or ahead of the last
-    for kind, block, extent in ((Kind.ALONG_X, beside, columns), (Kind.ALONG_Y, (0, 1, 0), rows)):
+    across, down = (abs(place[0] - 1), *place[1:]), (place[0], abs(place[1] - 1), place[2])
+    for kind, block, extent in ((Kind.ALONG_X, across, columns), (Kind.ALONG_Y, down, rows)):
         if extent > 1:
             found[np.isin(lines, lines_at(binary, arguments, outputs, block))] |= np.uint32(kind)
     return found
@@ -346,7 +384,7 @@ def shared_in_a_row(
     readers = np.ones(len(mine))
     apart = 1
     while apart < together:
-        other = (abs(place[0] - apart), 0, 0)  # behind block 0, or ahead of the last
+        other = (abs(place[0] - apart), *place[1:])  # behind block 0, or ahead of another
         common = np.isin(mine, lines_at(binary, arguments, outputs, other))
         readers *= np.where(common, min(2.0, together / apart), 1.0)
         apart *= 2
@@ -362,7 +400,7 @@ def executed(binary: Binary, arguments: Arguments, outputs: Sequence[str], block
     """What a block does, but for the numbers of its warpgroups' products: whom it meets does not depend on
     them."""
     watch = Watch(block, limit=MOST, steps=True, multiplies=False)
-    execution = CpuMachine().run(binary, arguments, outputs, watch=watch)
+    execution = CpuMachine().limited(1, BUDGET).run(binary, arguments, outputs, watch=watch)
     assert execution.steps is not None, "it was told to"
     return execution.steps
 

@@ -210,6 +210,8 @@ def launch_json(launch: LaunchTime, mhz: float) -> Json:
     names = ("label", "cycles", "waves", "resident", "overhead_us", "dram_us", "beyond", "whole")
     found = {name: getattr(launch, name) for name in (*names, "tensor_share", "agreement")}
     states = states_of(launch.by_reason(), int(launch.issued.sum()))
+    blocks = [{"block": place, "instructions": work} for place, work in launch.works.items()]
+    found |= {"simulated_block": launch.place, "blocks": blocks}
     return found | {"busy": busy_at(launch, mhz), "states": states}
 
 

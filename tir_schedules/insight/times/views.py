@@ -12,6 +12,7 @@ from tir_schedules.console import print_aligned, print_line, print_table
 from tir_schedules.insight.inspection.tables import Row
 from tir_schedules.insight.metrics.formats import number, percent
 from tir_schedules.insight.times.timed import Target, Timed, busy_at, limit_of, main_stall
+from tir_schedules.model.launch import Dim3
 from tir_schedules.timing.gpus import FIGURES
 from tir_schedules.timing.prediction import LaunchTime
 from tir_schedules.timing.states import MEANINGS
@@ -292,12 +293,27 @@ def doubt_of(timed: Timed) -> str:
     assert timed.prediction is not None, "it was predicted"
     agreement = min(one.agreement for one in timed.prediction.launches)
     if agreement >= LOST:
-        return ""
+        return "; ".join(filter(None, map(unevenness, timed.prediction.launches)))
     then = "the prediction is less certain" if agreement > HALF else "do not rely on the prediction"
     return (
         f"{percent(1 - agreement)} of its accesses, barriers and products could not be followed"
         f" through the SASS: {then}"
     )
+
+
+def unevenness(launch: LaunchTime) -> str:
+    """What blocks do where one that does less or more stands for them; empty where they do as much."""
+    if not launch.uneven:
+        return ""
+    counts = ", ".join(f"{block_name(place)} {number(work)}" for place, work in launch.works.items())
+    return (
+        f"blocks differ, in instructions: {counts}; the prediction takes all for block"
+        f" {block_name(launch.place)}"
+    )
+
+
+def block_name(place: Dim3) -> str:
+    return ",".join(map(str, place))
 
 
 def print_lines(timed: Timed) -> None:
