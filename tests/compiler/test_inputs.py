@@ -289,8 +289,6 @@ def test_the_machines_library_is_known_by_its_compiler(monkeypatch, tmp_path):
             keys.append(key)
 
     monkeypatch.setattr(machine_library, "default_cache", Keys)
-    library = object.__new__(machine_library.Library)
-    library.sources, library.compiler = {"lanes.cpp": ""}, str(host)
     for change in (
         lambda: None,
         lambda: edit(host),
@@ -298,7 +296,7 @@ def test_the_machines_library_is_known_by_its_compiler(monkeypatch, tmp_path):
         lambda: monkeypatch.chdir(tmp_path),
     ):
         change()
-        library._compiled("lanes", "lanes.cpp", {})
+        machine_library.compiled(str(host), "lanes", "lanes.cpp", {"lanes.cpp": ""})
     assert len(set(keys)) == 3 and keys[2] == keys[3]
 
 
