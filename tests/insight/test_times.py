@@ -10,6 +10,7 @@ import pytest
 
 import tir_schedules as ts
 from tir_schedules.insight.times import page, timed, views
+from tir_schedules.insight.times.doubts import doubts_of
 from tir_schedules.insight.times.timed import Target, busy_at, limit_of, main_stall
 from tir_schedules.insight.trace.printing import gains
 from tir_schedules.report.times import RecordedTime, recorded_times
@@ -181,8 +182,23 @@ def test_atomics_are_predicted_as_if_they_did_not_meet(report):
     launch = row.prediction.launches[0]
     code = [replace(launch.code[0], opcode="REDG.E.ADD"), *launch.code[1:]]
     with_one = replace(row.prediction, launches=(replace(launch, code=code),))
-    notes = [" ".join(views.notes_of(each, TARGET)) for each in (row, replace(row, prediction=with_one))]
-    assert ["atomics to one address" in note for note in notes] == [False, True]
+    rows = row, replace(row, prediction=with_one)
+    assert ["atomics to one address" in " ".join(views.notes_of(each, TARGET)) for each in rows] == [
+        False,
+        True,
+    ]
+    assert [len(each.as_json()["doubts"]) for each in rows] == [0, 1]
+
+
+def test_blocks_that_differ_are_said(report):
+    launch = report.rows[0].prediction.launches[0]
+    works = {(0, 0, 0): 1000, (5, 0, 0): 950, (9, 0, 0): 10}
+    even, uneven = replace(launch, works=works | {(9, 0, 0): 1000}), replace(launch, works=works)
+    said = [[*doubts_of(replace(report.rows[0].prediction, launches=(one,)))] for one in (even, uneven)]
+    assert said == [[], [
+        "blocks differ, in instructions: 0,0,0 1,000, 5,0,0 950, 9,0,0 10; the prediction takes all for block"
+        " 0,0,0"
+    ]]  # fmt: skip
 
 
 def test_lines_are_of_the_longest_launch(report, capsys):

@@ -16,6 +16,7 @@ from tir_schedules.compiler.source_text import SourceText, is_ptx
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput, CheckFailed, one_line
 from tir_schedules.files import Json, to_json
+from tir_schedules.insight.times.doubts import doubts_of
 from tir_schedules.ladders.known import FAMILIES
 from tir_schedules.ladders.problems import Job
 from tir_schedules.machines.choice import choose
@@ -198,7 +199,7 @@ class Timed:
                 "limited_by": dict(zip(("unit", "share"), limit_of(self))),
                 "waits_for": main_stall(self.states),
             }
-            | {"turns_filled": self.balance}
+            | {"turns_filled": self.balance, "doubts": [*doubts_of(self.prediction)]}
             | {"launches": [launch_json(one, self.clock.mhz) for one in self.prediction.launches]}
             | {"lines": [vars(line) for line in self.lines]}
             | ({"without_conflicts_us": self.ideal.microseconds} if self.ideal else {})

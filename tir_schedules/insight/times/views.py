@@ -11,10 +11,9 @@ from tir_schedules.bench.views import figures
 from tir_schedules.console import print_aligned, print_line, print_table
 from tir_schedules.insight.inspection.tables import Row
 from tir_schedules.insight.metrics.formats import number, percent
+from tir_schedules.insight.times.doubts import doubts_of
 from tir_schedules.insight.times.timed import Target, Timed, busy_at, limit_of, main_stall
-from tir_schedules.model.launch import Dim3
 from tir_schedules.timing.gpus import FIGURES
-from tir_schedules.timing.prediction import LaunchTime
 from tir_schedules.timing.states import MEANINGS
 
 BUSY = 0.8
@@ -22,11 +21,6 @@ BUSY = 0.8
 
 LINES, REASONS, WIDTH = 8, 3, 100
 """Lines that are shown of a kernel, states of each, and characters."""
-
-LOST, HALF = 0.98, 0.5
-"""Agreement of PTX and SASS below which it is said, and from which down it tells too little."""
-
-ATOMICS = ("ATOM", "ATOMG", "RED", "REDG")
 
 
 class Recorded(Protocol):
@@ -99,8 +93,9 @@ def print_ladder(
     for timed in rows:
         if not timed.prediction:
             print_line(refusal(timed))
-        elif doubt := doubt_of(timed):
-            print_line(f"{timed.label}: {doubt}")
+        else:
+            for doubt in doubts_of(timed.prediction):
+                print_line(f"{timed.label}: {doubt}")
     where = f" on {next(iter(shapes))}" if len(shapes) == 1 else ""
     print_line(f"predicted{where} for {gpu_line(target)}; nothing was timed")
     if beside:
@@ -161,8 +156,7 @@ def line_of(timed: Timed, target: Target) -> str:
     if timed.ideal:
         share = 100 * (1 - timed.ideal.microseconds / (timed.microseconds or 1))
         text += f"; without bank conflicts {micros(timed.ideal.microseconds)} us, {share:.0f} % less"
-    doubt = doubt_of(timed)
-    return f"{text}; {doubt}" if doubt else text
+    return "; ".join((text, *doubts_of(timed.prediction)))
 
 
 def rows_beside(rows: Sequence[Timed | None], target: Target) -> list[Row]:
@@ -277,43 +271,7 @@ def notes_of(timed: Timed, target: Target) -> Iterator[str]:
     if clock.mhz < target.table.mhz and not isinstance(target.clock, float):
         most = replace(timed.prediction, mhz=target.table.mhz)
         yield f"at the maximum, {most.mhz:.0f} MHz, it takes {micros(most.microseconds)} us"
-    if any(has_atomics(launch) for launch in timed.prediction.launches):
-        yield "how long atomics to one address wait for each other is not in the prediction"
-    if doubt := doubt_of(timed):
-        yield doubt
-
-
-def has_atomics(launch: LaunchTime) -> bool:
-    """Whether its warps issue some to global memory."""
-    return any(times and one.name in ATOMICS for one, times in zip(launch.code, launch.issued.tolist()))
-
-
-def doubt_of(timed: Timed) -> str:
-    """Why a prediction is less certain, or must not be relied on; empty where there is no reason."""
-    assert timed.prediction is not None, "it was predicted"
-    agreement = min(one.agreement for one in timed.prediction.launches)
-    if agreement >= LOST:
-        return "; ".join(filter(None, map(unevenness, timed.prediction.launches)))
-    then = "the prediction is less certain" if agreement > HALF else "do not rely on the prediction"
-    return (
-        f"{percent(1 - agreement)} of its accesses, barriers and products could not be followed"
-        f" through the SASS: {then}"
-    )
-
-
-def unevenness(launch: LaunchTime) -> str:
-    """What blocks do where one that does less or more stands for them; empty where they do as much."""
-    if not launch.uneven:
-        return ""
-    counts = ", ".join(f"{block_name(place)} {number(work)}" for place, work in launch.works.items())
-    return (
-        f"blocks differ, in instructions: {counts}; the prediction takes all for block"
-        f" {block_name(launch.place)}"
-    )
-
-
-def block_name(place: Dim3) -> str:
-    return ",".join(map(str, place))
+    yield from doubts_of(timed.prediction)
 
 
 def print_lines(timed: Timed) -> None:

@@ -1,0 +1,47 @@
+"""Why a prediction is less certain, or must not be relied on."""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+from tir_schedules.insight.metrics.formats import number, percent
+from tir_schedules.model.launch import Dim3
+from tir_schedules.timing.prediction import LaunchTime, Prediction
+
+LOST, HALF = 0.98, 0.5
+"""Agreement of PTX and SASS below which it is said, and from which down it tells too little."""
+
+ATOMICS = ("ATOM", "ATOMG", "RED", "REDG")
+
+
+def doubts_of(prediction: Prediction) -> Iterator[str]:
+    """A sentence for each reason."""
+    launches = prediction.launches
+    if any(map(has_atomics, launches)):
+        yield "how long atomics to one address wait for each other is not in the prediction"
+    agreement = min(one.agreement for one in launches)
+    if agreement < LOST:
+        then = "the prediction is less certain" if agreement > HALF else "do not rely on the prediction"
+        yield (
+            f"{percent(1 - agreement)} of its accesses, barriers and products could not be followed"
+            f" through the SASS: {then}"
+        )
+    yield from (unevenness(launch) for launch in launches if launch.uneven)
+
+
+def has_atomics(launch: LaunchTime) -> bool:
+    """Whether its warps issue some to global memory."""
+    return any(times and one.name in ATOMICS for one, times in zip(launch.code, launch.issued.tolist()))
+
+
+def unevenness(launch: LaunchTime) -> str:
+    """What blocks do where one that does less or more stands for them."""
+    counts = ", ".join(f"{block_name(place)} {number(work)}" for place, work in launch.works.items())
+    return (
+        f"blocks differ, in instructions: {counts}; the prediction takes all for block"
+        f" {block_name(launch.place)}"
+    )
+
+
+def block_name(place: Dim3) -> str:
+    return ",".join(map(str, place))
