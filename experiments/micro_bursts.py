@@ -31,7 +31,7 @@ class Tile:
 
     width: bytes of a lane's load. row: bytes next to each other, 0 for all that one load of the block
     reads. pitch: bytes from row to row. loads: most of a thread in a turn. shared_by: blocks that read the
-    same, 0 for all. cold: from DRAM.
+    same, 0 for all. cold: from DRAM. hint: L2 is asked for the line of 128 bytes that they lie in.
     """
 
     width: int = 16
@@ -40,6 +40,7 @@ class Tile:
     loads: int = 6
     shared_by: int = 1
     cold: bool = False
+    hint: bool = False
     warps: int = 8
     turns: tuple[int, int] = (20, 120)
 
@@ -47,7 +48,7 @@ class Tile:
     def title(self) -> str:
         kind = f"rows of {self.row} bytes {self.pitch} apart" if self.row else "contiguous"
         shared = f"shared by {self.shared_by or 'all'}"
-        return f"{kind}, {shared}{', cold' * self.cold}"
+        return f"{kind}, {shared}{', cold' * self.cold}{', whole lines asked for' * self.hint}"
 
     @property
     def at_once(self) -> int:
@@ -108,7 +109,7 @@ class Tile:
         return f"{{{', '.join(names)}}}" if words > 1 else names[0]
 
     def load(self, i: int) -> str:
-        form = "" if self.cold else ".cg"
+        form = ("" if self.cold else ".cg") + ".L2::128B" * self.hint
         return f"    ld.global{form}.{self.vector} {self.registers(i)}, [%d1+{i * self.apart}];"
 
     def store(self, i: int) -> str:
@@ -161,7 +162,10 @@ def in_rows() -> Iterator[Probe]:
     for blocks, shared in ((1, 1), (0, 1), (0, 8), (0, 0)):
         yield burst(Tile(width=4, row=32, loads=8, shared_by=shared, cold=True), (2, 8), blocks)
         yield burst(Tile(row=32, loads=4, shared_by=shared, cold=True), (1, 4), blocks)
-        yield burst(Tile(row=64, loads=4, shared_by=shared, cold=True, turns=(10, 60)), (1, 4), blocks)
+        for row, pitch, hint in ((64, 4096, False), (64, 2048, False), (64, 4096, True), (128, 4096, False)):
+            turns = (10, pitch // row - 4)  # a row is read to its end, and no further
+            tile = Tile(row=row, pitch=pitch, loads=4, shared_by=shared, cold=True, hint=hint, turns=turns)
+            yield burst(tile, (1, 4), blocks)
 
 
 def loops() -> Iterator[Probe]:

@@ -286,6 +286,14 @@ def global_stores() -> Iterator[Probe]:
             f"red.add{title} rate, 16 warps", "global", "RED",
             lambda i: "    red.global.add.u32 [%d0], y;", pointers(stride), copies=(4, 12), warps=16,
         )  # fmt: skip
+    one = "    setp.eq.u32 %p1, lane, 0;\n"
+    for what, guard in (("", ""), (" of one lane", "@%p1 ")):
+        for blocks in (1, 0):
+            yield Probe(
+                f"red.add of one word{what} rate, 8 warps, {blocks or 'all'} SMs", "global", "RED",
+                lambda i, guard=guard: f"    {guard}red.global.add.u32 [%d0], y;", pointers(0) + "\n" + one,
+                copies=(4, 12), warps=8, blocks=blocks,
+            )  # fmt: skip
 
 
 def queue() -> Iterator[Probe]:

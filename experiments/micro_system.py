@@ -266,7 +266,8 @@ EMPTY = Probe("empty", GROUP, "", lambda i: "", copies=(0, 0))
 def launches(machine: GpuMachine, build: Build) -> Iterator[Json]:
     """Microseconds of kernels that do nothing: one between two events, and each of many in a graph."""
     sms = machine.attribute("MultiProcessorCount")
-    for blocks, warps in ((1, 1), (sms, 4), (sms, 32), (4 * sms, 8), (32 * sms, 4), (256 * sms, 4)):
+    few, many_blocks = ((1, 1), (sms, 4), (sms, 32), (4 * sms, 8), (32 * sms, 4)), 256 * sms
+    for blocks, warps in (*few, *((many_blocks, warps) for warps in (1, 4, 8, 32))):
         probe = Probe("empty", GROUP, "", lambda i: "", copies=(0, 0), warps=warps, blocks=blocks)
         binary, given = build(probe, 0), arguments(machine, EMPTY, 1, 1)
         given |= {
@@ -306,13 +307,23 @@ def launches(machine: GpuMachine, build: Build) -> Iterator[Json]:
 
 def blocks_in_turn(machine: GpuMachine, build: Build) -> Iterator[Json]:
     """Cycles from the end of a block to the first clock of the next one in its place, and how far the first
-    blocks of a launch begin apart."""
+    blocks of a launch begin apart. Blocks take as long as each other, or end apart."""
     sms = machine.attribute("MultiProcessorCount")
-    for warps, shared in ((4, 0), (8, 0), (8, 40960), (32, 0)):
+    for warps, shared, apart in (
+        (4, 0, 0),
+        (8, 0, 0),
+        (8, 40960, 0),
+        (32, 0, 0),
+        (4, 0, 1),
+        (8, 0, 1),
+        (32, 0, 1),
+    ):
         declare = f".shared .align 1024 .b8 large[{shared}];" if shared else ""
+        setup = f"    mov.u32 %r10, %ctaid.x;\n    mul.lo.u32 %r10, %r10, {977 * apart};\n"
         probe = Probe(
-            "blocks", GROUP, "NANOSLEEP", lambda i: "    nanosleep.u32 1000;", copies=(1, 1), warps=warps,
-            blocks=sms * 2048 // (32 * warps) * 4, declare=declare,
+            "blocks", GROUP, "NANOSLEEP", lambda i: "    nanosleep.u32 %r10;",
+            f"{setup}    and.b32 %r10, %r10, 4095;\n    add.u32 %r10, %r10, 1000;\n",
+            copies=(1, 1), warps=warps, blocks=sms * 2048 // (32 * warps) * 4, declare=declare,
         )  # fmt: skip
         notes = [notes_of(machine, probe, build(probe, 1), 8) for _ in range(2)][1]
         begin, end = notes[:, :, 0].min(axis=1), notes[:, :, 1].max(axis=1)
@@ -324,7 +335,8 @@ def blocks_in_turn(machine: GpuMachine, build: Build) -> Iterator[Json]:
             residents.append(resident)
         started = notes[:, 0, 3]
         yield {
-            "name": f"blocks of {warps} warps, {shared} bytes of shared memory", "gap_cycles": median(gaps),
+            "name": f"blocks of {warps} warps, {shared} bytes of shared memory{', that end apart' * apart}",
+            "gap_cycles": median(gaps),
             "gap_quartiles": np.percentile(gaps, [25, 75]).tolist(), "blocks": len(notes),
             "first_wave_ns": int(np.sort(started)[len(started) // 4 - 1] - started.min()),
             "resident": float(np.median(residents)),
