@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -204,6 +205,19 @@ def test_a_block_stands_for_all(works, at_once, place):
     """With a guard that ends the first block, with a loop as long as the number of the block."""
     given = {(number, 0, 0): work for number, work in enumerate(works)}
     assert prediction.representative(given, at_once) == (place, 0, 0)
+
+
+@pytest.mark.parametrize("maps, marked", [((), [0, 1, 1, 0]), ((128,), [0, 1, 1, 1]), ((64,), [0, 1, 1, 0])])
+def test_accesses_that_ask_l2_for_whole_lines_are_known(maps, marked):
+    """A load, a copy with a hint that touches two lines, and a box, whose tensor map may promote."""
+    ptx = "ld.global.u32 %r1, [%rd1];\ncp.async.cg.shared.global.L2::128B [%r1], [%rd1], 16;\n"
+    ptx += "cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+    kernel = SimpleNamespace(maps=[SimpleNamespace(promotion=each) for each in maps])
+    made = np.zeros(3, cpu_abi.MADE)
+    made["counter"], made["first_piece"], made["pieces"] = [0, 1, 2], [0, 1, 3], [1, 2, 1]
+    counted = tuple((line, "global_load") for line in (1, 2, 3))
+    steps = Steps(np.empty(0), made, np.zeros(4, cpu_abi.LINE_PIECE), (), counted)
+    assert prediction.hinted(SimpleNamespace(ptx=ptx, kernel=kernel), steps).tolist() == marked
 
 
 def test_a_launch_that_begins_early_costs_less():

@@ -9,7 +9,7 @@ from sass import sass
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu import abi as cpu_abi
 from tir_schedules.model.machine import Steps
-from tir_schedules.timing.abi import Kind, Reason
+from tir_schedules.timing.abi import HINTED, Kind, Reason
 from tir_schedules.timing.gpus import find_table
 from tir_schedules.timing.listing import Control, parsed
 from tir_schedules.timing.paths import WarpPath
@@ -237,6 +237,21 @@ def test_bytes_that_all_sms_ask_for_take_their_share():
 
         assert 0 <= cycles(1.0, 8) - cycles(64.0, 8) <= 128
         assert cycles(0.1, 8) - cycles(0.1, 4) == pytest.approx(4 * 128 / 0.1, rel=0.02)
+
+
+@pytest.mark.parametrize("sectors, kind, missing", [(3, 0, True), (3, HINTED, False), (15, 0, False)])
+def test_a_hint_brings_the_other_half_of_a_line(sectors, kind, missing):
+    """A load of a half, and then one of the other half; L1 keeps neither."""
+    code = program(*LOAD_AND_WAIT, *LOAD_AND_WAIT)
+
+    def cycles(state):
+        both = steps([4, 4], [(7, sectors), (7, 12)])
+        both.pieces["kind"] = kind
+        outside = Outside(cold=(state,))
+        return simulate(code, [path([0, 1, 2, 3], [0, -1, 1, -1])], both, TABLE, outside=outside).cycles
+
+    longer = TABLE.dram_latency - TABLE.l2_latency[len(TABLE.l2_latency) // 2]
+    assert cycles(1) - cycles(0) == pytest.approx((1 + missing) * longer, rel=0.15)
 
 
 def test_parts_of_lines_and_pages_of_dram_take_a_port():

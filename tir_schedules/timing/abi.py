@@ -101,11 +101,15 @@ class Kind(IntEnum):
     ALONG_BOTH = 3
 
 
+HINTED = 4
+"""Beside a Kind: the access asks L2 for the whole line."""
+
+
 STRUCTURES = {
     "Gpu": np.dtype(
         [(name, "f8") for name in (
             "l1_bytes", "dram_latency", "read_cycles", "part_cycles", "l2_cycles", "dram_cycles",
-            "page_cycles", "write_cycles", "write_backlog", "queue_cycles",
+            "page_cycles", "box_page_cycles", "write_cycles", "write_backlog", "queue_cycles",
             "barrier_per_warp", "barrier_latency", "line_cycles", "block_gap", "mbarrier_cycles",
             "mbarrier_wake", "remote_cycles", "box_row_cycles", "box_byte_cycles", "store_byte_cycles",
             "store_each", "cluster_latency", "part_write_cycles", "multicast_byte_cycles",
@@ -166,7 +170,7 @@ def header() -> str:
     for name, cpp in {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t"}.items():
         text += f"typedef {cpp} {name};\n"
     text += "typedef int32_t s32;\ntypedef int64_t s64;\n"
-    for name in ("SOURCES", "NO_REGISTER", "NO_BOARD"):
+    for name in ("SOURCES", "NO_REGISTER", "NO_BOARD", "HINTED"):
         text += f"const u32 {name} = {globals()[name]};\n"
     text += f"const u32 SHARES[] = {{{', '.join(map(str, SHARES))}}};\n"
     for kind in (Pipes, Action, Reason, Ending, Kind):

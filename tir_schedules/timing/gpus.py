@@ -41,7 +41,8 @@ class GpuTable(BaseModel):
     memory does; store_cycles: more for each store. l2_latency: what L2 adds to a hit in L1, by SHARES of
     lines. dram_latency: the same of DRAM, where a warp waits for many lines. read_bytes: a cycle and SM,
     from L2: one SM alone, all with lines of their own, all the same lines. part_cycles: between two
-    requests of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for.
+    requests of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for;
+    box_page_cycles: how much more whole lines take in pages of their own than next to each other.
     write_bytes: a cycle and SM, all SMs; part_write_cycles: between two sectors that an SM writes a part
     of, then. queue_loads, queue_stores: instructions that the queue of a sub-core holds. launch_us: of an
     empty kernel in a row of others, by its warps; early_us: where it may begin before the last has ended.
@@ -74,6 +75,7 @@ class GpuTable(BaseModel):
     read_bytes: dict[str, float]
     part_cycles: float
     page_cycles: float
+    box_page_cycles: float
     write_bytes: float
     part_write_cycles: float
     dram_gb_per_s: float
@@ -225,6 +227,12 @@ def page_cycles(rows: Rows) -> float:
     return (in_rows(rows, 64, ", cold") - in_rows(rows, 64)) / 64
 
 
+def box_page_cycles(rows: Rows) -> float:
+    """Of 32 lines in pages of their own, beyond what they take next to each other."""
+    name = "burst of 2 and 6 x 4096 bytes, contiguous, shared by 1, cold, 8 warps, 1 SMs"
+    return (in_rows(rows, 128, ", cold") - rows("burst", name)) / 32
+
+
 def read_bytes(rows: Rows) -> dict[str, float]:
     names = {"alone": "own lines, 1 SMs", "own": "own lines, all SMs", "same": "the same lines, all SMs"}
     return {key: ROW_BYTES / rows("gpu", f"L2 read, {name}") for key, name in names.items()}
@@ -367,6 +375,7 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         path_cycles=path_cycles(rows), store_cycles=store_cycles(rows),
         l2_latency=l2_latency(rows), dram_latency=dram_latency(rows), read_bytes=read_bytes(rows),
         part_cycles=part_cycles(rows), page_cycles=page_cycles(rows),
+        box_page_cycles=box_page_cycles(rows),
         write_bytes=write_bytes(rows), part_write_cycles=part_write_cycles(rows),
         dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
         queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
@@ -374,7 +383,7 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         early_us=launch_us(rows, "in_graph_programmatic"),
 
         code_bytes=code_bytes(rows), fetch_cycles=fetch_cycles(rows),
-        gap=rows("gpu", "blocks of 8 warps, 0 bytes of shared memory", "gap_cycles"),
+        gap=rows("gpu", "blocks of 8 warps, 0 bytes of shared memory, that end apart", "gap_cycles"),
         tensor_products=tensor_products(rows), loaded_mhz=loaded_mhz(rows),
         units=units(rows), cluster_latency=cluster_latency(rows),
         data_kib=data_kib, carve_outs_kib=carve_outs,

@@ -6,6 +6,7 @@ where one has ended.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -20,12 +21,12 @@ from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.machine import Steps, Watch
 from tir_schedules.model.workload import Arguments
-from tir_schedules.timing.abi import Kind, Reason
+from tir_schedules.timing.abi import HINTED, Kind, Reason
 from tir_schedules.timing.clocks import tensor_share
 from tir_schedules.timing.gpus import GpuTable
 from tir_schedules.timing.keeping import kept
 from tir_schedules.timing.listing import Instruction
-from tir_schedules.timing.paths import BUDGET, MOST, BlockPaths, follow
+from tir_schedules.timing.paths import BUDGET, MOST, BlockPaths, follow, made_by
 from tir_schedules.timing.shortening import Shortened, shortened
 from tir_schedules.timing.simulation import Outside, Simulated, simulate
 from tir_schedules.timing.states import busy_of
@@ -33,6 +34,9 @@ from tir_schedules.timing.states import busy_of
 SHARED = ("shared_load", "shared_store", "ldmatrix", "shared_cp_async")
 WAVEFRONT = 128
 """Classes of access to shared memory, and the bytes of a wavefront."""
+
+HINT, BOX, WHOLE = re.compile(r"\.L2::(128|256)B\b"), "cp.async.bulk.tensor", 128
+"""What asks L2 for all bytes of a line (PTX ISA, `level::prefetch_size`; CUDA's `CUtensorMapL2promotion`)."""
 
 ALIKE = 0.1
 """Most that the work of two blocks may differ by, as a share of the greater, to be called about as much."""
@@ -162,6 +166,7 @@ def time_of(
         paths = without_conflicts(paths)
     footprint = sum(each.nbytes for each in arguments.values() if isinstance(each, np.ndarray))
     paths.steps.pieces["kind"] = kinds_of(binary, arguments, outputs, paths, place)
+    paths.steps.pieces["kind"][hinted(binary, paths.steps)] |= HINTED
     shared = shared_by(
         binary, arguments, outputs, paths, min(blocks, resident * table.multiprocessors), place
     )
@@ -353,6 +358,22 @@ def kinds_of(
     return found
 
 
+def hinted(binary: Binary, steps: Steps) -> np.ndarray:
+    """Which pieces are of accesses that ask L2 for whole lines: by a hint in the instruction, or by the
+    promotion of a tensor map."""
+    promoted = any(tensor.promotion >= WHOLE for tensor in binary.kernel.maps)
+    asking = [
+        number
+        for number, line in enumerate(binary.ptx.splitlines(), 1)
+        if HINT.search(line) or promoted and BOX in line
+    ]
+    found = np.zeros(len(steps.pieces), bool)
+    mine = steps.made[np.isin(made_by(steps)["line"], asking)]
+    for first, count in zip(mine["first_piece"].tolist(), mine["pieces"].tolist()):
+        found[first : first + count] = True
+    return found
+
+
 def shared_by(
     binary: Binary, arguments: Arguments, outputs: Sequence[str], paths: BlockPaths, together: int,
     place: Dim3 = (0, 0, 0),
@@ -366,7 +387,8 @@ def shared_by(
     if rows == 1:
         return shared_in_a_row(binary, arguments, outputs, mine, together, place)
     across, down = min(columns, together), max(1, -(-together // columns))
-    share = np.bincount(paths.steps.pieces["kind"][at], minlength=len(Kind)) / len(at)
+    kinds = paths.steps.pieces["kind"][at] & np.uint32(Kind.ALONG_BOTH)
+    share = np.bincount(kinds, minlength=len(Kind)) / len(at)
     unique = (
         share[Kind.ALONG_BOTH] + share[Kind.ALONG_X] * down + share[Kind.ALONG_Y] * across
         + share[Kind.OWN] * together

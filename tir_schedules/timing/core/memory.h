@@ -72,9 +72,10 @@ struct Memory {
       L1::Line* line = cached ? &l1.line(number) : nullptr;
       const u32 absent = pieces[k].sectors & ~(line ? line->sectors : 0);
       if (absent) {
-        const bool far = cold[block] >> pieces[k].kind & 1;
+        const bool far = cold[block] >> (pieces[k].kind & ALONG_BOTH) & 1;
         u64 then = fetch(number, __builtin_popcount(absent), t);
-        if (far) then = std::max(then, from_dram(number, absent, pieces[k].kind == OWN ? t : asked, page));
+        const u64 since = (pieces[k].kind & ALONG_BOTH) == OWN ? t : asked;
+        if (far) then = std::max(then, from_dram(pieces[k], number, absent, since, page, gpu.page_cycles));
         ready = std::max(ready, then);
         if (!line) continue;
         for (u32 s = 0; s < 4; ++s)
@@ -101,21 +102,29 @@ struct Memory {
     l2_free += 32 * sectors * gpu.l2_cycles;
     return (u64)(std::max(port_free, l2_free) + away(number));
   }
-  // L2 fetches 64 bytes, once for all blocks that read them. Blocks that share a line execute the same at the same
-  // time, their warps in another order: the first warp of any asks for it.
-  u64 from_dram(u64 number, u32 sectors, u64 asked, u64& page) {
-    u64 ready = 0;
+  // L2 fetches 64 bytes, or the whole line for an access that hints at it, once for all blocks that read them. Blocks
+  // that share a line execute the same at the same time, their warps in another order: the first warp of any asks for
+  // it. each: cycles of a page.
+  u64 from_dram(const Piece& piece, u64 number, u32 sectors, u64 asked, u64& page, double each) {
+    const u32 wanted = (sectors & 3 ? 1 : 0) | (sectors >> 2 ? 2 : 0);
+    u64* halves[2] = {};
+    u32 fresh = 0;
     for (u32 half = 0; half < 2; ++half) {
-      if (!(sectors >> 2 * half & 3)) continue;
-      const auto [found, fresh] = granules.emplace(number << 1 | half, 0);
-      if (fresh) {
-        dram_free += 64 * gpu.dram_cycles;
-        if (page != (number >> 3) + 1)
-          pages_free = std::max(pages_free, (double)asked) + gpu.page_cycles, page = (number >> 3) + 1;
-        found->second = (u64)(std::max(dram_free, pages_free) + gpu.dram_latency);
-      }
-      ready = std::max(ready, found->second);
+      if (!((piece.kind & HINTED ? 3 : wanted) >> half & 1)) continue;
+      const auto [found, is_fresh] = granules.emplace(number << 1 | half, 0);
+      halves[half] = &found->second;
+      if (is_fresh) fresh |= 1 << half, dram_free += 64 * gpu.dram_cycles;
     }
+    if (fresh) {
+      const u64 mine = (number >> 3) + 1;
+      if (page != mine) pages_free = std::max(pages_free, (double)asked) + each, page = mine;
+      const u64 then = (u64)(std::max(dram_free, pages_free) + gpu.dram_latency);
+      for (u32 half = 0; half < 2; ++half)
+        if (fresh >> half & 1) *halves[half] = then;
+    }
+    u64 ready = 0;
+    for (u32 half = 0; half < 2; ++half)
+      if (wanted >> half & 1) ready = std::max(ready, *halves[half]);
     return ready;
   }
   // When the ports have sent bytes that L1 does not keep.
@@ -129,8 +138,9 @@ struct Memory {
   double beyond_l2(const Piece* pieces, u32 count, u64 block, u64 t) {
     u64 ready = 0, page = 0;
     for (u32 k = 0; k < count; ++k)
-      if (cold[block] >> pieces[k].kind & 1)
-        ready = std::max(ready, from_dram(name(pieces[k], block), pieces[k].sectors, t, page));
+      if (cold[block] >> (pieces[k].kind & ALONG_BOTH) & 1)
+        ready = std::max(
+            ready, from_dram(pieces[k], name(pieces[k], block), pieces[k].sectors, t, page, gpu.box_page_cycles));
     const double near = t + gpu.l2_latency[sizeof SHARES / sizeof *SHARES - 1];
     return std::max(0.0, ready - near);
   }
