@@ -215,6 +215,7 @@ def test_accesses_that_ask_l2_for_whole_lines_are_known(maps, marked):
     kernel = SimpleNamespace(maps=[SimpleNamespace(promotion=each) for each in maps])
     made = np.zeros(3, cpu_abi.MADE)
     made["counter"], made["first_piece"], made["pieces"] = [0, 1, 2], [0, 1, 3], [1, 2, 1]
+    made["what"] = cpu_abi.NONE
     counted = tuple((line, "global_load") for line in (1, 2, 3))
     steps = Steps(np.empty(0), made, np.zeros(4, cpu_abi.LINE_PIECE), (), counted)
     assert prediction.hinted(SimpleNamespace(ptx=ptx, kernel=kernel), steps).tolist() == marked
