@@ -18,7 +18,7 @@ def known_metrics(pattern: str) -> list[str]:
 
 
 def known_names(pattern: str) -> list[str]:
-    """Names of metrics that ncu has on this GPU, of which a part matches a regular expression."""
+    """Names of ncu's metrics on this GPU in which a regular expression finds something."""
     names = re.findall(r"^([a-z][a-z0-9_]+__[a-z0-9_]+)\s", query_metrics(), re.M)
     return [name for name in sorted(set(names)) if re.search(pattern, name)]
 

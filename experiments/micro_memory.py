@@ -76,7 +76,7 @@ SPREAD = """\
 
 
 def shared_broadcasts() -> Iterator[Probe]:
-    """ld.shared of which many lanes read the same words, as those of an outer product do."""
+    """ld.shared whose lanes read few different words, as in an outer product."""
     for width, opcode in ((4, "LDS"), (16, "LDS.128")):
         for places in (1, 2, 4, 8, 16):
             chained = "\n".join(

@@ -66,7 +66,7 @@ SAID = ("family", "repository", "commit", "file", "kernel", "size")
 
 @dataclass(frozen=True)
 class Arrays:
-    """Arguments in place of a workload: nobody knows what is right."""
+    """Arguments in place of a workload. The right outputs are not known."""
 
     given: Mapping[str, Any]
     outputs: tuple[str, ...]

@@ -127,7 +127,7 @@ def ended(process: int) -> bool:
 @pytest.mark.parametrize("how", ["close", "late"])
 def test_a_process_elsewhere_that_works_ends_when_nobody_waits_for_it(pool_of, tmp_path, how):
     """The end of ssh does not end it: it has to see that itself."""
-    pool, told = pool_of("one", seconds=8 if how == "late" else None), tmp_path / "told"
+    pool, told = pool_of("one", seconds=2 if how == "late" else None), tmp_path / "told"
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(pool.ask, told)
         wait_for(lambda: told.exists() and told.read_text())

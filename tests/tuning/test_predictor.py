@@ -9,8 +9,9 @@ import pytest
 
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.registry import find
+from tir_schedules.timing import prediction
 from tir_schedules.tuning.building.candidate import build
-from tir_schedules.tuning.cost import gemm, predictor, reduction
+from tir_schedules.tuning.cost import gemm, reduction
 from tir_schedules.tuning.cost.gemm import LOOP_BYTES, clock, loop_bytes
 from tir_schedules.tuning.cost.predictor import (
     estimated_seconds,
@@ -117,7 +118,7 @@ def test_a_candidate_is_simulated_and_what_the_model_refuses_is_estimated(monkey
     def refuses(*given):
         raise CheckFailed("not this")
 
-    monkeypatch.setattr(predictor, "predict", refuses)
+    monkeypatch.setattr(prediction, "predict", refuses)
     assert predicted_seconds(candidate) == estimated_seconds(candidate) != simulated
     monkeypatch.undo()
     spilled = replace(candidate.binaries[0].resources, spill_loads=8)

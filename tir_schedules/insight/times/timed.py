@@ -85,7 +85,8 @@ class Target:
 
 
 def target_of(gpu: str | None = None, clock: AskedClock = None) -> Target:
-    """The GPU of a name. BadInput for one without figures, and for what is no clock."""
+    """The GPU of a name, and the clock asked for. BadInput where the GPU has no figures, or the clock is
+    wrong."""
     name = (gpu or DEFAULT_GPU).lower()
     return Target(name, find_table(name), asked_clock(clock))
 
@@ -137,7 +138,7 @@ class Timed:
 
     @property
     def rate(self) -> tuple[float, str] | None:
-        """TFLOPS of GEMMs, GB/s of sums; None of a kernel of which it is not known."""
+        """TFLOPS of GEMMs, GB/s of sums. None where the work of a kernel is not known."""
         if self.workload is None or not self.microseconds:
             return None
         return rate_of(self.family, self.workload, self.microseconds)

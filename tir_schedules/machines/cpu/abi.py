@@ -228,7 +228,7 @@ MADE = structure(
     "u32 what",
 )
 """A warp's access to shared or global memory as it is counted, see Record. first_piece, pieces: of global
-memory that it touches; source_cost: its sectors of which it touches a part. first: address of its first lane.
+memory that it touches; source_cost: sectors that it touches in part. first: address of its first lane.
 what: NONE.
 
 Or what a warp does with a unit, a Happening: INITIALISED, ARRIVED, EXPECTED, PASSED, BEGUN, STORED or MET.

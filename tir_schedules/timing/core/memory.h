@@ -50,6 +50,9 @@ struct Memory {
 
   static u64 name(const Piece& piece, u64 block) { return piece.line ^ (block + 1) << 48; }
 
+  static u32 shared_along(const Piece& piece) { return piece.kind & ALONG_BOTH; }
+  bool is_cold(const Piece& piece, u64 block) const { return cold[block] >> shared_along(piece) & 1; }
+
   // Whether L1 has all that a load asks for.
   bool holds(const Piece* pieces, u32 count, u64 block, u64 t) const {
     for (u32 k = 0; k < count; ++k) {
@@ -72,9 +75,9 @@ struct Memory {
       L1::Line* line = cached ? &l1.line(number) : nullptr;
       const u32 absent = pieces[k].sectors & ~(line ? line->sectors : 0);
       if (absent) {
-        const bool far = cold[block] >> (pieces[k].kind & ALONG_BOTH) & 1;
+        const bool far = is_cold(pieces[k], block);
         u64 then = fetch(number, __builtin_popcount(absent), t);
-        const u64 since = (pieces[k].kind & ALONG_BOTH) == OWN ? t : asked;
+        const u64 since = shared_along(pieces[k]) == OWN ? t : asked;
         if (far) then = std::max(then, from_dram(pieces[k], number, absent, since, page, gpu.page_cycles));
         ready = std::max(ready, then);
         if (!line) continue;
@@ -138,7 +141,7 @@ struct Memory {
   double beyond_l2(const Piece* pieces, u32 count, u64 block, u64 t) {
     u64 ready = 0, page = 0;
     for (u32 k = 0; k < count; ++k)
-      if (cold[block] >> (pieces[k].kind & ALONG_BOTH) & 1)
+      if (is_cold(pieces[k], block))
         ready = std::max(
             ready, from_dram(pieces[k], name(pieces[k], block), pieces[k].sectors, t, page, gpu.box_page_cycles));
     const double near = t + gpu.l2_latency[sizeof SHARES / sizeof *SHARES - 1];

@@ -1,16 +1,19 @@
 """The cost model: predicts the seconds of a candidate that no GPU ran.
 
 Where the figures of a GPU are known, a block of each launch is simulated, see timing/. Else, and for what
-that
-model refuses, a formula tells: from the launches of a workload, from occupancy, and from what the CPU machine
-counts on a small one. Its constants are fitted to this project's H200. What matters is the order of
+that model refuses, a formula tells: from the launches of a workload, from occupancy, and from what the CPU
+machine counts on a small one. Its constants are fitted to this project's H200. What matters is the order of
 predictions; tests/tuning and experiments/search_predictions.py compare it with measured times.
+
+The simulator is imported where it is asked for: it takes a quarter of a second, and processes that build or
+measure do without.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
+from typing import TYPE_CHECKING
 
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.insight.metrics.counting import GLOBAL, SECTOR, SHARED
@@ -19,13 +22,14 @@ from tir_schedules.ladders.hgemm.hopper import Tiling
 from tir_schedules.machines.execution import written
 from tir_schedules.model.gpus import QUARTERS, WARP
 from tir_schedules.model.launch import ceil_div
-from tir_schedules.timing.gpus import GpuTable, find_table, known_tables
-from tir_schedules.timing.prediction import predict
 from tir_schedules.tuning.building.candidate import Candidate
 from tir_schedules.tuning.cost import gemm, hopper, reduction
 from tir_schedules.tuning.cost.gemm import L2_BYTES, LAUNCH, MEMORY
 from tir_schedules.workloads.drawing import ZEROS
 from tir_schedules.workloads.reduction import Reduction
+
+if TYPE_CHECKING:
+    from tir_schedules.timing.gpus import GpuTable
 
 
 def stand_in(arch: str) -> Gpu:
@@ -55,6 +59,8 @@ def predicted_seconds(candidate: Candidate) -> float:
 def simulated_seconds(candidate: Candidate) -> float:
     """Seconds by a simulated SM of the whole workload, at the clock of the table. CheckFailed for what it
     refuses."""
+    from tir_schedules.timing.prediction import predict
+
     table, workload = table_for(candidate.kernels[0].arch), candidate.workload
     given, arguments = workload.arguments(kind=ZEROS), []
     for kernel in candidate.kernels:
@@ -68,6 +74,8 @@ def simulated_seconds(candidate: Candidate) -> float:
 @lru_cache(maxsize=8)
 def table_for(arch: str) -> GpuTable:
     """The figures of a GPU that executes code for an architecture. CheckFailed where there are none."""
+    from tir_schedules.timing.gpus import find_table, known_tables
+
     for table in map(find_table, known_tables()):
         if table.arch == arch.rstrip("af"):
             return table
