@@ -38,6 +38,8 @@ FIRST_TILES = re.compile(r"^\s+if \(ax\d+_0 < \d+\) \{")
 COLUMNS = re.compile(r"\bB_ptr\[.* \? ")
 ZEROING = re.compile(r"_local_ptr\[\d+\] = 0x0p\+0f")
 UNBOUNDED = "0x7fffffff"
+REGISTER = re.compile(r"%[a-z]+\d+")
+INSTRUCTION = re.compile(r"^\s+(?!\.|ld\.|mov\.)\S.*;$", re.MULTILINE)  # of PTX, where "." begins a directive
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,12 @@ def loaded(source: str, *arguments) -> Kernel:
 
 
 def differs(rung: Rung, source: str, workload: Workload, arch: str, mutant: Mutant) -> bool:
-    """Whether a mutant of a rung's source is another kernel."""
+    """Whether a mutant of a rung's source is another kernel: one whose instructions are others, or more, or
+    fewer. Loads, moves and the numbers of registers do not count, because nvcc repeats and numbers them anew
+    where code changes that it drops."""
     codes = (loaded(text, rung, workload, arch) for text in (source, mutant.source))
-    return len({compile_kernel(kernel).ptx for kernel in codes}) == 2
+    kernels = [REGISTER.sub("%", compile_kernel(kernel).ptx) for kernel in codes]
+    return len({tuple(sorted(INSTRUCTION.findall(kernel))) for kernel in kernels}) == 2
 
 
 def mutants(source: str) -> Iterator[Mutant]:
