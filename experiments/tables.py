@@ -8,6 +8,9 @@ A table stands between `<!-- results: sgemm -->` and `<!-- end -->`; the name is
 of its kinds such as "hgemm nt float16". Where several files bench_*.json hold it, the one measured last
 counts. `<!-- tuned: sgemm -->` is the same for tuned_*.json, which `tir-schedules bench --tuned` wrote.
 `<!-- shapes: sgemm -->` has a line for each shape of shapes_*.json, see many_shapes.py,
+`<!-- drawn: sgemm -->` how the ratios of drawn_*.json are distributed, `<!-- regret: sgemm -->` what the
+choice of a configuration lost in regret_*.json, `<!-- headline: sgemm hgemm -->` a line for each, see
+drawn_tables.py,
 `<!-- rungs: hgemm -->` all rungs of each shape of rungs_*.json, see rung_tables.py, and
 `<!-- pauses: sgemm -->` a line for each kernel of pauses_*.json, see ratio_tables.py.
 """
@@ -21,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
+import drawn_tables
 from ratio_tables import Recording, by_shape, with_and_without_pauses
 from rung_tables import every_rung
 from writing import update
@@ -45,6 +49,9 @@ FILES = {
     "pauses": "pauses_*.json",
 }
 """What a marker begins with -> the files with its results."""
+
+DRAWN_FILES = ("drawn_*.json", "regret_*.json", FILES["shapes"])
+"""With ratios on drawn shapes, with configurations beside what is chosen there, and with chosen shapes."""
 
 Draw = Callable[[list[Recording], tuple[str, ...]], str]
 """The table of a group of rows, from all recordings of it, the latest first, with those of its sizes that are
@@ -102,6 +109,13 @@ def recorded_in(folder: Path, files: str) -> list[dict[str, Any]]:
 def update_all(readmes: Sequence[Path], folder: Path, check: bool) -> int:
     """Rewrite all tables; returns the exit code."""
     codes = []
+    drawn, regretted, chosen = (recorded_in(folder, files) for files in DRAWN_FILES)
+    for marker, text_of in {
+        "drawn": partial(drawn_tables.distribution, results=drawn),
+        "regret": partial(drawn_tables.regret, results=regretted),
+        "headline": partial(drawn_tables.headline, drawn=drawn, chosen=chosen),
+    }.items():
+        codes += [update(readme, marker, text_of, check) for readme in readmes]
     for marker, files in FILES.items():
         results, shown = recorded_in(folder, files), SHOWN if marker == "results" else {}
         sections = partial(section, results=results, shown=shown, draw=DRAWN.get(marker))

@@ -117,6 +117,19 @@ def test_sizes_may_be_given_in_each_way(tool, gpu, monkeypatch):
     ]
 
 
+def test_shapes_may_be_drawn(tool, gpu, tmp_path):
+    words = ("sgemm/naive", "--random", "2", "--seed", "101", "--no-twins")
+    code, out, _ = tool(*words, "-o", tmp_path / "a.json")
+    assert code == 0 and "sgemm: 2 shapes drawn by seed 101: 1.000x the best of cuBLAS" in out
+    found = load_results(tmp_path / "a.json")
+    kinds = {"160x160x160": "square", "5696x576x1600": "aligned"}
+    assert found["drawn"] == {"shapes": 2, "seed": 101, "kinds": kinds}
+    assert found["command"] == f"bench {' '.join(words)}"
+    assert tool(*words, "--pack", tmp_path / "a.zip", "--arch", "sm_80")[0] == 0
+    assert tool(tmp_path / "a.zip", "-o", tmp_path / "b.json")[0] == 0
+    assert load_results(tmp_path / "b.json")["packed"]["drawn"] == found["drawn"]
+
+
 def test_twins_may_take_sizes_at_run_time(tool, gpu, tmp_path):
     pack, command = tmp_path / "a.zip", "bench sgemm/naive --sizes 64 --arch sm_80 --run-time-sizes"
     assert tool(*command.split()[1:], "--pack", pack)[0] == 0
@@ -303,6 +316,14 @@ def test_a_pack_needs_neither_tvm_nor_what_compiling_needs(tool, tmp_path):
         (["sgemm", "--sizes", "0"], ["M is 0"]),
         (["sgemm", "--sizes", "8", "--mnk", "8,8,8"], ["--sizes and --mnk"]),
         (["sgemm", "--n", "8"], ["--n is for reduce"]),
+        (["sgemm", "--random", "0"], ["--random takes a number of shapes from 1 to 1000, not 0"]),
+        (["sgemm", "--random", "a"], ["--random takes a whole number such as 20, not 'a'"]),
+        (["sgemm", "--random", "2", "--seed", "-1"], ["--seed takes a whole number from 0", "not -1"]),
+        (["sgemm", "--random", "2", "--mnk", "8,8,8"], ["--random and --mnk both say sizes"]),
+        (["sgemm", "--random", "2", "--sizes", "8"], ["--random and --sizes both say sizes"]),
+        (["sgemm", "--seed", "2"], ["--seed goes with --random"]),
+        (["reduce", "--random", "2"], ["--random draws M, N and K; reduce has N"]),
+        (["a.zip", "--random", "2"], ["--random does not go with a pack"]),
         (["sgemm", "--threshold", "3%"], ["--compare"]),
         (["sgemm", "--compare", "missing.json"], ["cannot read missing.json"]),
         (["sgemm", "-o", "/missing/a.json"], ["cannot write /missing/a.json"]),

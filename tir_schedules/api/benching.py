@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from tir_schedules.api.options import Shape
-from tir_schedules.api.problems import Options, check_options, options_of, problems_of, rungs_of, taking
+from tir_schedules.api.problems import (
+    Options,
+    check_drawing,
+    check_options,
+    options_of,
+    problems_of,
+    rungs_of,
+    taking,
+)
 from tir_schedules.api.results import Result
 from tir_schedules.api.subjects import RUNG, kind_of
 from tir_schedules.api.timing import TimeReport, times_of_jobs
@@ -19,6 +27,7 @@ from tir_schedules.files import Json
 from tir_schedules.insight.metrics.predict import predictions, print_predictions
 from tir_schedules.insight.metrics.roofline import find_gpu
 from tir_schedules.insight.times.timed import target_of
+from tir_schedules.ladders.drawn_shapes import note_on
 from tir_schedules.ladders.fastest import reason_for
 from tir_schedules.ladders.problems import BENCH_SHAPES, Job
 from tir_schedules.ladders.problems import jobs_of as jobs_on
@@ -100,6 +109,8 @@ def bench(
     recorded: str | Path | None = None,
     sizes: Sequence[int] | None = None,
     time: bool = False,
+    random: int | None = None,
+    seed: int | None = None,
     **shape: Unpack[Shape],
 ) -> Times:
     """Time rungs and their twins beside cuBLAS or CUB on this computer's GPU.
@@ -109,7 +120,7 @@ def bench(
     run_time_sizes: twins take sizes as arguments. no_twins: the schedules alone. sustained: without pauses.
     cold: single launches, too. predict: time nothing, and show counters and bounds of a GPU's datasheet, such
     as "h200". recorded: results of an earlier run, in place of subjects. sizes: M = N = K, or N, of each.
-    time: with predict, times as `time` predicts them, too.
+    time: with predict, times as `time` predicts them, too. random: so many shapes of GEMMs that a seed draws.
 
     Raises BadInput if something named does not exist or cannot be, and MissingTool if there is no GPU, which
     predict and recorded do not need.
@@ -125,7 +136,7 @@ def bench(
     if time and predict is None:
         raise BadInput("time= goes with predict=: `ts.time` predicts times alone")
     options = options_of(shape, "bench", True, arch=arch, configs=configs, tuned=tuned, no_twins=no_twins,
-                         sizes=sizes, time=time)  # fmt: skip
+                         sizes=sizes, time=time, random=random, seed=seed)  # fmt: skip
     if predict is not None:
         return predicted(subjects, options, predict)
     policy = session.Policy(sustained=sustained, cold=cold)
@@ -165,7 +176,15 @@ def measured(
     arch = arch_for(machine, options.arch)
     found = session.measure_jobs(machine, jobs, arch, command, policy, twin)
     notes = notes_on(jobs, arch, [one for one in subjects if isinstance(one, str)])
+    found = {**found, **drawn_note(options, jobs)}
     return Times({**found, "notes": [*found.get("notes", ()), *notes]} if notes else found)
+
+
+def drawn_note(options: Options, jobs: Sequence[Job]) -> Json:
+    """What results and packs have about shapes that are drawn; nothing where they are said."""
+    if options.random is None:
+        return {}
+    return {"drawn": note_on(options.random, options.seed or 0, [workload for _, workload in jobs])}
 
 
 def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
@@ -189,6 +208,7 @@ def jobs_of(subjects: Sequence[str | Rung], options: Options, machine: Machine |
     """
     rungs = rungs_of(subjects, options.configs)
     check_options(rungs, options)
+    check_drawing(options)
     rungs = taking(rungs, [one for one in subjects if isinstance(one, str)], options)
     if options.no_twins:
         rungs = [replace(rung, twinned=False) for rung in rungs]

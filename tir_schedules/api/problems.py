@@ -9,6 +9,7 @@ from typing import Any, Iterable, Mapping, Sequence, TypeGuard
 
 from tir_schedules.api.options import Shape, check_names
 from tir_schedules.errors import BadInput, shown
+from tir_schedules.ladders.drawn_shapes import drawn_problems
 from tir_schedules.ladders.known import FAMILIES, OfLadders, ladder_of
 from tir_schedules.ladders.problems import (
     Job,
@@ -121,6 +122,16 @@ def check_options(rungs: Sequence[Rung], options: Options) -> None:
             )
 
 
+def check_drawing(options: Options) -> None:
+    """Raises BadInput for shapes that are drawn and said, and for a seed of none."""
+    names = "sizes", "mnk", "n", "shape", "workload"
+    said = [name for name in names if getattr(options, name, None) is not None]
+    if options.random is not None and said:
+        raise BadInput(f"--random and --{said[0]} both say sizes: leave one out")
+    if options.random is None and options.seed is not None:
+        raise BadInput("--seed goes with --random: say how many shapes are to be drawn")
+
+
 def problem_of(ladder: str, options: Options) -> Problem:
     """The one problem of a verb that takes one size; its shape is open where none is given."""
     size = getattr(options, SIZES[ladder])
@@ -133,6 +144,9 @@ def problems_of(rungs: Sequence[Rung], options: Options) -> Problems:
 
 
 def of_ladder(ladder: str, options: Options) -> list[Problem]:
+    drawn: int | None = getattr(options, "random", None)
+    if drawn is not None:
+        return drawn_problems(ladder, drawn, options.seed or 0, kinds_of(ladder, options))
     given: Iterable[int | tuple[int, ...]] = getattr(options, SIZES[ladder]) or ()
     shapes = [*map(as_shape, given)] or square_shapes(ladder, getattr(options, "sizes", None) or ())
     return [Problem(ladder, shape, **kinds_of(ladder, options)) for shape in shapes or [()]]

@@ -1,12 +1,14 @@
 """Results drawn with matplotlib: the ladder at its largest size, and every rung over all sizes. One figure
-per family and kind."""
+per family and kind; of drawn shapes one per family."""
 
 from __future__ import annotations
 
 import io
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable, Sequence
 
+from tir_schedules.bench.distribution import EDGES, Compared, bars, baseline_of, compared, counted
 from tir_schedules.bench.tables import part
 from tir_schedules.bench.views import Group, figures, groups_of, short
 from tir_schedules.errors import BadInput, MissingTool
@@ -56,14 +58,17 @@ def pyplot() -> Any:
 
 
 def save_plots(results: Json, path: Path) -> list[Path]:
-    """Draw every group; the first into `path`, of several each into a file with its name before the suffix.
-    Returns the files."""
-    groups = [group for group in groups_of(results) if group.cells]
+    """Draw every group, or of drawn shapes the ratios of every ladder; the first into `path`, of several each
+    into a file with its name before the suffix. Returns the files."""
+    made: dict[str, Callable[[str], bytes]] = {
+        family: partial(draw_distribution, family, shapes, results)
+        for family, shapes in compared(results).items()
+    } or {group.title: partial(draw_figure, group, results) for group in groups_of(results) if group.cells}
     paths = []
-    for group in groups:
-        own = f"_{group.title.replace(' ', '_')}" if len(groups) > 1 else ""
+    for title, draw in made.items():
+        own = f"_{title.replace(' ', '_')}" if len(made) > 1 else ""
         paths.append(path.with_name(f"{path.stem}{own}{path.suffix}"))
-        write_bytes(paths[-1], draw_figure(group, results, path.suffix.lower()[1:]))
+        write_bytes(paths[-1], draw(path.suffix.lower()[1:]))
     return paths
 
 
@@ -76,6 +81,31 @@ def draw_figure(group: Group, results: Json, form: str) -> bytes:
     figure.suptitle(f"{group.title} on {device_name(results)}", fontsize=12)
     draw_ladder(left, group, results["limits"])
     draw_sizes(right, group)
+    return content_of(figure, form)
+
+
+def draw_distribution(family: str, shapes: Sequence[Compared], results: Json, form: str) -> bytes:
+    """The histogram of ratios to the fastest library, and the ratio of each drawn shape, by kind."""
+    plt = pyplot()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 4.5), layout="constrained")
+    figure.suptitle(f"{counted(len(shapes))} drawn for {family} on {device_name(results)}", fontsize=12)
+    names, counts = zip(*bars(shapes))
+    left.bar_label(left.bar(range(len(names)), counts, color=SCHEDULE), padding=2, fontsize=7)
+    left.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    left.set_ylabel("shapes")
+    left.set_xlabel(f"rate / {baseline_of(family)}")
+    ranked = sorted(shapes, key=lambda one: one.ratio)
+    for place, kind in enumerate(dict.fromkeys(one.kind for one in shapes)):
+        of_kind = [(index, one.ratio) for index, one in enumerate(ranked) if one.kind == kind]
+        color, marker = LINES[place % len(LINES)], MARKERS[place % len(MARKERS)]
+        right.plot(*zip(*of_kind), marker, color=color, markersize=4, label=cut(kind))
+    right.axhline(1, color=VENDOR, linestyle="--", linewidth=1)
+    right.set_yscale("log")
+    right.minorticks_off()
+    right.set_yticks(EDGES, [f"{edge:g}" for edge in EDGES])
+    right.set_xlabel("shapes, lowest ratio first")
+    right.set_ylabel(f"rate / {baseline_of(family)}")
+    right.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8)
     return content_of(figure, form)
 
 

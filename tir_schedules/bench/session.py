@@ -27,15 +27,16 @@ def gpu_machine() -> GpuMachine:
 
 
 def pack_jobs(
-    jobs: Sequence[Job], arch: str, path: Path, command: str, twin: str = "twin"
+    jobs: Sequence[Job], arch: str, path: Path, command: str, twin: str = "twin", more: Json | None = None
 ) -> tuple[list[Subject], list[Row]]:
     """Compile rungs on workloads and write the pack, if anything compiles, with CUB's library where it is
-    needed; returns subjects and refused rows. command: what made the pack. twin: the form of twins."""
+    needed; returns subjects and refused rows. command: what made the pack. twin: the form of twins. more:
+    what else the pack is to say of itself."""
     from tir_schedules.subjects.compiling import compile_jobs
 
     subjects, refused = compile_jobs(jobs, arch, twin)
     if any(subject.binaries for subject in subjects):
-        source = {**about(command), "arch": arch, "refused": refused}
+        source = {**about(command), "arch": arch, "refused": refused, **(more or {})}
         save_pack(subjects, source, path, cub_library(subjects, arch))
     return subjects, refused
 

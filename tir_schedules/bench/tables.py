@@ -10,6 +10,7 @@ from typing import Sequence
 
 from rich.markup import escape
 
+from tir_schedules.bench.distribution import Compared, compared, drawing_of, sentences, tables_of
 from tir_schedules.bench.views import Group, Row, figures, groups_of, short, spans
 from tir_schedules.console import print_line, print_table
 from tir_schedules.files import Json
@@ -36,8 +37,20 @@ def print_results(results: Json) -> None:
             print_line()
             head = f"{group.title}, us of a single launch: cold, first"
             print_table(escape_cells((head, *group.sizes)), map(escape_cells, singles(group)))
+    for family, shapes in compared(results).items():
+        print_line()
+        print_distribution(family, shapes, drawing_of(results) or {})
     print_line()
     for line in closing_lines(results):
+        print_line(line)
+
+
+def print_distribution(family: str, shapes: Sequence[Compared], drawing: Json) -> None:
+    """Of drawn shapes: tables of their ratios, and what these come to."""
+    for head, lines in tables_of(family, shapes):
+        print_table(escape_cells(head), map(escape_cells, lines))
+        print_line()
+    for line in sentences(family, shapes, drawing):
         print_line(line)
 
 

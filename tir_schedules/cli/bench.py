@@ -24,8 +24,10 @@ from tir_schedules.ladders.own import is_path
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.kernel import FIXED_TWIN
+from tir_schedules.numerals import integer_for
 
-PROBLEM = ("sizes", "mnk", "layout", "accumulate", "dtype", "result", "n", "configs", "arch")
+SIZES = ("sizes", "mnk", "n", "random", "seed")
+PROBLEM = (*SIZES, "layout", "accumulate", "dtype", "result", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
 TWINS = ("run_time_sizes", "no_twins")
 TAKEN = {
@@ -55,6 +57,14 @@ def add_verb(verbs: Verbs) -> None:
     )
     verb.add_argument("names", nargs="*", metavar="NAME", help=names)
     add_problems(verb, sizes=True)
+    verb.add_argument(
+        "--random",
+        metavar="N",
+        type=integer_for("--random", 20),
+        help="so many shapes of GEMMs, drawn by --seed: squares, aligned, odd, thin, long K, of attention and"
+        " MLPs; hgemm: each with one layout and format in turn",
+    )
+    verb.add_argument("--seed", metavar="S", type=integer_for("--seed", 7), help="of --random (default: 0)")
     verb.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
     verb.add_argument(
         "--configs", action="store_true", help="every configuration of the rungs, not only the default"
@@ -180,14 +190,15 @@ def plan(options: Options, mode: str) -> int:
 
 
 def pack(options: Options) -> int:
-    from tir_schedules.api.benching import jobs_of
+    from tir_schedules.api.benching import drawn_note, jobs_of
     from tir_schedules.bench.session import pack_jobs
     from tir_schedules.bench.tables import print_packed
 
     arch, path = check_pack_arch(options.arch), options.pack
     jobs = jobs_of(options.names, options)
     check_pack(rung for rung, _ in jobs)
-    subjects, refused = pack_jobs(jobs, arch, path, command_of(options), twin_of(options))
+    drawn = drawn_note(options, jobs)
+    subjects, refused = pack_jobs(jobs, arch, path, command_of(options), twin_of(options), drawn)
     kernels = len({binary.cubin for subject in subjects for binary in subject.binaries})
     packed = f"{len(subjects)} subjects, {kernels} kernels for {arch}" if kernels else ""
     return print_packed(packed, "bench", path, refused)

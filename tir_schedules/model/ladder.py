@@ -55,7 +55,8 @@ class Ladder:
     "small" (the CPU machine counts it in seconds), "trace", "time" (as large as is timed), "largest" (it
     takes up to a minute).
     kinds: "dtype", "layout", "accumulate" or "output", fields of its workloads -> what there is of it.
-    offered: what of it a rung has.
+    offered: what of it a rung has. in_turn: what drawn shapes have of it, one after the other; empty for
+    all there is.
     vendor: "cuBLAS", "CUB", or "" where no library does the same. unit: of its rates, TFLOPS or BANDWIDTH.
     models: names of rungs -> what says how long they take, in the configuration that they take by themselves,
     or that a name such as "mma_multistage:128x128" says. NAME/fastest stands for the fastest of them; of
@@ -73,6 +74,7 @@ class Ladder:
     shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict, repr=False)
     kinds: Mapping[str, Kind] = field(default_factory=dict, repr=False)
     offered: Callable[[Rung], Mapping[str, Sequence[str]]] | None = field(default=None, repr=False)
+    in_turn: Sequence[Mapping[str, str]] = field(default=(), repr=False)
     vendor: str = ""
     unit: str = TFLOPS
     limit: str = ""

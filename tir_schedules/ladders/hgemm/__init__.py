@@ -6,6 +6,13 @@ from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, OPERANDS, RESULTS
 
 OWN = "what the rung has"
 
+SUMS = (
+    {"dtype": "float16", "accumulate": "float16", "output": "float16"},
+    {"dtype": "float16", "accumulate": "float32", "output": "float16"},
+    {"dtype": "bfloat16", "accumulate": "float32", "output": "bfloat16"},
+)
+"""What programs multiply in: sums in float16, or in float32 with a C in the format of A and B."""
+
 
 def offered(rung: Rung) -> dict[str, tuple[str, ...]]:
     """Of each kind what a rung has: float16 and the format of the sums, where it says nothing else."""
@@ -61,6 +68,7 @@ LADDER = Ladder(
         "output": Kind(RESULTS, "C in float32, float16 or bfloat16", OWN, option="result"),
     },
     offered=offered,
+    in_turn=[{**sums, "layout": layout} for sums in SUMS for layout in LAYOUTS],
     beside=("gemv",),
     models="tir_schedules.ladders.hgemm.models:MODELS",
     vendor="cuBLAS",

@@ -159,6 +159,18 @@ class Device(Open):
     arch: Arch = None
 
 
+class Drawing(Open):
+    """Shapes that were drawn. kinds: of each. chosen: the schedule that NAME/fastest stands for, where others
+    are beside it by a rule. estimated: microseconds of all of them, by shape and name."""
+
+    shapes: Count
+    seed: Count
+    kinds: dict[Text, Name]
+    chosen: dict[Text, Name] = {}
+    estimated: dict[Text, dict[Name, Micros]] = {}
+    rule: Text = None
+
+
 class Source(Open):
     """Where and how something was made."""
 
@@ -167,3 +179,4 @@ class Source(Open):
     versions: Versions = {}
     git_revision: Text = None
     arch: Arch = None
+    drawn: Drawing = None

@@ -1,0 +1,188 @@
+"""Ratios to the fastest of the vendor's libraries over shapes that a seed has drawn: mean, lowest, how many
+are below what, and what another configuration would have taken.
+
+One schedule counts at each shape: what NAME/fastest chose there, or the fastest where several were asked for
+by name.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from math import ceil
+from statistics import fmean, geometric_mean, median
+from typing import Iterable, Sequence
+
+from tir_schedules.bench.views import kind_of, short
+from tir_schedules.files import Json
+from tir_schedules.subjects.subject import vendors_of
+
+EQUAL, NEAR = 1.0, 0.97
+"""Ratios below which shapes are counted."""
+EDGES = (0.8, 0.9, NEAR, EQUAL, 1.03, 1.1, 1.25, 1.5, 2.0)
+"""Of the histogram's bars."""
+SHOWN = 10
+"""Shapes of the lowest ratios that a table has."""
+
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""Headings and lines."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A drawn shape that was timed. kind: "thin". shape: with formats, as results have it. name: of the
+    schedule that counts. ratio: its rate to that of the fastest library. best: of the schedules that were
+    timed, the fastest. regret: how much more time the other one takes, 0.02 for 2 %. errors: of estimates of
+    all schedules, in the same way."""
+
+    kind: str
+    shape: str
+    name: str
+    ratio: float
+    best: str
+    regret: float
+    errors: tuple[float, ...] = ()
+
+
+def drawing_of(results: Json) -> Json | None:
+    """What results say of drawn shapes, also of those in a pack; None where the shapes were chosen."""
+    return results.get("drawn") or (results.get("packed") or {}).get("drawn")
+
+
+def compared(results: Json) -> dict[str, list[Compared]]:
+    """Ladder -> its drawn shapes that were timed beside one of the vendor's libraries."""
+    drawing = drawing_of(results)
+    if not drawing:
+        return {}
+    rows: dict[tuple[str, str], list[Json]] = {}
+    for row in results["rows"]:
+        if row["shape"] in drawing["kinds"]:
+            rows.setdefault((row["family"], row["shape"]), []).append(row)
+    found: dict[str, list[Compared]] = {}
+    for (family, shape), timed in rows.items():
+        one = compared_at(shape, timed, drawing)
+        if one:
+            found.setdefault(family, []).append(one)
+    return found
+
+
+def compared_at(shape: str, rows: Sequence[Json], drawing: Json) -> Compared | None:
+    """Of the rows of a shape; None where the schedule that counts or the libraries were not timed."""
+    ours = {row["name"]: row["rate"] for row in rows if row["form"] == "schedule"}
+    theirs = [row["rate"] for row in rows if row["form"] == "vendor"]
+    best = max(ours, key=ours.__getitem__, default="")
+    chosen = drawing.get("chosen", {}).get(shape, best)
+    if chosen not in ours or not theirs:
+        return None
+    estimated = drawing.get("estimated", {}).get(shape, {})
+    times = {row["name"]: row["median_us"] for row in rows if row["form"] == "schedule"}
+    off = tuple(abs(estimated[name] / time - 1) for name, time in times.items() if name in estimated)
+    ratio, regret = ours[chosen] / max(theirs), ours[best] / ours[chosen] - 1
+    return Compared(drawing["kinds"][shape], shape, chosen, ratio, best, regret, off)
+
+
+def baseline_of(family: str) -> str:
+    """What the ratios of a ladder are to: "best of cuBLAS"."""
+    vendor, *others = vendors_of(family)
+    return f"best of {vendor}" if others else vendor
+
+
+def sentences(family: str, shapes: Sequence[Compared], drawing: Json) -> list[str]:
+    """What the ratios and regrets of a ladder come to."""
+    left_out = drawing["shapes"] - len(shapes)
+    lines = [
+        f"{family}: {counted(len(shapes))} drawn by seed {drawing['seed']}"
+        f"{f' ({left_out} not timed)' if left_out else ''}: {summed_up(family, shapes)}"
+    ]
+    return lines + ([regrets(shapes, drawing["rule"])] if "rule" in drawing else []) + errors(shapes)
+
+
+def counted(shapes: int) -> str:
+    return f"{shapes} shape{'s' * (shapes != 1)}"
+
+
+def summed_up(family: str, shapes: Sequence[Compared]) -> str:
+    """ "1.190x the best of cuBLAS in the geometric mean, lowest 0.762x (at 3000x3000x3000 nt float16), 5
+    below 1x, 2 below 0.97x"."""
+    mean, least = geometric_mean(one.ratio for one in shapes), min(shapes, key=lambda one: one.ratio)
+    below = f"{less(shapes, EQUAL)} below {EQUAL:.0f}x, {less(shapes, NEAR)} below {NEAR}x"
+    times = f"{mean:.3f}x the {baseline_of(family)} in the geometric mean"
+    return f"{times}, lowest {least.ratio:.3f}x (at {least.shape}), {below}"
+
+
+def less(shapes: Sequence[Compared], ratio: float) -> int:
+    return sum(one.ratio < ratio for one in shapes)
+
+
+def regrets(shapes: Sequence[Compared], rule: str) -> str:
+    """How much longer what was chosen takes than the best that was timed. rule: what was timed."""
+    worst, mean = max(shapes, key=lambda one: one.regret), fmean(one.regret for one in shapes)
+    names = f"{short(worst.name)} chosen, {short(worst.best)} best"
+    return f"regret: mean {mean:.1%}, worst {worst.regret:.1%} (at {worst.shape}: {names}); timed were {rule}"
+
+
+def errors(shapes: Sequence[Compared]) -> list[str]:
+    """How far estimates are from what was measured; nothing where results have none of the former."""
+    off = [error for one in shapes for error in one.errors]
+    most = f"{median(off):.1%} in the median, {max(off):.0%} at most" if off else ""
+    return [f"estimates of {len(off)} schedules are off by {most}"] if off else []
+
+
+def tables_of(family: str, shapes: Sequence[Compared]) -> list[Table]:
+    """By kind and format, the histogram, the shapes with the lowest ratios and those with a regret."""
+    tables = [groups_table(family, shapes), histogram(family, shapes), lowest(family, shapes)]
+    return tables + ([regret_table(shapes)] if any(one.regret for one in shapes) else [])
+
+
+def groups_table(family: str, shapes: Sequence[Compared]) -> Table:
+    """A line for each kind, for each format and layout where there are several, and for all."""
+    groups: dict[str, list[Compared]] = {}
+    for labels in (lambda one: one.kind, lambda one: kind_of({"shape": one.shape}), lambda one: "all"):
+        for one in shapes:
+            groups.setdefault(labels(one), []).append(one)
+    head = (family, "shapes", "geometric mean", f"below {EQUAL:.0f}x", f"below {NEAR}x", "lowest")
+    return head, [(name, *group_cells(group)) for name, group in groups.items() if name]
+
+
+def group_cells(shapes: Sequence[Compared]) -> Iterable[str]:
+    ratios = [one.ratio for one in shapes]
+    return (
+        str(len(shapes)),
+        f"{geometric_mean(ratios):.2f}x",
+        str(less(shapes, EQUAL)),
+        str(less(shapes, NEAR)),
+        f"{min(ratios):.3f}x",
+    )
+
+
+def bars(shapes: Sequence[Compared]) -> list[tuple[str, int]]:
+    """Shapes between EDGES, each of which belongs to what is above it."""
+    counts = [0] * (len(EDGES) + 1)
+    for one in shapes:
+        counts[bisect_right(EDGES, one.ratio)] += 1
+    between = [f"{low:.2f}x to {high:.2f}x" for low, high in zip(EDGES, EDGES[1:])]
+    names = [f"below {EDGES[0]:.2f}x", *between, f"{EDGES[-1]:.2f}x and above"]
+    return list(zip(names, counts))
+
+
+def histogram(family: str, shapes: Sequence[Compared]) -> Table:
+    """A bar has a sign for each shape; of more than 40 in one, for each share of the largest."""
+    found = bars(shapes)
+    scale = min(1, 40 / max(count for _, count in found))
+    lines = [(name, str(count), "#" * ceil(count * scale)) for name, count in found]
+    return (f"rate / {baseline_of(family)}", "shapes", ""), lines
+
+
+def lowest(family: str, shapes: Sequence[Compared]) -> Table:
+    ranked = sorted(shapes, key=lambda one: one.ratio)[:SHOWN]
+    head = (f"lowest, rate / {baseline_of(family)}", "kind", "schedule", "ratio")
+    return head, [(one.shape, one.kind, short(one.name), f"{one.ratio:.3f}x") for one in ranked]
+
+
+def regret_table(shapes: Sequence[Compared]) -> Table:
+    """Where the choice lost most."""
+    ranked = sorted(shapes, key=lambda one: -one.regret)[:SHOWN]
+    head = ("largest regret", "kind", "chosen", "best", "regret")
+    return head, [
+        (one.shape, one.kind, short(one.name), short(one.best), f"{one.regret:.1%}") for one in ranked
+    ]
