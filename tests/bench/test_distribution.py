@@ -19,8 +19,9 @@ OURS = {
     "256x256x256": (100.0, 50.0),
     "512x512x512": (40.0, 40.0),
 }
-"""Rates of sgemm/naive and sgemm/coalesced; that of cuBLAS is 40, 50, 50 and 50."""
-VENDOR = {"64x64x64": 40.0, "128x128x128": 50.0, "256x256x256": 50.0, "512x512x512": 50.0}
+"""Rates of sgemm/naive and sgemm/coalesced; the better of the libraries has 40, 50, 50 and 50."""
+VENDOR = {"64x64x64": 40.0, "128x128x128": 50.0, "256x256x256": 50.0, "512x512x512": 49.0}
+"""Of cuBLAS."""
 
 
 def drawn(date="2041", packed=False, **fields):
@@ -32,6 +33,7 @@ def drawn(date="2041", packed=False, **fields):
         return row | {"rate": rate, "median_us": 1000 / rate}
 
     results = made_up.results("sgemm/naive", "sgemm/coalesced", sizes=(64, 128, 256, 512), change=rated)
+    results = made_up.with_cublaslt(results, {64: 40.0, 128: 45.0, 256: 20.0, 512: 50.0})
     note = {"shapes": 5, "seed": 7, "kinds": SHAPES} | fields
     return results | {"date": date} | ({"packed": {"drawn": note}} if packed else {"drawn": note})
 

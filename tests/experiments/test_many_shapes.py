@@ -69,9 +69,19 @@ def test_the_first_and_a_few_drawn_of_the_others_are_timed():
     ranked = many_shapes.distinct("hgemm", workload, ARCH)
     some = many_shapes.by_rule("hgemm", workload, ARCH, 7)
     assert some[:12] == ranked[:12] and len(some) == 16 == len(set(map(str, some)))
-    assert all(one.estimate.microseconds <= 3 * ranked[0].estimate.microseconds for one in some)
     assert many_shapes.by_rule("hgemm", workload, ARCH, 7) == some
     assert many_shapes.by_rule("hgemm", workload, ARCH, 8) != some
+
+
+def test_what_is_estimated_to_be_far_slower_is_not_drawn(monkeypatch):
+    monkeypatch.setattr(many_shapes, "BESIDE", 1000)
+    workload = Gemm(1000, 3000, 500)
+    ranked, some = (
+        many_shapes.distinct("sgemm", workload, ARCH),
+        many_shapes.by_rule("sgemm", workload, ARCH, 7),
+    )
+    most = 3 * ranked[0].estimate.microseconds
+    assert 12 < len(some) == sum(one.estimate.microseconds <= most for one in ranked) < len(ranked)
 
 
 def test_a_pack_says_what_was_drawn_and_chosen(script, tmp_path, monkeypatch):
