@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "shuffle.cuh"
+
 // Where blocks leave their sums with FENCE.
 template <typename T, int BLOCKS> static __device__ T *place_of_sums()
 {
@@ -59,4 +61,23 @@ template <bool FENCE> static __device__ bool is_last_block(unsigned blocks)
     }
     __syncthreads();
     return last;
+}
+
+// The sum of all blocks to Y[0]. total: of this block, in thread 0. BLOCKS: of the largest grid.
+template <int THREADS, int BLOCKS, bool FENCE, typename T>
+static __device__ inline void store_sum_of_blocks(T total, T *Y)
+{
+    if (gridDim.y > 1) {
+        if (threadIdx.x == 0)
+            leave_sum<T, BLOCKS, FENCE>(blockIdx.y, total);
+        if (!is_last_block<FENCE>(gridDim.y))
+            return;
+        total = 0;
+        for (int b = threadIdx.x; b < gridDim.y; b += THREADS)
+            total += left_sum<T, BLOCKS, FENCE>(b);
+        __syncthreads(); // before shared memory is used again
+        total = fold_block<THREADS>(total);
+    }
+    if (threadIdx.x == 0)
+        Y[0] = total;
 }

@@ -74,18 +74,5 @@ reduce_single_pass(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
     } else {
         total = sum_of_share(X, N);
     }
-    total = fold_block<BLOCK>(total);
-    if (gridDim.y > 1) {
-        if (threadIdx.x == 0)
-            leave_sum<DTYPE, MOST_BLOCKS, FENCED>(blockIdx.y, total);
-        if (!is_last_block<FENCED>(gridDim.y))
-            return;
-        total = 0;
-        for (int b = threadIdx.x; b < gridDim.y; b += BLOCK)
-            total += left_sum<DTYPE, MOST_BLOCKS, FENCED>(b);
-        __syncthreads(); // before shared memory is used again
-        total = fold_block<BLOCK>(total);
-    }
-    if (threadIdx.x == 0)
-        Y[0] = total;
+    store_sum_of_blocks<BLOCK, MOST_BLOCKS, FENCED>(fold_block<BLOCK>(total), Y);
 }
