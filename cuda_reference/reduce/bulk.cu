@@ -67,6 +67,7 @@ reduce_bulk(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
     Vector sums = {};
     int stage = 0, before = STAGES - 1; // of this piece, and of the one before, which is free
     unsigned parity = 0;
+#pragma unroll 1
     for (int turn = 0; turn < turns; ++turn) {
         wait_for_parity(shared_address(&arrived[stage]), parity);
         __syncthreads();

@@ -21,10 +21,11 @@ from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import every_rung, find, ladder
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.rung import Unasked
 from tir_schedules.run import launches, outcome_of, run
 from tir_schedules.workloads.reduction import Reduction
 
-ARCH = "sm_80"
+ARCH = Unasked("sm_80")  # a rung that has an architecture of its own takes that
 TWINS = Path(str(resources.files("cuda_reference"))) / "reduce"
 RUNGS = every_rung("reduce")
 LADDER = ladder("reduce")

@@ -19,6 +19,7 @@ LADDER = Ladder(
         "cross_thread",
         "vectorized",
         "single_pass",
+        "bulk",
     ),
     workload="tir_schedules.workloads.reduction:Reduction",
     extents=("N",),

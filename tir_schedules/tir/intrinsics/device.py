@@ -25,6 +25,7 @@ HEADERS = (
     "sgemm/added_sums.cuh",
     "sgemm/transposed_k_tile.cuh",
     "reduce/last_block.cuh",
+    "reduce/pieces.cuh",
 )
 COMMENT = r"(?:^//[^\n]*\n)*"
 PART = re.compile(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import tvm_ffi
 from tvm import s_tir, tirx
@@ -27,6 +27,11 @@ def substitute(statement: tirx.Stmt, variable: tirx.Var, value: Any) -> tirx.Stm
     return tvm_ffi.structural_map(
         statement, (tirx.Var, lambda node: value if node.same_as(variable) else node)
     )
+
+
+def sequence(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
+    """Statements one after the other. TVM takes no sequence of a single one."""
+    return tirx.SeqStmt([*statements]) if len(statements) > 1 else statements[0]
 
 
 def replace_body(loop: tirx.For, body: tirx.Stmt) -> tirx.For:

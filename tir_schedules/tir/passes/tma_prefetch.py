@@ -3,9 +3,10 @@ multiply.
 
 A schedule has copies and compute in one loop over K tiles. Here the prologue issues the copies of the first K
 tiles. An iteration begins with the statement in which threads wait for its K tile and meet: behind it no
-thread needs the K tile before, and the copies of a later K tile fill its stage. TVM's software pipeline would
-do the same, but its epilogue has the products of several K tiles as code, for the last iterations have no
-copies. Here a condition is enough, which one thread evaluates.
+thread needs the K tile before, and the copies of a later K tile fill its stage. Where the schedule has no
+such statement this pass adds it. TVM's software pipeline would do the same, but its epilogue has the products
+of several K tiles as code, for the last iterations have no copies. Here a condition is enough, which one
+thread evaluates.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from tvm import IRModule, ir, s_tir, tirx, transform
 
 from tir_schedules.model.annotations import TMA_PREFETCH
 from tir_schedules.tir.intrinsics import ring
-from tir_schedules.tir.intrinsics.boxes import MAP
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.passes.mbarrier_pipeline import bind_mbarriers, stage_and_parity
 from tir_schedules.tir.passes.rewriting import (
     body_of,
     map_body,
     replace_body,
+    sequence,
     substitute,
     thread_tag,
 )
@@ -46,14 +47,14 @@ def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext
             return loop
         found.append(count)
         statements = list(loop.body.seq)
-        copies = [statement for statement in statements if copies_box(statement)]
-        meet, *work = (statement for statement in statements if not copies_box(statement))
+        copies = [statement for statement in statements if fills_stage(statement)]
+        meet, *work = wait_first([statement for statement in statements if not fills_stage(statement)])
         for statement, number in [*((copy, count) for copy in copies), (meet, MEETING_STAGES)]:
             stages.extend((buffer, staged_buffer(buffer, number)) for buffer in shared_writes(statement))
         k_tile, ahead = loop.loop_var, min(count - 1, int(loop.extent))
 
         def copy_of(number: Any) -> tirx.Stmt:
-            own = renew_variables(tirx.SeqStmt(copies))
+            own = renew_variables(sequence(copies))
             return bind_mbarriers(substitute(own, k_tile, number), *stage_and_parity(number, count))
 
         first: Any = tirx.Var("prologue_k_tile", "int32")
@@ -73,11 +74,11 @@ def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext
 
     def set_up(loop: Any) -> tirx.Stmt:
         if thread_tag(loop) != "threadIdx.x" or not found:
-            return loop
+            return prefetch(loop)
         meet = tirx.Evaluate(call("__syncthreads"))
-        return replace_body(loop, tirx.SeqStmt([ring.set_up(found[0], 1), meet, loop.body]))
+        return replace_body(loop, tirx.SeqStmt([ring.set_up(found.pop(), 1), meet, loop.body]))
 
-    changed = map_body(map_body(function, tirx.For, prefetch), tirx.For, set_up)
+    changed = map_body(function, tirx.For, set_up)
     return changed.with_body(index_stages(body_of(changed), stages))
 
 
@@ -98,16 +99,27 @@ def sources(statement: tirx.Stmt) -> list[Any]:
     return found
 
 
-def copies_box(statement: tirx.Stmt) -> bool:
-    """Whether a statement copies boxes."""
-    found: list[Any] = []
+def fills_stage(statement: tirx.Stmt) -> bool:
+    """Whether a statement copies to the stage of its K tile: it names the mbarrier that tells when that is
+    full, and does not wait."""
+    return names(statement, ring.FULL) and not names(statement, ring.PHASE)
 
-    def look(node: Any) -> None:
-        if ring.stands_for(node, MAP):
-            found.append(node)
 
-    tvm_ffi.structural_walk(statement, (ir.Call, look))
-    return bool(found)
+def wait_first(statements: list[Any]) -> list[Any]:
+    """Statements of which the first waits for the K tile."""
+    if names(statements[0], ring.PHASE):
+        return statements
+    wait = tirx.Evaluate(call("wait_for_parity", ring.full(), ring.phase()))
+    return [tirx.SeqStmt([wait, tirx.Evaluate(call("__syncthreads"))]), *statements]
+
+
+def names(statement: tirx.Stmt, placeholder: str) -> bool:
+    """Whether a placeholder of `ring` stands in a statement."""
+    found: list[bool] = []
+    tvm_ffi.structural_walk(
+        statement, (ir.Call, lambda node: found.append(ring.stands_for(node, placeholder)))
+    )
+    return any(found)
 
 
 def shared_writes(statement: tirx.Stmt) -> list[Any]:

@@ -23,6 +23,7 @@ from tir_schedules.tir.passes.pipeline_state import PipelineState
 from tir_schedules.tir.passes.rewriting import (
     body_of,
     map_body,
+    sequence,
     substitute,
     thread_tag,
 )
@@ -336,10 +337,6 @@ def tile_counters(threads: Any) -> list[tirx.Stmt]:
 def statements_of(statement: Any) -> list[Any]:
     """A statement's parts, or itself."""
     return list(statement.seq) if isinstance(statement, tirx.SeqStmt) else [statement]
-
-
-def sequence(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
-    return tirx.SeqStmt([*statements]) if len(statements) > 1 else statements[0]
 
 
 def to_shared(buffer: Any) -> Any:
