@@ -6,9 +6,9 @@
 //   Y[0] is the sum
 //
 // A load holds a register for what is under way, so threads and registers bound how much that is. A bulk copy is
-// one instruction for a whole piece, and shared memory holds what arrives. Of STAGES stages all but one are filled
-// or being filled while one is added up. A stage has an mbarrier, whose phase ends when all its bytes are there.
-// Threads meet once for a piece: behind that the stage of the piece before is free. The last block adds up the
+// one instruction for a whole piece, and shared memory holds what arrives: a ring of STAGES stages. A stage has two
+// mbarriers. `full` ends a phase when all bytes of a piece are there, `empty` when every warp has added them up: then
+// the stage is filled again. Only the first thread waits for that, and no warp for others. The last block adds up the
 // sums of all blocks, as in single_pass.cu.
 
 #include "../hgemm/barriers.cuh"
@@ -46,36 +46,32 @@ reduce_bulk(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
     fix_sizes<SIZE_N>(N);
 #endif
     extern __shared__ __align__(128) DTYPE stages[];
-    __shared__ unsigned long long arrived[STAGES];
+    __shared__ unsigned long long full[STAGES], empty[STAGES];
     const int pieces = (N - 1) / ELEMENTS + 1;
     const int turns = (pieces - 1) / gridDim.y + 1;
 
     if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; ++stage)
-            initialise_barrier(shared_address(&arrived[stage]), 1);
+        for (int stage = 0; stage < STAGES; ++stage) {
+            initialise_barrier(shared_address(&full[stage]), 1);
+            initialise_barrier(shared_address(&empty[stage]), BLOCK / 32);
+        }
         publish_barriers();
     }
     __syncthreads();
 
     const auto load = [&](int turn, int stage) {
         load_piece<ELEMENTS>(stages + stage * ELEMENTS, X, turn * gridDim.y + blockIdx.y, N,
-                             shared_address(&arrived[stage]));
+                             shared_address(&full[stage]));
     };
-    for (int turn = 0; turn < STAGES - 1 && turn < turns; ++turn)
+    for (int turn = 0; turn < STAGES && turn < turns; ++turn)
         load(turn, turn);
 
     Vector sums = {};
-    int stage = 0, before = STAGES - 1; // of this piece, and of the one before, which is free
+    int stage = 0;
     unsigned parity = 0;
 #pragma unroll 1
     for (int turn = 0; turn < turns; ++turn) {
-        wait_for_parity(shared_address(&arrived[stage]), parity);
-        __syncthreads();
-        if (turn + STAGES - 1 < turns) {
-            if (threadIdx.x == 0)
-                fence_async_proxy(); // copies come after what has been read
-            load(turn + STAGES - 1, before);
-        }
+        wait_for_parity(shared_address(&full[stage]), parity);
         const Vector *const vectors = reinterpret_cast<const Vector *>(stages + stage * ELEMENTS) + threadIdx.x;
 #pragma unroll
         for (int i = 0; i < LOADS; ++i) {
@@ -85,7 +81,16 @@ reduce_bulk(const DTYPE *__restrict__ X, DTYPE *__restrict__ Y, int N)
             sums.z += v.z;
             sums.w += v.w;
         }
-        before = stage;
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
+            arrive(shared_address(&empty[stage]));
+        if (turn + STAGES < turns) {
+            if (threadIdx.x == 0) {
+                wait_for_parity(shared_address(&empty[stage]), parity);
+                fence_async_proxy(); // copies come after what has been read
+            }
+            load(turn + STAGES, stage);
+        }
         if (++stage == STAGES)
             stage = 0, parity ^= 1;
     }

@@ -13,11 +13,11 @@ static __device__ inline void load_bytes(unsigned target, const void *source, un
                  : "memory");
 }
 
-// A piece of ELEMENTS of an array that has N: the first thread announces the bytes and starts their copy. The last
-// piece may end beyond the array: all threads store what 16 bytes are too many for, up to three elements, and zeros
-// behind the end. Another piece leaves them nothing to store.
+// A piece of ELEMENTS of an array that has N, to a stage that is free as the first thread knows: it announces the
+// bytes and starts their copy. The last piece may end beyond the array. Then all threads store what 16 bytes are too
+// many for, up to three elements, and zeros behind the end.
 template <int ELEMENTS, typename T>
-static __device__ inline void load_piece(T *target, const T *array, int piece, int N, unsigned barrier)
+static __device__ inline void load_piece(T *stage, const T *array, int piece, int N, unsigned barrier)
 {
     const long long first = (long long)piece * ELEMENTS;
     const int inside = N - first < ELEMENTS ? max(int(N - first), 0) : ELEMENTS;
@@ -25,8 +25,12 @@ static __device__ inline void load_piece(T *target, const T *array, int piece, i
     if (threadIdx.x == 0) {
         arrive_announcing(barrier, copied * sizeof(T));
         if (copied > 0)
-            load_bytes(shared_address(target), array + first, copied * sizeof(T), barrier);
+            load_bytes(shared_address(stage), array + first, copied * sizeof(T), barrier);
     }
-    for (int i = copied + threadIdx.x; i < ELEMENTS; i += blockDim.x)
-        target[i] = i < inside ? array[first + i] : T(0);
+    if (inside < ELEMENTS) {
+        __syncthreads(); // now all threads know that the stage is free
+        for (int i = copied + threadIdx.x; i < ELEMENTS; i += blockDim.x)
+            stage[i] = i < inside ? array[first + i] : T(0);
+        __syncthreads();
+    }
 }

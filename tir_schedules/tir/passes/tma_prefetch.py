@@ -4,9 +4,11 @@ multiply.
 A schedule has copies and compute in one loop over K tiles. Here the prologue issues the copies of the first K
 tiles. An iteration begins with the statement in which threads wait for its K tile and meet: behind it no
 thread needs the K tile before, and the copies of a later K tile fill its stage. Where the schedule has no
-such statement this pass adds it. TVM's software pipeline would do the same, but its epilogue has the products
-of several K tiles as code, for the last iterations have no copies. Here a condition is enough, which one
-thread evaluates.
+such statement, warps do not meet. They wait for the K tile and release its stage when they have read it, and
+the thread that fills it again waits for that.
+
+TVM's software pipeline would do the same, but its epilogue has the products of several K tiles as code, for
+the last iterations have no copies. Here a condition is enough, which one thread evaluates.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from tir_schedules.tir.passes.rewriting import (
     thread_tag,
 )
 
+WARP = 32
+
 MEETING_STAGES = 2
 """Stages of a buffer that threads write before they meet: the K tile before may still be read."""
 
@@ -38,20 +42,23 @@ def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext
     """Prefetch boxes in a loop annotated with TMA_PREFETCH. Operands, whose first index is the number of the
     K tile, get as many stages as the annotation says. Threads have read a stage before it is filled again:
     that takes a fence.proxy.async between (PTX ISA 9.0, Async Proxy)."""
-    found: list[int] = []
+    found: list[tuple[int, bool]] = []
     stages: list[tuple[Any, Any]] = []
 
     def prefetch(loop: Any) -> tirx.Stmt:
         count = int(loop.annotations.get(TMA_PREFETCH, 0))
         if not count:
             return loop
-        found.append(count)
         statements = list(loop.body.seq)
         copies = [statement for statement in statements if fills_stage(statement)]
-        meet, *work = wait_first([statement for statement in statements if not fills_stage(statement)])
-        for statement, number in [*((copy, count) for copy in copies), (meet, MEETING_STAGES)]:
+        work = [statement for statement in statements if not fills_stage(statement)]
+        meeting = names(work[0], ring.PHASE)
+        found.append((count, meeting))
+        shared = [(copy, count) for copy in copies] + ([(work[0], MEETING_STAGES)] if meeting else [])
+        for statement, number in shared:
             stages.extend((buffer, staged_buffer(buffer, number)) for buffer in shared_writes(statement))
-        k_tile, ahead = loop.loop_var, min(count - 1, int(loop.extent))
+        k_tile, ahead = loop.loop_var, min(count - meeting, int(loop.extent))
+        stage, parity = stage_and_parity(k_tile, count)
 
         def copy_of(number: Any) -> tirx.Stmt:
             own = renew_variables(sequence(copies))
@@ -59,14 +66,16 @@ def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext
 
         first: Any = tirx.Var("prologue_k_tile", "int32")
         prologue = serial_loop(first, ahead, copy_of(first))
-        fence = tirx.IfThenElse(ring.first_thread(), tirx.Evaluate(call("fence_async_proxy")), None)
-        refill = tirx.SeqStmt([fence, copy_of(k_tile + ahead)])
+        read = [] if meeting else [evaluate("wait_for_parity", ring.barrier(stage + ring.MOST_STAGES), parity)]
+        ready = sequence([*read, evaluate("fence_async_proxy")])
+        refill = tirx.SeqStmt([tirx.IfThenElse(ring.first_thread(), ready, None), copy_of(k_tile + ahead)])
         later = tirx.IfThenElse(k_tile + ahead < loop.extent, refill, None)
-        iteration = [
-            bind_mbarriers(meet, *stage_and_parity(k_tile, count)),
-            *([later] if int(loop.extent) > ahead else []),
-            *work,
-        ]
+        again = [later] if int(loop.extent) > ahead else []
+        if meeting:
+            iteration = [bind_mbarriers(work[0], stage, parity), *again, *work[1:]]
+        else:
+            wait = evaluate("wait_for_parity", ring.barrier(stage), parity)
+            iteration = [wait, *work, evaluate("__syncwarp"), ring.release(stage, 1), *again]
         annotations = {name: value for name, value in loop.annotations.items() if name != TMA_PREFETCH}
         body = tirx.SeqStmt(iteration)
         main_loop = tirx.For(k_tile, loop.min, loop.extent, loop.kind, body, loop.thread_binding, annotations)
@@ -75,8 +84,9 @@ def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext
     def set_up(loop: Any) -> tirx.Stmt:
         if thread_tag(loop) != "threadIdx.x" or not found:
             return prefetch(loop)
-        meet = tirx.Evaluate(call("__syncthreads"))
-        return replace_body(loop, tirx.SeqStmt([ring.set_up(found.pop(), 1), meet, loop.body]))
+        count, meeting = found.pop()
+        first = ring.set_up(count, 1, 0 if meeting else int(loop.extent) // WARP)
+        return replace_body(loop, tirx.SeqStmt([first, evaluate("__syncthreads"), loop.body]))
 
     changed = map_body(function, tirx.For, set_up)
     return changed.with_body(index_stages(body_of(changed), stages))
@@ -105,14 +115,6 @@ def fills_stage(statement: tirx.Stmt) -> bool:
     return names(statement, ring.FULL) and not names(statement, ring.PHASE)
 
 
-def wait_first(statements: list[Any]) -> list[Any]:
-    """Statements of which the first waits for the K tile."""
-    if names(statements[0], ring.PHASE):
-        return statements
-    wait = tirx.Evaluate(call("wait_for_parity", ring.full(), ring.phase()))
-    return [tirx.SeqStmt([wait, tirx.Evaluate(call("__syncthreads"))]), *statements]
-
-
 def names(statement: tirx.Stmt, placeholder: str) -> bool:
     """Whether a placeholder of `ring` stands in a statement."""
     found: list[bool] = []
@@ -134,6 +136,11 @@ def shared_writes(statement: tirx.Stmt) -> list[Any]:
 
     tvm_ffi.structural_walk(statement, (s_tir.SBlock, look))
     return [buffer for buffer in found if len(buffer.shape) == 3]
+
+
+def evaluate(name: str, *arguments: Any) -> tirx.Stmt:
+    """A call of a device function."""
+    return tirx.Evaluate(call(name, *arguments))
 
 
 def staged_buffer(buffer: Any, stages: int) -> Any:
