@@ -18,12 +18,12 @@
 #include "shuffle.cuh"
 
 #ifndef BLOCK
-#define BLOCK 256 // threads per block, a power of two from 32 to 1024
+#define BLOCK 512 // threads per block, a power of two from 32 to 1024
 #endif
 #ifndef PIECE
-#define PIECE 16384     // bytes, a multiple of 16 BLOCK
+#define PIECE 32768     // bytes, a multiple of 16 BLOCK
 #define STAGES 6        // pieces that shared memory holds
-#define MOST_BLOCKS 264 // the launch keeps to it
+#define MOST_BLOCKS 132 // the launch keeps to it
 #define FENCED 0        // 1: a fence and a counter in place of marks
 #endif
 #ifndef DTYPE

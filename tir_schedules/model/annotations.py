@@ -50,7 +50,7 @@ next loop outwards, 2 the one around that."""
 
 TMA_PREFETCH = "tir_schedules.tma_prefetch"
 """On a loop over K tiles: how many stages the pipeline has. One thread issues the copies ahead, and all
-threads multiply."""
+threads compute."""
 
 WRAP_EDGE_TILES = "tir_schedules.wrap_edge_tiles"
 """On a padded copy, which may read any row of the matrix in place of one beyond the last: the dimension of

@@ -73,7 +73,9 @@ class Schedule(TvmSchedule):
         self._on_loop(loop, annotations.MBARRIER_PIPELINE, stages)
 
     def prefetch_boxes(self, loop: Loop, stages: int) -> None:
-        """TMA prefetch: one thread has boxes of later K tiles copied into stages, all threads multiply."""
+        """TMA prefetch: one thread has boxes of later K tiles, or pieces of an array, copied into stages, and
+        all threads compute. They meet for each K tile where the schedule has a statement in which they wait
+        for it. Else warps release a stage when they have read it."""
         self._on_loop(loop, annotations.TMA_PREFETCH, stages)
 
     def specialize_warps(

@@ -195,7 +195,7 @@ PRIMITIVES = {
         "Gives each stage of a pipeline an mbarrier, which tells when the stage is full."
     ),
     "prefetch_boxes": (
-        "TMA prefetch: one thread issues the copies of later K tiles into stages, and all threads multiply."
+        "TMA prefetch: one thread issues the copies of later K tiles into stages, and all threads compute."
     ),
     "prefetch_l2": "Lets a 16-byte cp.async fetch a whole line of 128 bytes into L2.",
     "reindex": "Copies what a block reads or writes, laid out by the block's loops.",

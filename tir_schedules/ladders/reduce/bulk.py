@@ -1,5 +1,4 @@
-"""Bulk copies: TODO
-"""
+"""Bulk copies: TODO"""
 
 from __future__ import annotations
 
@@ -29,15 +28,19 @@ class Config(steps.Config):
     """piece: bytes of a copy. stages: pieces that shared memory holds. most_blocks, fenced: as of
     `single_pass`."""
 
-    piece: int = 16384
+    block: int = 512
+    piece: int = 32 << 10
     stages: int = 6
-    most_blocks: int = 2 * 132
+    most_blocks: int = 132
     fenced: int = 0
 
     @property
     def elements(self) -> int:
         """Of a piece."""
         return self.piece // 4
+
+
+SMALL = Config(block=256, piece=16 << 10, stages=4, most_blocks=2 * 132)
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,7 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
     turn, load = sch.split(iteration, [None, config.elements // (config.block * VECTOR)])
     copy = sch.cache_read(partial, 0, SHARED)
     sch.compute_at(copy, turn, preserve_unit_loops=True)
-    sch.tensorize(
-        sch.get_loops(copy)[-1], pieces.load(config.elements, reduction.n, reduction.dtype)
-    )
+    sch.tensorize(sch.get_loops(copy)[-1], pieces.load(config.elements, reduction.n, reduction.dtype))
     sch.unroll(load)
     sch.vectorize(vector)
     sch.decompose_reduction(partial, turn)
@@ -100,6 +101,7 @@ RUNG = single_pass.RUNG.followed_by(
     "bulk copies of pieces to a ring in shared memory, which one thread starts",
     schedule,
     config=Config(),
+    configs={"4x16k": SMALL},
     launch=launch,
     prim_func=prim_func,
     refuses=InPieces(WARP),

@@ -105,7 +105,7 @@ TAKES = {
     ),
     annotations.TMA_PREFETCH: (
         "prefetch_boxes",
-        "it takes a loop over K tiles, within threadIdx.x, whose first statements copy boxes",
+        "it takes a loop over K tiles, within threadIdx.x, whose first statements copy boxes or pieces",
     ),
     annotations.PERSISTENT_KERNEL: (
         "make_persistent",

@@ -1,5 +1,5 @@
 """TMA prefetch: one thread issues the copies of later K tiles into a multistage buffer, and all threads
-multiply.
+compute.
 
 A schedule has copies and compute in one loop over K tiles. Here the prologue issues the copies of the first K
 tiles. An iteration begins with the statement in which threads wait for its K tile and meet: behind it no
@@ -39,9 +39,9 @@ MEETING_STAGES = 2
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.tma_prefetch")
 def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
-    """Prefetch boxes in a loop annotated with TMA_PREFETCH. Operands, whose first index is the number of the
-    K tile, get as many stages as the annotation says. Threads have read a stage before it is filled again:
-    that takes a fence.proxy.async between (PTX ISA 9.0, Async Proxy)."""
+    """Prefetch boxes or pieces in a loop annotated with TMA_PREFETCH. Operands, whose first index is the
+    number of the K tile, get as many stages as the annotation says. Threads have read a stage before it is
+    filled again: that takes a fence.proxy.async between (PTX ISA 9.0, Async Proxy)."""
     found: list[tuple[int, bool]] = []
     stages: list[tuple[Any, Any]] = []
 
@@ -54,10 +54,9 @@ def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext
         work = [statement for statement in statements if not fills_stage(statement)]
         meeting = names(work[0], ring.PHASE)
         found.append((count, meeting))
-        shared = [(copy, count) for copy in copies] + ([(work[0], MEETING_STAGES)] if meeting else [])
-        for statement, number in shared:
+        for statement, number in [*((copy, count) for copy in copies), (work[0], MEETING_STAGES)]:
             stages.extend((buffer, staged_buffer(buffer, number)) for buffer in shared_writes(statement))
-        k_tile, ahead = loop.loop_var, min(count - meeting, int(loop.extent))
+        k_tile, ahead = loop.loop_var, min(count - 1 if meeting else count, int(loop.extent))
         stage, parity = stage_and_parity(k_tile, count)
 
         def copy_of(number: Any) -> tirx.Stmt:
@@ -66,7 +65,9 @@ def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext
 
         first: Any = tirx.Var("prologue_k_tile", "int32")
         prologue = serial_loop(first, ahead, copy_of(first))
-        read = [] if meeting else [evaluate("wait_for_parity", ring.barrier(stage + ring.MOST_STAGES), parity)]
+        read = (
+            [] if meeting else [evaluate("wait_for_parity", ring.barrier(stage + ring.MOST_STAGES), parity)]
+        )
         ready = sequence([*read, evaluate("fence_async_proxy")])
         refill = tirx.SeqStmt([tirx.IfThenElse(ring.first_thread(), ready, None), copy_of(k_tile + ahead)])
         later = tirx.IfThenElse(k_tile + ahead < loop.extent, refill, None)
