@@ -2,7 +2,7 @@
 //
 //   nvcc -arch=sm_90a -cubin bulk.cu
 //   grid (1, ceil(4 N/PIECE), at most MOST_BLOCKS), block (BLOCK)
-//   dynamic shared memory: STAGES * PIECE bytes
+//   dynamic shared memory: STAGES * PIECE bytes, or PIECE for each piece of a block where it has fewer
 //   Y[0] is the sum
 //
 // A load holds a register for what is under way, so threads and registers bound how much that is. A bulk copy is

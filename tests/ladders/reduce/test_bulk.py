@@ -22,8 +22,8 @@ ELEMENTS = 1024
 MAKERS = (lower, load_twin)
 both = pytest.mark.parametrize("make", MAKERS, ids=["schedule", "twin"])
 
-# Of four blocks with three stages: less than 16 bytes, than a piece and than all blocks; one piece for each; a
-# block without a last piece; more pieces than stages, ragged by 16 bytes or less.
+# Four blocks, three stages: fewer elements than 16 bytes, than a piece and than pieces for all blocks; one
+# piece for each; a block without a last piece; more pieces than stages, ragged.
 LENGTHS = [
     1, 3, 5, ELEMENTS - 1, ELEMENTS, ELEMENTS + 1, 3 * ELEMENTS, 4 * ELEMENTS, 4 * ELEMENTS + 1,
     10 * ELEMENTS - 4, 12 * ELEMENTS, 13 * ELEMENTS - 1, 41 * ELEMENTS + 7,
@@ -99,6 +99,14 @@ def test_all_but_what_is_left_of_16_bytes_comes_by_bulk_copies(make):
     vectors = 44 * ELEMENTS // 4 // 32  # of warps, in eleven pieces for each of four blocks
     assert vectors < words.requests < 1.1 * vectors
     assert "ld.shared.v4" in binary.ptx
+
+
+def test_it_is_the_fastest_where_it_was_measured_to_be():
+    """On an H100, against all configurations of `single_pass`."""
+    (fastest,) = find("reduce/fastest")
+    chosen = {power: fastest.settled(Reduction(1 << power), ARCH).name for power in (20, 25, 26, 27, 28, 30)}
+    assert [power for power, name in chosen.items() if name == "bulk"] == [25, 26, 27, 28, 30]
+    assert chosen[20] == fastest.settled(Reduction(1 << 25), "sm_80").name == "single_pass"
 
 
 @pytest.mark.parametrize(
