@@ -86,6 +86,18 @@ def test_a_fault_is_found(fault, make):
     assert not kind or kind in {finding.kind for finding in outcome.findings}
 
 
+@pytest.mark.parametrize("turns, first", [(1, 1), (2, 2), (3, 3), (4, 3), (9, 3)])
+def test_copies_run_ahead_by_all_stages(turns, first):
+    """And warps meet in the loop only where a piece ends beyond the array: in the device function."""
+    kernel = lower(SMALL, Reduction(4 * turns * ELEMENTS), ARCH)
+    assert kernel.dynamic_shared == 4 * first * ELEMENTS
+    before, iteration = re.split(r"#pragma unroll 1\n", kernel.source[kernel.source.index("__global__") :])
+    iteration = iteration[: iteration.index("\n  }\n")]
+    assert f"prologue_k_tile < {first};" in before or turns == 1
+    assert before.count("load_piece<") == 1 and iteration.count("load_piece<") == (turns > 3)
+    assert "__syncthreads" not in iteration and iteration.count("release_stage(") == 1
+
+
 @both
 def test_all_but_what_is_left_of_16_bytes_comes_by_bulk_copies(make):
     """And goes to registers 16 bytes at a time, without bank conflicts."""
