@@ -16,6 +16,7 @@ On an H100, GB/s of 2^25, 2^28 and 2^30 int32 in one run:
 - This: 2948, 3153 and 3181; with seven stages 2940, 3154 and 3187. Pieces half as long in two blocks an SM,
 `:4x16k`: 2959, 3145 and 3152.
 - Eight stages of 8 KiB in two blocks, by the twin: 2900, 3084 and 3106.
+- A sum of 2^20 takes 4.3 us, and 4.1 by `single_pass`: a block adds nothing before a whole piece is there.
 
 In another run, kernels by hand, 6 stages of 32 KiB:
 
