@@ -286,14 +286,40 @@ def global_stores() -> Iterator[Probe]:
             f"red.add{title} rate, 16 warps", "global", "RED",
             lambda i: "    red.global.add.u32 [%d0], y;", pointers(stride), copies=(4, 12), warps=16,
         )  # fmt: skip
-    one = "    setp.eq.u32 %p1, lane, 0;\n"
-    for what, guard in (("", ""), (" of one lane", "@%p1 ")):
+
+
+def shared_words() -> Iterator[Probe]:
+    """Atomics of global memory that meet: the lanes of a warp, or one of each, at one word of all SMs; one of
+    each, of SMs at words of one line, of warps at lines; and those of SMs with lines of their own."""
+    lane = "    setp.eq.u32 %p1, lane, 0;\n"
+    for add, value in (("add", "u32 [%d0], y"), ("add.f32", "f32 [%d0], fy")):
+        for what, guard in (("", ""), (" of one lane", "@%p1 ")):
+            for blocks in (1, 0):
+                yield Probe(
+                    f"red.{add} of one word{what} rate, 8 warps, {blocks or 'all'} SMs", "global", "RED",
+                    lambda i, g=guard, v=value: f"    {g}red.global.add.{v};", pointers(0) + "\n" + lane,
+                    copies=(4, 12), warps=8, blocks=blocks,
+                )  # fmt: skip
+    block = f"{lane}    shr.u32 y, turn, 20;\n    mov.u32 %r10, %ctaid.x;\n"
+    at = "\n    shl.b32 %r10, %r10, {};\n    cvt.u64.u32 wide, %r10;\n    add.u64 %d0, data, wide;"
+    for what, guard, place in (
+        ("own words of one line of one lane", "@%p1 ", "    and.b32 %r10, %r10, 31;" + at.format(2)),
+        ("eight lines of one lane", "@%p1 ", "    add.u32 %r10, warp, y;" + at.format(7)),
+        ("own lines", "", "    mad.lo.u32 %r10, %r10, 256, thread;" + at.format(2)),
+    ):  # fmt: skip
         for blocks in (1, 0):
             yield Probe(
-                f"red.add of one word{what} rate, 8 warps, {blocks or 'all'} SMs", "global", "RED",
-                lambda i, guard=guard: f"    {guard}red.global.add.u32 [%d0], y;", pointers(0) + "\n" + one,
-                copies=(4, 12), warps=8, blocks=blocks,
+                f"red.add of {what} rate, 8 warps, {blocks or 'all'} SMs", "global", "RED",
+                lambda i, g=guard: f"    {g}red.global.add.u32 [%d0], y;", block + place, copies=(4, 12),
+                warps=8, blocks=blocks, data_bytes=1 << 20,
             )  # fmt: skip
+    for blocks in (1, 0):
+        yield Probe(
+            f"atomg.add of one word of one lane rate, 8 warps, {blocks or 'all'} SMs", "global", "ATOMG",
+            lambda i: "    @%p1 atom.global.add.u32 %r0, [%d0], %r0;",
+            pointers(0) + "\n    mov.u32 %r0, y;\n" + lane, sink=("%r0",), copies=(4, 12), warps=8,
+            blocks=blocks,
+        )  # fmt: skip
 
 
 def queue() -> Iterator[Probe]:
@@ -372,6 +398,6 @@ def copies_beside_matrices() -> Iterator[Probe]:
 def probes() -> Iterator[Probe]:
     for family in (
         shared_loads, shared_broadcasts, shared_stores, matrices, constants, global_loads, cached_words,
-        global_stores, queue, barriers, async_copies, copies_beside_matrices,
+        global_stores, shared_words, queue, barriers, async_copies, copies_beside_matrices,
     ):  # fmt: skip
         yield from family()
