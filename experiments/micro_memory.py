@@ -300,12 +300,12 @@ def shared_words() -> Iterator[Probe]:
                     lambda i, g=guard, v=value: f"    {g}red.global.add.{v};", pointers(0) + "\n" + lane,
                     copies=(4, 12), warps=8, blocks=blocks,
                 )  # fmt: skip
-    block = f"{lane}    shr.u32 y, turn, 20;\n    mov.u32 %r10, %ctaid.x;\n"
-    at = "\n    shl.b32 %r10, %r10, {};\n    cvt.u64.u32 wide, %r10;\n    add.u64 %d0, data, wide;"
+    block = f"{pointers(0)}\n{lane}    mov.u32 %r10, %ctaid.x;\n"
+    offset = "\n    shl.b32 %r10, %r10, {};\n    cvt.u64.u32 wide, %r10;\n    add.u64 %d0, %d0, wide;"
     for what, guard, place in (
-        ("own words of one line of one lane", "@%p1 ", "    and.b32 %r10, %r10, 31;" + at.format(2)),
-        ("eight lines of one lane", "@%p1 ", "    add.u32 %r10, warp, y;" + at.format(7)),
-        ("own lines", "", "    mad.lo.u32 %r10, %r10, 256, thread;" + at.format(2)),
+        ("own words of one line of one lane", "@%p1 ", "    and.b32 %r10, %r10, 31;" + offset.format(2)),
+        ("eight lines of one lane", "@%p1 ", "    mov.u32 %r10, warp;" + offset.format(7)),
+        ("own lines", "", "    mad.lo.u32 %r10, %r10, 256, thread;" + offset.format(2)),
     ):  # fmt: skip
         for blocks in (1, 0):
             yield Probe(
