@@ -219,3 +219,24 @@ extern "C" __global__ void k(const float *x, float *y) {
         compile_kernel(kernel), arguments, ["y"], watch=Watch(limit=1 << 12, steps=True)
     )
     assert execution.steps.made["source_cost"].tolist() == [0, 8, 8, 0]
+
+
+def test_an_atomic_says_how_often_l2_goes_over_its_sectors():
+    """Of all lanes at one word, of words side by side, of pairs that meet, of lanes with lines of their own;
+    and of eight lanes at one word beside others in its sector."""
+    source = """\
+extern "C" __global__ void k(int *y, const int *places) {
+    for (int turn = 0; turn < 5; ++turn) atomicAdd(y + places[turn * 32 + threadIdx.x], 1 + threadIdx.x);
+}
+"""
+    lane = np.arange(32)
+    places = np.array([0 * lane, lane, lane // 2, lane * 32, np.maximum(lane - 7, 0)], np.int32)
+    kernel = Kernel("k", source, "k", ("y", "places"), (1, 1, 1), (32, 1, 1), "sm_80")
+    arguments = {"y": np.zeros(1024, np.int32), "places": places.ravel()}
+    execution = CpuMachine().run(
+        compile_kernel(kernel), arguments, ["y"], watch=Watch(limit=1 << 12, steps=True)
+    )
+    steps = execution.steps
+    kinds = np.array([kind for _, kind in steps.counted])[steps.made["counter"]]
+    atomics = steps.made[kinds == "global_atomic"]
+    assert atomics["source_cost"].tolist() == [32, 4, 4, 32, 8 + 3]

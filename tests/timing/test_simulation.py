@@ -1,6 +1,8 @@
 """An SM, simulated: small programs by hand whose cycles are known."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from tir_schedules.timing.simulation import Outside, simulate
 TABLE = find_table("h100")
 ALU, MUFU = TABLE.intervals["alu"], TABLE.intervals["special"]
 LOAD = TABLE.shared_latency[4]
+PROFILE = Path(__file__).parents[2] / "experiments" / "results" / "profile_h100.json"
+MEASURED = {row["name"]: row["cycles"] for row in json.loads(PROFILE.read_text())["rows"]["global"]}
 
 
 def program(*lines):
@@ -335,6 +339,95 @@ def test_a_block_begins_where_one_has_ended():
     spread = TABLE.l2_latency[-1] - TABLE.l2_latency[0]
     assert three.cycles - one.cycles == pytest.approx(2 * (own + TABLE.gap), abs=spread)
     assert beside.cycles - one.cycles == pytest.approx(own + TABLE.gap, abs=60)
+
+
+# ---- atomics ---
+RED, FLOAT = "REDG.E.ADD.STRONG.GPU [R2.64], R4", "REDG.E.ADD.F32.FTZ.RN.STRONG.GPU [R2.64], R4"
+
+
+def turns(line, times, kind=Kind.OWN, warps=8, pieces=((7, 1),), **given):
+    """Cycles of a further atomic of each warp. times: how often L2 goes over its sectors."""
+    code = program(line)
+
+    def cycles(turns):
+        made = steps([1], pieces[:1], times)
+        made = replace(made, pieces=np.array([(*each, kind) for each in pieces], cpu_abi.LINE_PIECE))
+        made.made["pieces"] = len(pieces)
+        paths = [path([0] * turns, [0] * turns, warp) for warp in range(warps)]
+        return simulate(code, paths, made, TABLE, **given).cycles
+
+    return (cycles(60) - cycles(20)) / 40
+
+
+def test_atomics_of_a_word_are_done_one_after_the_other():
+    """As the probes of lanes, warps and SMs at one word say, and of lanes at words of their own."""
+    all_sms = Outside(meeting=(1, 1, 1, 132))
+    one, everywhere = {}, {"kind": Kind.ALONG_BOTH, "outside": all_sms}
+    for times, warps, given, name in (
+        (32, 8, one, "red.add of one word rate, 8 warps, 1 SMs"),
+        (32, 8, everywhere, "red.add of one word rate, 8 warps, all SMs"),
+        (1, 8, everywhere, "red.add of one word of one lane rate, 8 warps, all SMs"),
+        (32, 16, one, "red.add of one word rate, 16 warps"),
+    ):
+        assert turns(RED, times, warps=warps, **given) == pytest.approx(MEASURED[name], rel=0.01), name
+    own = turns(RED, 8, warps=16, pieces=((7, 15), (8, 15)))
+    assert own == pytest.approx(MEASURED["red.add rate, 16 warps"], rel=0.01)
+
+
+def test_atomics_of_a_line_that_is_an_sms_own_do_not_meet():
+    outside = Outside(meeting=(1, 132, 132, 132))
+    alone, met = (turns(RED, 1, kind, outside=outside) for kind in (Kind.OWN, Kind.ALONG_X))
+    assert met == pytest.approx(132 * alone, rel=0.05)
+
+
+def test_what_an_atomic_returns_comes_when_it_is_done():
+    """Within 8 % of the probe of lanes at one word; exact for words of their own."""
+
+    def cycles(times, pieces):
+        code = program(
+            ("ATOMG.E.ADD.STRONG.GPU PT, R0, [R2.64], R4", {"writes": 0}),
+            ("FADD R0, R0, R0", {"waits": (0,)}),
+        )
+        made = replace(steps([1], (), times), pieces=np.array(pieces, cpu_abi.LINE_PIECE))
+        made.made["pieces"] = len(pieces)
+        few, more = (simulate(code, [path([0, 1] * n, [0, -1] * n)], made, TABLE).cycles for n in (4, 12))
+        return (more - few) / 8
+
+    own = cycles(8, [(7, 15, 0), (8, 15, 0)])
+    assert own == pytest.approx(MEASURED["atomg.add latency"], rel=0.02)
+    word = cycles(32, [(7, 1, 0)])
+    assert word == pytest.approx(MEASURED["atomg.add of one word latency"], rel=0.08) and word > own + 30
+
+
+def test_one_lane_does_the_atomic_that_ptxas_gathered():
+    """Where instructions that count or add up lanes belong to the same line of PTX."""
+    plain, gathered = (
+        simulate(
+            [*parsed(sass("5| REDG.E.ADD.STRONG.GPU [R2.64], R4", *more), "k")],
+            [path([0] * 20, [0] * 20)], steps([1], [(7, 1)], 32), TABLE,
+        ).cycles
+        for more in ((), ("5| POPC R4, R5",))
+    )  # fmt: skip
+    assert plain - gathered == pytest.approx(19 * 31 * TABLE.atomic_cycles["integer"], rel=0.05)
+
+
+def test_a_launch_ends_when_its_atomics_are_done():
+    outside = Outside(meeting=(1, 1, 1, 132))
+    made = steps([1], [(7, 1)], 32)
+    made.pieces["kind"] = Kind.ALONG_BOTH
+    found = simulate(program(RED), [path([0], [0])], made, TABLE, outside=outside)
+    assert found.cycles == pytest.approx(132 * 32 * TABLE.atomic_cycles["integer"], rel=0.02)
+
+
+def test_what_a_block_stores_at_its_end_is_written():
+    """Though its successor has begun when the store leaves the queue."""
+    code = program(*["STG.E [R2.64], R4"] * 4)
+    found = [
+        simulate(code, [path(range(4), range(4))], steps([1] * 4, [(n, 15) for n in range(4)], 4), TABLE,
+                 1, blocks)
+        for blocks in (1, 3)
+    ]  # fmt: skip
+    assert [each.written for each in found] == [4 * 128, 3 * 4 * 128]
 
 
 # ---- shared memory ---

@@ -33,9 +33,10 @@ class Pipes(IntEnum):
 
 
 class Action(IntEnum):
-    """What an instruction does besides taking its pipe. Those from SHARED to FLUSH go into the queue. ARRIVE,
-    TRY_WAIT: at mbarriers. BOX_LOAD, BOX_STORE: copies by TMA; FLUSH: the end of a group of stores. PRODUCT:
-    of a warpgroup; WAIT_PRODUCTS: for its groups. WAIT_MEMORY: until earlier accesses are seen by the GPU."""
+    """What an instruction does besides taking its pipe. Those from SHARED to FLUSH go into the queue. ATOMIC:
+    in global memory. ARRIVE, TRY_WAIT: at mbarriers. BOX_LOAD, BOX_STORE: copies by TMA; FLUSH: the end of a
+    group of stores. PRODUCT: of a warpgroup; WAIT_PRODUCTS: for its groups. WAIT_MEMORY: until earlier
+    accesses are seen by the GPU."""
 
     PLAIN = 0
     SHARED = 1
@@ -43,19 +44,20 @@ class Action(IntEnum):
     GLOBAL_STORE = 3
     ASYNC_COPY = 4
     EXCHANGE = 5
-    ARRIVE = 6
-    TRY_WAIT = 7
-    BOX_LOAD = 8
-    BOX_STORE = 9
-    FLUSH = 10
-    COMMIT = 11
-    WAIT_BOARD = 12
-    BARRIER_ACTION = 13
-    PRODUCT = 14
-    WAIT_PRODUCTS = 15
-    CLUSTER_ARRIVE = 16
-    CLUSTER_WAIT = 17
-    WAIT_MEMORY = 18
+    ATOMIC = 6
+    ARRIVE = 7
+    TRY_WAIT = 8
+    BOX_LOAD = 9
+    BOX_STORE = 10
+    FLUSH = 11
+    COMMIT = 12
+    WAIT_BOARD = 13
+    BARRIER_ACTION = 14
+    PRODUCT = 15
+    WAIT_PRODUCTS = 16
+    CLUSTER_ARRIVE = 17
+    CLUSTER_WAIT = 18
+    WAIT_MEMORY = 19
 
 
 class Reason(IntEnum):
@@ -115,7 +117,7 @@ STRUCTURES = {
             "store_each", "cluster_latency", "part_write_cycles", "multicast_byte_cycles",
         )] + [(name, "u4") for name in (
             "queue_loads", "queue_stores", "bank_window", "line_instructions", "lines_held", "pad",
-        )] + [("l2_latency", "f8", (len(SHARES),))]
+        )] + [("l2_latency", "f8", (len(SHARES),)), ("meeting", "f8", (len(Kind),))]
     ),
     "Row": np.dtype(
         [(name, "f8") for name in ("latency", "per_wavefront", "path_cycles", "path_more", "occupies")]
@@ -150,15 +152,16 @@ STRUCTURES = {
     "Executed": np.dtype([(name, "u4") for name in ("block", "first", "end", "lanes")]),
     "MadeBy": np.dtype([("line", "u4"), ("kind", "u4")]),
 }  # fmt: skip
-"""Gpu: figures of `GpuTable` for one kernel; l2_latency by SHARES. Row: a SASS instruction. Path: of a
-warp, addresses of arrays. Access: what one costs, and the lines it touches, rows of Piece, kind: who else
-reads a line, see Kind; parts: how many sectors it touches a part of; or what it does at a barrier or an
-mbarrier, by number: arrivals and bytes that are expected there or that a copy brings, how many phases are
-over behind a wait, blocks of the cluster that a copy is for, rows of a box. Issue: of an instruction, the
-Reason of most of the cycles that its warp stalled before it, REASONS for none, and how many these were. The
-others are of walk.cpp. Stretch: a basic block of SASS. Mark: a landmark of one, or of what lies ahead.
-Turned: what is known of a basic block of PTX. Executed: one that lanes of a warp execute, and the rows of
-its accesses. MadeBy: the line of PTX that makes an access, and a bit for its class."""
+"""Gpu: figures of `GpuTable` for one kernel; l2_latency by SHARES, meeting by Kind, see Outside. Row: a SASS
+instruction. Path: of a warp, addresses of arrays. Access: what one costs, and the lines it touches, rows of
+Piece, kind: who else reads a line, see Kind; parts: how many sectors it touches a part of, of an atomic how
+often L2 goes over its sectors; or what it does at a barrier or an mbarrier, by number: arrivals and bytes
+that are expected there or that a copy brings, how many phases are over behind a wait, blocks of the cluster
+that a copy is for, rows of a box. Issue: of an instruction, the Reason of most of the cycles that its warp
+stalled before it, REASONS for none, and how many these were. The others are of walk.cpp. Stretch: a basic
+block of SASS. Mark: a landmark of one, or of what lies ahead. Turned: what is known of a basic block of PTX.
+Executed: one that lanes of a warp execute, and the rows of its accesses. MadeBy: the line of PTX that makes
+an access, and a bit for its class."""
 
 POINTERS = {"numbers": "const u32*", "accesses": "const s32*"}
 FIGURES = ("wavefronts", "requested", "missed", "written", "live", "kept")

@@ -44,14 +44,15 @@ class GpuTable(BaseModel):
     requests of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for;
     box_page_cycles: how much more whole lines take in pages of their own than next to each other.
     write_bytes: a cycle and SM, all SMs; part_write_cycles: between two sectors that an SM writes a part
-    of, then. queue_loads, queue_stores: instructions that the queue of a sub-core holds. launch_us: of an
-    empty kernel in a row of others, by its warps; early_us: where it may begin before the last has ended.
-    code_bytes: of the instruction cache. fetch_cycles: for each instruction that is not there, of one warp
-    in straight code. gap: between a block's end and its successor's begin. data_kib: L1 and shared memory
-    together, carve_outs_kib: what shared memory can have of it. units: of mbarriers, TMA, wgmma and fences,
-    see `units`; cluster_latency: of a cluster's barrier, by its blocks. tensor_products: multiply-adds of
-    16-bit factors in a cycle of an SM at most. loaded_mhz: what is left of the clock then, on random
-    numbers. None where it is not known. sources: of all these.
+    of, then. atomic_cycles: between two atomics of a word, of one SM or of all. queue_loads, queue_stores:
+    instructions that the queue of a sub-core holds. launch_us: of an empty kernel in a row of others, by its
+    warps; early_us: where it may begin before the last has ended. code_bytes: of the instruction cache.
+    fetch_cycles: for each instruction that is not there, of one warp in straight code. gap: between a block's
+    end and its successor's begin. data_kib: L1 and shared memory together, carve_outs_kib: what shared memory
+    can have of it. units: of mbarriers, TMA, wgmma and fences, see `units`; cluster_latency: of a cluster's
+    barrier, by its blocks. tensor_products: multiply-adds of 16-bit factors in a cycle of an SM at most.
+    loaded_mhz: what is left of the clock then, on random numbers. None where it is not known. sources: of all
+    these.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,6 +79,7 @@ class GpuTable(BaseModel):
     box_page_cycles: float
     write_bytes: float
     part_write_cycles: float
+    atomic_cycles: dict[str, float]
     dram_gb_per_s: float
     queue_loads: int
     queue_stores: int
@@ -147,8 +149,9 @@ def intervals(rows: Rows) -> dict[str, float]:
     return found
 
 
-def latencies(rows: Rows) -> dict[str, float]:
-    """Of what is waited for by a scoreboard. global: of one line in L1, from rows with lanes apart."""
+def latencies(rows: Rows, multiprocessors: int) -> dict[str, float]:
+    """Of what is waited for by a scoreboard. global: of one line in L1, from rows with lanes apart; global
+    atomic: without what L2 takes for the row's eight sectors."""
     return {
         "special": rows("latency", "mufu.ex2 latency"),
         "double": rows("latency", "dfma latency"),
@@ -156,9 +159,14 @@ def latencies(rows: Rows) -> dict[str, float]:
         "constant": rows("constant", "ldc latency"),
         "shared atomic": rows("shared", "atoms.add latency"),
         "ldsm": rows("shared", "ldsm.x1 latency"),
-        "global": rows("global", "ldg.64, lanes 16 bytes apart, l1 latency") - 3 * per_line(rows),
-        "global atomic": rows("global", "atomg.add latency"),
+        "global": global_latency(rows),
+        "global atomic": rows("global", "atomg.add latency")
+        - 8 * atomic_cycles(rows, multiprocessors)["integer"],
     }  # fmt: skip
+
+
+def global_latency(rows: Rows) -> float:
+    return rows("global", "ldg.64, lanes 16 bytes apart, l1 latency") - 3 * per_line(rows)
 
 
 def shared_latency(rows: Rows) -> dict[int, float]:
@@ -196,7 +204,7 @@ def store_cycles(rows: Rows) -> float:
 def l2_latency(rows: Rows) -> tuple[float, ...]:
     """One line at a time, from every SM to as many lines."""
     found = rows("gpu", "latency of L2 from every SM to every line", "percentiles")
-    return tuple(each - latencies(rows)["global"] for each in found)
+    return tuple(each - global_latency(rows) for each in found)
 
 
 def dram_latency(rows: Rows) -> float:
@@ -245,6 +253,13 @@ def write_bytes(rows: Rows) -> float:
 def part_write_cycles(rows: Rows) -> float:
     """Of 1024 bytes in rows of 16, half a sector each."""
     return rows("gpu", "L2 write, rows of 16 bytes, all SMs") / 64
+
+
+def atomic_cycles(rows: Rows, multiprocessors: int) -> dict[str, float]:
+    """One lane of each of 8 warps of every SM."""
+    name = "red.{} of one word of one lane rate, 8 warps, all SMs"
+    names = {"integer": "add", "float": "add.f32"}
+    return {kind: rows("global", name.format(add)) / (8 * multiprocessors) for kind, add in names.items()}
 
 
 def queue_of(rows: Rows, opcode: str) -> int:
@@ -370,13 +385,15 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
     return GpuTable(
         device=device["name"], driver=device["driver_version"], git_revision=profile["git_revision"],
         arch=device["arch"], multiprocessors=device["multiprocessors"], l2_bytes=device["l2_bytes"],
-        mhz=clocks[len(clocks) // 2], intervals=intervals(rows), latencies=latencies(rows),
+        mhz=clocks[len(clocks) // 2], intervals=intervals(rows),
+        latencies=latencies(rows, device["multiprocessors"]),
         shared_latency=shared_latency(rows), per_wavefront=per_wavefront(rows), per_line=per_line(rows),
         path_cycles=path_cycles(rows), store_cycles=store_cycles(rows),
         l2_latency=l2_latency(rows), dram_latency=dram_latency(rows), read_bytes=read_bytes(rows),
         part_cycles=part_cycles(rows), page_cycles=page_cycles(rows),
         box_page_cycles=box_page_cycles(rows),
         write_bytes=write_bytes(rows), part_write_cycles=part_write_cycles(rows),
+        atomic_cycles=atomic_cycles(rows, device["multiprocessors"]),
         dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
         queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),

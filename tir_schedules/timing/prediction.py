@@ -306,7 +306,8 @@ def beyond_l1(
     states = states_of(grid, resident, busiest, table, footprint > table.l2_bytes, cold)
     costs = {"sm": cycles["alone"], "l2": l2} | ({"dram": dram} if states[-1] == ALL_KINDS else {})
     bound = max(costs, key=lambda name: costs[name])
-    outside = Outside(1 / l2, 1 / dram, states)
+    across, down = min(grid[0], busy), max(1.0, busy / grid[0])
+    outside = Outside(1 / l2, 1 / dram, states, (1, across, down, busy))
     return Beyond("dram" if any(states) else "l2", shared, 1 / costs[bound], bound, outside)
 
 

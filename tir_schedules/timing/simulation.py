@@ -37,6 +37,11 @@ NOT_MODELLED = re.compile(r"^(UBLKRED|UTMAREDG|STAS)\b")
 
 STORES = ("STS", "STSM", "STG", "ST", "ATOMS", "RED", "REDG")
 
+GATHERS = ("POPC", "REDUX")
+"""With an atomic of the same line of PTX: one lane does it for all."""
+
+FLOATS = {"F16", "BF16", "F32", "F64"}
+
 WINDOW = 3
 """Cycles in which an instruction of fixed latency reads its registers (Huerta et al., MICRO'25)."""
 
@@ -84,21 +89,25 @@ class Simulated:
 @dataclass(frozen=True)
 class Outside:
     """What is behind the L1 of an SM. l2_bytes, dram_bytes: a cycle that L2 and DRAM give it where all SMs
-    that are busy ask for the same; an SM that asked for less before is given more. cold: for each block in
-    the order in which they begin, a bit for each Kind of line that is not in L2 then; the last stands for
-    those after it."""
+    that are busy ask for the same; an SM that asked for less before is given more. meeting: by Kind, how many
+    SMs do atomics of a line. cold: for each block in the order in which they begin, a bit for each Kind of
+    line that is not in L2 then; the last stands for those after it."""
 
     l2_bytes: float = inf
     dram_bytes: float = inf
     cold: tuple[int, ...] = (0,)
+    meeting: tuple[float, ...] = (1.0,) * len(abi.Kind)
 
 
 def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
     """A row for each instruction. CheckFailed where one is not modelled yet."""
     rows = np.zeros(len(code), abi.STRUCTURES["Row"])
     rows["source"], rows["writes"], rows["reads"] = abi.NO_REGISTER, abi.NO_BOARD, abi.NO_BOARD
+    gathered = {one.ptx_line for one in code if one.name in GATHERS}
     for one, row in zip(code, rows):
         fill(row, one, table)
+        if row["action"] == Action.ATOMIC:
+            row["value"], row["occupies"] = one.ptx_line in gathered, atomic_cycles(one, table)
     return rows
 
 
@@ -146,9 +155,8 @@ ACTIONS = {
     "UCGABAR_ARV": Action.CLUSTER_ARRIVE, "UCGABAR_WAIT": Action.CLUSTER_WAIT,
     "HGMMA": Action.PRODUCT, "IGMMA": Action.PRODUCT, "QGMMA": Action.PRODUCT, "BGMMA": Action.PRODUCT,
     "STG": Action.GLOBAL_STORE, "ST": Action.GLOBAL_STORE, "STL": Action.GLOBAL_STORE,
-    "RED": Action.GLOBAL_STORE, "REDG": Action.GLOBAL_STORE, "LDG": Action.GLOBAL_LOAD,
-    "LD": Action.GLOBAL_LOAD, "LDL": Action.GLOBAL_LOAD, "ATOM": Action.GLOBAL_LOAD,
-    "ATOMG": Action.GLOBAL_LOAD,
+    "LDG": Action.GLOBAL_LOAD, "LD": Action.GLOBAL_LOAD, "LDL": Action.GLOBAL_LOAD,
+    "RED": Action.ATOMIC, "REDG": Action.ATOMIC, "ATOM": Action.ATOMIC, "ATOMG": Action.ATOMIC,
 }  # fmt: skip
 
 
@@ -182,6 +190,12 @@ def interval_of(one: Instruction, table: GpuTable) -> int:
     if pipe is Pipe.TENSOR:
         return round(table.intervals.get(f"tensor {one.modifiers[0]}", table.intervals["tensor 16816"]))
     return round(table.intervals.get(pipe.value, 1))
+
+
+def atomic_cycles(one: Instruction, table: GpuTable) -> float:
+    """Of L2, until it does the next atomic of a word."""
+    floats = FLOATS & {part.partition("x")[0] for part in one.modifiers}
+    return table.atomic_cycles["float" if floats else "integer"]
 
 
 def latency_of(one: Instruction, table: GpuTable) -> float:
@@ -281,6 +295,7 @@ def simulate(
     gpu["page_cycles"], gpu["box_page_cycles"] = table.page_cycles, table.box_page_cycles
     gpu["write_cycles"], gpu["write_backlog"] = 1 / table.write_bytes, WRITE_BACKLOG
     gpu["part_write_cycles"] = table.part_write_cycles
+    gpu["meeting"] = outside.meeting
     gpu["queue_cycles"] = QUEUE_CYCLES
     gpu["barrier_per_warp"], gpu["barrier_latency"] = round(table.barrier_per_warp), table.barrier_latency
     gpu["queue_loads"], gpu["queue_stores"] = table.queue_loads, table.queue_stores

@@ -228,7 +228,8 @@ MADE = structure(
     "u32 what",
 )
 """A warp's access to shared or global memory as it is counted, see Record. first_piece, pieces: of global
-memory that it touches; source_cost: sectors that it touches in part. first: address of its first lane.
+memory that it touches; source_cost: sectors that it touches in part, of an atomic all of them, each as often
+as most lanes meet at a word of it. first: address of its first lane.
 what: NONE.
 
 Or what a warp does with a unit, a Happening: INITIALISED, ARRIVED, EXPECTED, PASSED, BEGUN, STORED or MET.

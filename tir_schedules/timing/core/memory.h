@@ -42,8 +42,10 @@ struct Memory {
   const u8* cold;  // of each block, a bit for each Kind of line that is not in L2 when it begins
   L1 l1;
   double port_free = 0, pages_free = 0, writes_free = 0;  // when this SM's ports have sent what they were asked for
+  double atomics_free = 0;  // when L2 has done the atomics that it was asked for
   double l2_free = 0, dram_free = 0;  // when all SMs' ports have, if these ask for their share all the time
   std::unordered_map<u64, u64> granules;  // 64 bytes that came from DRAM -> when L2 has them
+  std::unordered_map<u64, double> done;   // line -> when all SMs' atomics of it are, if these ask for as many
   std::unordered_map<u64, u64> first;     // position in a block's paths -> when its first warp was there
   u64 requested = 0, missed = 0, written = 0;  // bytes
   Memory(const Gpu& gpu, const u8* cold) : gpu(gpu), cold(cold), l1((u64)gpu.l1_bytes) {}
@@ -153,4 +155,22 @@ struct Memory {
     const double whole = (bytes - 32.0 * parts) * gpu.write_cycles;
     writes_free = std::max(writes_free, (double)t) + whole + parts * gpu.part_write_cycles;
   }
+  // When an atomic is done that asks L2 to go over sectors so many times, each of which takes it some cycles. Those
+  // of all SMs that meet at a line are done one after the other.
+  double atomic(const Piece* pieces, u32 count, u32 times, double cycles, u64 block, u64 t) {
+    double ready = t;
+    for (u32 k = 0; k < count; ++k) {
+      const double taken = cycles * times / count;
+      const u32 along = shared_along(pieces[k]);
+      written += 32 * __builtin_popcount(pieces[k].sectors);
+      writes_free = std::max(writes_free, (double)t) + taken;
+      double& all = done[along == OWN ? name(pieces[k], block) : pieces[k].line];
+      all += taken * gpu.meeting[along];
+      ready = std::max({ready, writes_free, all});
+    }
+    atomics_free = std::max(atomics_free, ready);
+    return ready;
+  }
+  // When a store may leave the queue.
+  double room_for_stores() const { return std::max(writes_free, atomics_free) - gpu.write_backlog; }
 };

@@ -157,7 +157,7 @@ struct Sm {
       if (moved) ++t;
       else t = std::min(limit, later());
     }
-    u64 end = std::max(t, data_free);
+    u64 end = std::max({t, data_free, (u64)memory.atomics_free});
     while (!events.empty()) end = std::max(end, events.top().time), events.pop();
     return end;
   }
@@ -197,7 +197,7 @@ struct Sm {
     }
     see(data_free), see(tags_free), see(fetching);
     if (!returns.empty()) see(returns.top().time);
-    see((u64)std::ceil(std::max(0.0, memory.writes_free - gpu.write_backlog)));
+    see((u64)std::ceil(std::max(0.0, memory.room_for_stores())));
     return first == NEVER ? NEVER : std::max(first, t + 1);
   }
 
@@ -221,9 +221,9 @@ struct Sm {
       if (core.queue.empty() || core.path_free > t || core.queue.front().issued + gpu.queue_cycles > t) continue;
       const Request request = core.queue.front();
       const Row& row = rows[request.number];
-      const bool stores = row.action == GLOBAL_STORE;
+      const bool stores = row.action == GLOBAL_STORE || (row.action == ATOMIC && row.stores);
       if (goes_out(request, row) ? tags_free > t : data_free > t) continue;
-      if (stores && memory.writes_free > t + gpu.write_backlog) continue;
+      if (stores && memory.room_for_stores() > t) continue;
       core.queue.pop_front();
       core.stores -= row.stores;
       perform(core, request, row);
@@ -284,7 +284,7 @@ struct Sm {
     Warp& warp = warps[request.warp];
     const Access* access = request.access < 0 ? nullptr : accesses + request.access;
     const u32 count = access ? access->pieces : 0;
-    const bool global = row.action == GLOBAL_LOAD || row.action == GLOBAL_STORE;
+    const bool global = row.action == GLOBAL_LOAD || row.action == GLOBAL_STORE || row.action == ATOMIC;
     u32 fronts = row.action == EXCHANGE;
     if (row.action >= ARRIVE) return tell_unit(core, request, row, access);
     if (access) fronts = global ? std::max(1u, count) : access->wavefronts;
@@ -300,17 +300,23 @@ struct Sm {
     wavefronts += fronts;
     const u32 more = fronts ? fronts - 1 : 0;
     const double before = gpu.queue_cycles;  // a latency is from issue to issue
-    const u64 ready = t + (u64)(row.latency - before + row.per_wavefront * more);
+    u64 ready = t + (u64)(row.latency - before + row.per_wavefront * more);
+    if (row.action == GLOBAL_STORE && access) {
+      u32 sectors = 0;
+      for (u32 k = 0; k < count; ++k) sectors += __builtin_popcount(pieces[access->first + k].sectors);
+      memory.store(32 * sectors, access->parts, t);
+    }
+    if (row.action == ATOMIC && access) {
+      const Piece* touched = pieces + access->first;
+      const double longer = memory.beyond_l2(touched, count, request.block, t);
+      const u32 times = row.value ? count : access->parts;
+      ready += (u64)(memory.atomic(touched, count, times, row.occupies, request.block, t) - t + longer);
+    }
     if (request.block != warp.block) return;  // who issued it has left
     if (row.action == ASYNC_COPY) {           // no lane copies
       warp.back.push_back(true);
       while (warp.served < warp.back.size() && warp.back[warp.served]) ++warp.served;
       end_groups(warp);
-    }
-    if (row.action == GLOBAL_STORE && access) {
-      u32 sectors = 0;
-      for (u32 k = 0; k < count; ++k) sectors += __builtin_popcount(pieces[access->first + k].sectors);
-      memory.store(32 * sectors, access->parts, t);
     }
     lower(warp, row.writes, ready);
     lower(warp, row.reads, row.stores ? t + fronts : std::max(t, request.issued + row.read_latency));
@@ -475,7 +481,7 @@ struct Sm {
   void act(SubCore& core, Warp& warp, u32 number, const Row& row) {
     const s32 access = warp.path->accesses[warp.at];
     switch (row.action) {
-      case SHARED: case GLOBAL_LOAD: case GLOBAL_STORE: case ASYNC_COPY: case EXCHANGE: {
+      case SHARED: case GLOBAL_LOAD: case GLOBAL_STORE: case ASYNC_COPY: case EXCHANGE: case ATOMIC: {
         const u32 reason = row.action == SHARED || row.action == EXCHANGE ? SHORT_BOARD : LONG_BOARD;
         raise(warp, row.writes, reason), raise(warp, row.reads, SHORT_BOARD);
         core.queue.push_back({warp.number, number, warp.block, access, t, warp.loads});

@@ -51,6 +51,22 @@ static u32 in_part(const u64* address, u32 lanes, u32 width) {
   })
   return std::count_if(bytes, bytes + count, [](u32 each) { return each != ~0u; });
 }
+// Of an atomic, the sectors that lanes touch, each as often as most lanes meet at a word of it.
+static u32 meetings(const u64* address, u32 lanes) {
+  u32 found = 0;
+  for (u32 left = lanes; left;) {
+    const u64 sector = address[__builtin_ctz(left)] >> 5;
+    u32 here = 0, most = 0;
+    ACTIVE(left, here |= (u32)(address[l] >> 5 == sector) << l;)
+    for (u32 rest = here; rest;) {
+      u32 same = 0;
+      ACTIVE(rest, same |= (u32)(address[l] == address[__builtin_ctz(rest)]) << l;)
+      most = std::max<u32>(most, __builtin_popcount(same)), rest &= ~same;
+    }
+    found += most, left &= ~here;
+  }
+  return found;
+}
 void KeepSteps::on(const Machine& M, const SharedAccess& made) {
   ALIGNED u32 addresses[32];
   SharedAccess access = made;
@@ -67,7 +83,10 @@ void KeepSteps::on(const Machine& M, const MatrixRows& access) {
 void KeepSteps::on(const Machine& M, const GlobalAccess& access) {
   if (!access.lanes || access.counter < 0) return;
   const GlobalCost cost = global_cost(access.address, access.lanes, access.width);
-  const u32 parts = is_watched(M, watch) ? in_part(access.address, access.lanes, access.width) : 0;
+  u32 parts = 0;
+  if (is_watched(M, watch))
+    parts = access.act == ATOMIC ? meetings(access.address, access.lanes)
+                                 : in_part(access.address, access.lanes, access.width);
   Made made = {(u32)access.counter, access.lanes, access.width, cost.sectors, NONE, parts, 0, 0,
                access.address[__builtin_ctz(access.lanes)], 0, NONE};
   touch(M, watch, made, access.address, access.lanes, access.width);
