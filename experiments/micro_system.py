@@ -263,12 +263,28 @@ def dram_rates(machine: GpuMachine, build: Build) -> Iterator[Json]:
 EMPTY = Probe("empty", GROUP, "", lambda i: "", copies=(0, 0))
 
 
+class Returning(Probe):
+    """One instruction, in place of what a probe without copies does: it reads clocks, and stores them."""
+
+    def ptx(self, copies: int, arch: str) -> str:
+        head, _, _ = super().ptx(copies, arch).partition("{\n")
+        return head + "{\n    ret;\n}\n"
+
+
+KINDS = {"empty kernel": Probe, "kernel that returns": Returning}
+
+
 def launches(machine: GpuMachine, build: Build) -> Iterator[Json]:
     """Microseconds of kernels that do nothing: one between two events, and each of many in a graph."""
+    for name, kind in KINDS.items():
+        yield from launches_of(machine, build, name, kind)
+
+
+def launches_of(machine: GpuMachine, build: Build, name: str, kind: type[Probe]) -> Iterator[Json]:
     sms = machine.attribute("MultiProcessorCount")
     few, many_blocks = ((1, 1), (sms, 4), (sms, 32), (4 * sms, 8), (32 * sms, 4)), 256 * sms
     for blocks, warps in (*few, *((many_blocks, warps) for warps in (1, 4, 8, 32))):
-        probe = Probe("empty", GROUP, "", lambda i: "", copies=(0, 0), warps=warps, blocks=blocks)
+        probe = kind("empty", GROUP, "", lambda i: "", copies=(0, 0), warps=warps, blocks=blocks)
         binary, given = build(probe, 0), arguments(machine, EMPTY, 1, 1)
         given |= {
             "out": machine.xp.zeros((blocks, warps, 4), "int64"),
@@ -298,7 +314,7 @@ def launches(machine: GpuMachine, build: Build) -> Iterator[Json]:
             for n in (20, 120)
         ]
         yield {
-            "name": f"empty kernel, {blocks} blocks of {warps} warps", "microseconds": alone * 1e6,
+            "name": f"{name}, {blocks} blocks of {warps} warps", "microseconds": alone * 1e6,
             "in_graph": (many[120] - many[20]) / 100 * 1e6,
             "in_graph_programmatic": (dependent[1] - dependent[0]) / 100 * 1e6,
             "from_this_computer": machine.elapsed(once) * 1e6,
