@@ -293,6 +293,23 @@ def test_what_l2_sent_takes_the_data_path_again():
     assert found.cycles > TABLE.l2_latency[3] + 8 * 16
 
 
+def test_what_is_stored_makes_a_full_l2_write_back():
+    """As many bytes as are stored, which loads from DRAM wait for; none where L2 has room."""
+    code = program(*LOAD_AND_WAIT, "STG.E [R2.64], R4")
+    made = steps([4] * 8, [(line, 15) for line in range(8)])
+
+    def cycles(turns, cold, back):
+        places = [each for k in range(turns) for each in (k, -1, k)]
+        outside = Outside(dram_bytes=0.1, cold=(cold,), back_bytes=back)
+        return simulate(code, [path([0, 1, 2] * turns, places)], made, TABLE, outside=outside).cycles
+
+    with_stores, alone, warm = (
+        cycles(8, *given) - cycles(4, *given) for given in ((1, 0.1), (1, np.inf), (0, 0.1))
+    )
+    assert alone == pytest.approx(4 * 1280, rel=0.02)
+    assert with_stores == pytest.approx(2 * alone, rel=0.02) and warm < alone / 2
+
+
 def test_a_sector_that_is_written_in_part_takes_longer():
     """As rows of 16 bytes do in the probe, against those of whole sectors."""
     code = program(*["STG.E [R2.64], R4"] * 64)

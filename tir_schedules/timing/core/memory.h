@@ -150,8 +150,8 @@ struct Memory {
     return std::max(0.0, ready - near);
   }
   // parts: sectors that are written in part. L2 has to keep the rest of each.
-  void store(u32 bytes, u32 parts, u64 t) {
-    written += bytes;
+  void store(u32 bytes, u32 parts, u64 block, u64 t) {
+    write_back(bytes, block);
     const double whole = (bytes - 32.0 * parts) * gpu.write_cycles;
     writes_free = std::max(writes_free, (double)t) + whole + parts * gpu.part_write_cycles;
   }
@@ -162,7 +162,7 @@ struct Memory {
     for (u32 k = 0; k < count; ++k) {
       const double taken = cycles * times / count;
       const u32 along = shared_along(pieces[k]);
-      written += 32 * __builtin_popcount(pieces[k].sectors);
+      write_back(32 * __builtin_popcount(pieces[k].sectors), block);
       writes_free = std::max(writes_free, (double)t) + taken;
       double& all = done[along == OWN ? name(pieces[k], block) : pieces[k].line];
       all += taken * gpu.meeting[along];
@@ -170,6 +170,11 @@ struct Memory {
     }
     atomics_free = std::max(atomics_free, ready);
     return ready;
+  }
+  // What is written to an L2 that other lines fill makes it write back as much.
+  void write_back(u32 bytes, u64 block) {
+    written += bytes;
+    if (cold[block] >> OWN & 1) dram_free += bytes * gpu.write_back_cycles;
   }
   // When a store may leave the queue.
   double room_for_stores() const { return std::max(writes_free, atomics_free) - gpu.write_backlog; }

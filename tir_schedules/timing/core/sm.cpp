@@ -304,7 +304,7 @@ struct Sm {
     if (row.action == GLOBAL_STORE && access) {
       u32 sectors = 0;
       for (u32 k = 0; k < count; ++k) sectors += __builtin_popcount(pieces[access->first + k].sectors);
-      memory.store(32 * sectors, access->parts, t);
+      memory.store(32 * sectors, access->parts, request.block, t);
     }
     if (row.action == ATOMIC && access) {
       const Piece* touched = pieces + access->first;
@@ -343,7 +343,7 @@ struct Sm {
       const u64 there = copies.load(*access, pieces, request.block, row.latency - gpu.queue_cycles, t);
       changes.push({there, warp.slot, warp.block, access->barrier, 0, access->bytes * access->blocks});
     } else if (access && row.action == BOX_STORE) {
-      warp.stored = std::max(warp.stored, copies.store(*access, row.latency - gpu.queue_cycles, t));
+      warp.stored = std::max(warp.stored, copies.store(*access, request.block, row.latency - gpu.queue_cycles, t));
     } else if (row.action == FLUSH) {
       read = std::max(t + 1, warp.stored);
     }
