@@ -360,41 +360,53 @@ def test_a_block_begins_where_one_has_ended():
 
 # ---- atomics ---
 RED, FLOAT = "REDG.E.ADD.STRONG.GPU [R2.64], R4", "REDG.E.ADD.F32.FTZ.RN.STRONG.GPU [R2.64], R4"
+EVERY_SM = {"kind": Kind.ALONG_BOTH, "outside": Outside(meeting=(1, 1, 1, 132))}
+OWN_LINES = {"outside": Outside(atomic_cycles=TABLE.atomic_cycles["sector, all SMs"])}
 
 
-def turns(line, times, kind=Kind.OWN, warps=8, pieces=((7, 1),), **given):
-    """Cycles of a further atomic of each warp. times: how often L2 goes over its sectors."""
+def a_copy(line, times, pieces, warps=8, kind=Kind.OWN, **given):
+    """Cycles of a further atomic of each warp. times: how often L2 goes over its sectors. pieces: of each
+    warp in turn, what it touches."""
     code = program(line)
 
     def cycles(turns):
-        made = steps([1], pieces[:1], times)
-        made = replace(made, pieces=np.array([(*each, kind) for each in pieces], cpu_abi.LINE_PIECE))
-        made.made["pieces"] = len(pieces)
-        paths = [path([0] * turns, [0] * turns, warp) for warp in range(warps)]
+        made = steps([1] * len(pieces), (), times)
+        rows = [(*piece, kind) for of_warp in pieces for piece in of_warp]
+        made = replace(made, pieces=np.array(rows, cpu_abi.LINE_PIECE))
+        made.made["pieces"] = [len(each) for each in pieces]
+        made.made["first_piece"] = np.cumsum([0, *(len(each) for each in pieces[:-1])])
+        paths = [path([0] * turns, [warp % len(pieces)] * turns, warp) for warp in range(warps)]
         return simulate(code, paths, made, TABLE, **given).cycles
 
     return (cycles(60) - cycles(20)) / 40
 
 
-def test_atomics_of_a_word_are_done_one_after_the_other():
-    """As the probes of lanes, warps and SMs at one word say, and of lanes at words of their own."""
-    all_sms = Outside(meeting=(1, 1, 1, 132))
-    one, everywhere = {}, {"kind": Kind.ALONG_BOTH, "outside": all_sms}
-    for times, warps, given, name in (
-        (32, 8, one, "red.add of one word rate, 8 warps, 1 SMs"),
-        (32, 8, everywhere, "red.add of one word rate, 8 warps, all SMs"),
-        (1, 8, everywhere, "red.add of one word of one lane rate, 8 warps, all SMs"),
-        (32, 16, one, "red.add of one word rate, 16 warps"),
-    ):
-        assert turns(RED, times, warps=warps, **given) == pytest.approx(MEASURED[name], rel=0.01), name
-    own = turns(RED, 8, warps=16, pieces=((7, 15), (8, 15)))
-    assert own == pytest.approx(MEASURED["red.add rate, 16 warps"], rel=0.01)
+WORD = [[(7, 1)]]
+LINES = [[(8 + warp, 1)] for warp in range(8)]
 
 
-def test_atomics_of_a_line_that_is_an_sms_own_do_not_meet():
-    outside = Outside(meeting=(1, 132, 132, 132))
-    alone, met = (turns(RED, 1, kind, outside=outside) for kind in (Kind.OWN, Kind.ALONG_X))
-    assert met == pytest.approx(132 * alone, rel=0.05)
+@pytest.mark.parametrize(
+    "name, error, given",
+    [
+        ("red.add of one word rate, 8 warps, 1 SMs", 0.01, (RED, 32, WORD)),
+        ("red.add of one word rate, 8 warps, all SMs", 0.01, (RED, 32, WORD, 8)),
+        ("red.add of one word of one lane rate, 8 warps, all SMs", 0.01, (RED, 1, WORD, 8)),
+        ("red.add.f32 of one word of one lane rate, 8 warps, all SMs", 0.01, (FLOAT, 1, WORD, 8)),
+        ("red.add.f32 of one word rate, 8 warps, all SMs", 0.01, (FLOAT, 32, WORD, 8)),
+        ("red.add.f32 of one word rate, 8 warps, 1 SMs", 0.01, (FLOAT, 32, WORD)),
+        ("red.add of one word rate, 16 warps", 0.01, (RED, 32, WORD, 16)),
+        ("red.add rate, 16 warps", 0.01, (RED, 8, [[(8, 15), (9, 15)]], 16)),
+        ("red.add of own words of one line of one lane rate, 8 warps, all SMs", 0.2, (RED, 1, WORD, 8)),
+        ("red.add of eight lines of one lane rate, 8 warps, all SMs", 0.05, (RED, 1, LINES, 8)),
+        ("red.add of own lines rate, 8 warps, 1 SMs", 0.01, (RED, 4, [[(4 * n, 15)] for n in range(8)])),
+        ("red.add of own lines rate, 8 warps, all SMs", 0.01, (RED, 4, [[(4 * n, 15)] for n in range(8)])),
+    ],
+)
+def test_atomics_take_as_long_as_the_probes(name, error, given):
+    """Of lanes, warps and SMs at one word, at lines side by side, and at lines of their own."""
+    others = OWN_LINES if "own lines" in name else EVERY_SM
+    found = a_copy(*given[:4], **others if "all SMs" in name else {})
+    assert found == pytest.approx(MEASURED[name], rel=error)
 
 
 def test_what_an_atomic_returns_comes_when_it_is_done():

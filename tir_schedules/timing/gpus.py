@@ -44,7 +44,8 @@ class GpuTable(BaseModel):
     requests of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for;
     box_page_cycles: how much more whole lines take in pages of their own than next to each other.
     write_bytes: a cycle and SM, all SMs; part_write_cycles: between two sectors that an SM writes a part
-    of, then. atomic_cycles: between two atomics of a word, of one SM or of all. queue_loads, queue_stores:
+    of, then. atomic_cycles: between two atomics of a word, of one SM or of all, by type; between two
+    sectors of atomics of an SM, alone and where all do as many. queue_loads, queue_stores:
     instructions that the queue of a sub-core holds. launch_us: of an empty kernel in a row of others, by its
     warps; early_us: where it may begin before the last has ended. code_bytes: of the instruction cache.
     fetch_cycles: for each instruction that is not there, of one warp in straight code. gap: between a block's
@@ -256,10 +257,16 @@ def part_write_cycles(rows: Rows) -> float:
 
 
 def atomic_cycles(rows: Rows, multiprocessors: int) -> dict[str, float]:
-    """One lane of each of 8 warps of every SM."""
-    name = "red.{} of one word of one lane rate, 8 warps, all SMs"
-    names = {"integer": "add", "float": "add.f32"}
-    return {kind: rows("global", name.format(add)) / (8 * multiprocessors) for kind, add in names.items()}
+    """One lane of each of 8 warps of every SM at one word; 32 lanes of each at four sectors of their own."""
+    word, own = (
+        "red.{} of one word of one lane rate, 8 warps, all SMs",
+        "red.add of own lines rate, 8 warps, {}",
+    )
+    kinds = {"integer": "add", "float": "add.f32"}
+    sectors = {"sector": "1 SMs", "sector, all SMs": "all SMs"}
+    return {kind: rows("global", word.format(add)) / (8 * multiprocessors) for kind, add in kinds.items()} | {
+        name: rows("global", own.format(who)) / (8 * 4) for name, who in sectors.items()
+    }
 
 
 def queue_of(rows: Rows, opcode: str) -> int:

@@ -307,7 +307,8 @@ def beyond_l1(
     costs = {"sm": cycles["alone"], "l2": l2} | ({"dram": dram} if states[-1] == ALL_KINDS else {})
     bound = max(costs, key=lambda name: costs[name])
     across, down = min(grid[0], busy), max(1.0, busy / grid[0])
-    outside = Outside(1 / l2, 1 / dram, states, per_cycle / busy, (1, across, down, busy))
+    atomic = table.atomic_cycles["sector, all SMs"] * busy / table.multiprocessors
+    outside = Outside(1 / l2, 1 / dram, states, per_cycle / busy, atomic, (1, across, down, busy))
     return Beyond("dram" if any(states) else "l2", shared, 1 / costs[bound], bound, outside)
 
 

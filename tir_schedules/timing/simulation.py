@@ -90,14 +90,15 @@ class Simulated:
 class Outside:
     """What is behind the L1 of an SM. l2_bytes, dram_bytes: a cycle that L2 and DRAM give it where all SMs
     that are busy ask for the same; an SM that asked for less before is given more. back_bytes: the same of
-    what DRAM takes back. meeting: by Kind, how many SMs do atomics of a line. cold: for each block in the
-    order in which they begin, a bit for each Kind of line that is not in L2 then; the last stands for those
-    after it."""
+    what DRAM takes back. atomic_cycles: of L2, for a sector of an atomic, if all ask for as many. meeting: by
+    Kind, how many SMs do atomics of a line. cold: for each block in the order in which they begin, a bit for
+    each Kind of line that is not in L2 then; the last stands for those after it."""
 
     l2_bytes: float = inf
     dram_bytes: float = inf
     cold: tuple[int, ...] = (0,)
     back_bytes: float = inf
+    atomic_cycles: float = 0
     meeting: tuple[float, ...] = (1.0,) * len(abi.Kind)
 
 
@@ -297,6 +298,7 @@ def simulate(
     gpu["page_cycles"], gpu["box_page_cycles"] = table.page_cycles, table.box_page_cycles
     gpu["write_cycles"], gpu["write_backlog"] = 1 / table.write_bytes, WRITE_BACKLOG
     gpu["part_write_cycles"] = table.part_write_cycles
+    gpu["atomic_port"], gpu["atomic_share"] = table.atomic_cycles["sector"], outside.atomic_cycles
     gpu["write_back_cycles"] = 1 / outside.back_bytes
     gpu["meeting"] = outside.meeting
     gpu["queue_cycles"] = QUEUE_CYCLES

@@ -37,6 +37,8 @@ struct L1 {
   }
 };
 
+const u64 UNIT_LINES = 4;  // next to each other, whose atomics take turns
+
 struct Memory {
   const Gpu& gpu;
   const u8* cold;  // of each block, a bit for each Kind of line that is not in L2 when it begins
@@ -45,7 +47,8 @@ struct Memory {
   double atomics_free = 0;  // when L2 has done the atomics that it was asked for
   double l2_free = 0, dram_free = 0;  // when all SMs' ports have, if these ask for their share all the time
   std::unordered_map<u64, u64> granules;  // 64 bytes that came from DRAM -> when L2 has them
-  std::unordered_map<u64, double> done;   // line -> when all SMs' atomics of it are, if these ask for as many
+  double sectors_free = 0;  // when all SMs' atomics have had their share of L2, if these ask for as many
+  std::unordered_map<u64, double> done;   // UNIT_LINES -> when all SMs' atomics of these are, if these ask for as many
   std::unordered_map<u64, u64> first;     // position in a block's paths -> when its first warp was there
   u64 requested = 0, missed = 0, written = 0;  // bytes
   Memory(const Gpu& gpu, const u8* cold) : gpu(gpu), cold(cold), l1((u64)gpu.l1_bytes) {}
@@ -156,17 +159,18 @@ struct Memory {
     writes_free = std::max(writes_free, (double)t) + whole + parts * gpu.part_write_cycles;
   }
   // When an atomic is done that asks L2 to go over sectors so many times, each of which takes it some cycles. Those
-  // of all SMs that meet at a line are done one after the other.
+  // of all SMs that meet at lines of a unit are done one after the other.
   double atomic(const Piece* pieces, u32 count, u32 times, double cycles, u64 block, u64 t) {
     double ready = t;
     for (u32 k = 0; k < count; ++k) {
-      const double taken = cycles * times / count;
-      const u32 along = shared_along(pieces[k]);
-      write_back(32 * __builtin_popcount(pieces[k].sectors), block);
-      writes_free = std::max(writes_free, (double)t) + taken;
-      double& all = done[along == OWN ? name(pieces[k], block) : pieces[k].line];
-      all += taken * gpu.meeting[along];
-      ready = std::max({ready, writes_free, all});
+      const u32 along = shared_along(pieces[k]), sectors = __builtin_popcount(pieces[k].sectors);
+      write_back(32 * sectors, block);
+      writes_free = std::max(writes_free, (double)t) + sectors * gpu.atomic_port;
+      sectors_free += sectors * gpu.atomic_share;
+      double& all = done[(along == OWN ? name(pieces[k], block) : pieces[k].line) / UNIT_LINES];
+      const double taken = cycles * times / count, met = gpu.meeting[along];
+      all = met > 1 ? all + taken * met : std::max(all, (double)t) + taken;
+      ready = std::max({ready, writes_free, sectors_free, all});
     }
     atomics_free = std::max(atomics_free, ready);
     return ready;
