@@ -45,15 +45,15 @@ class GpuTable(BaseModel):
     box_page_cycles: how much more whole lines take in pages of their own than next to each other.
     write_bytes: a cycle and SM, all SMs; part_write_cycles: between two sectors that an SM writes a part
     of, then. atomic_cycles: between two atomics of a word, of one SM or of all, by type; between two
-    sectors of atomics of an SM, alone and where all do as many. queue_loads, queue_stores:
-    instructions that the queue of a sub-core holds. launch_us: of an empty kernel in a row of others, by its
-    warps; early_us: where it may begin before the last has ended. code_bytes: of the instruction cache.
-    fetch_cycles: for each instruction that is not there, of one warp in straight code. gap: between a block's
-    end and its successor's begin. data_kib: L1 and shared memory together, carve_outs_kib: what shared memory
-    can have of it. units: of mbarriers, TMA, wgmma and fences, see `units`; cluster_latency: of a cluster's
-    barrier, by its blocks. tensor_products: multiply-adds of 16-bit factors in a cycle of an SM at most.
-    loaded_mhz: what is left of the clock then, on random numbers. None where it is not known. sources: of all
-    these.
+    sectors of atomics of an SM, alone and where all do as many. queue_loads, queue_stores: instructions that
+    the queue of a sub-core holds. launch_us: of a kernel that returns in a row of others, by its warps;
+    early_us: where it may begin before the last has ended. block_cycles: between the beginnings of two blocks
+    of a grid. gap: between a block's end and its successor's begin. code_bytes: of the instruction cache.
+    fetch_cycles: for each instruction that is not there, of one warp in straight code. data_kib: L1 and
+    shared memory together, carve_outs_kib: what shared memory can have of it. units: of mbarriers, TMA, wgmma
+    and fences, see `units`; cluster_latency: of a cluster's barrier, by its blocks. tensor_products:
+    multiply-adds of 16-bit factors in a cycle of an SM at most. loaded_mhz: what is left of the clock then,
+    on random numbers. None where it is not known. sources: of all these.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -86,6 +86,7 @@ class GpuTable(BaseModel):
     queue_stores: int
     barrier_latency: float
     barrier_per_warp: float
+    block_cycles: float
     launch_us: dict[int, float]
     early_us: dict[int, float]
     code_bytes: int
@@ -294,10 +295,31 @@ def barrier(rows: Rows) -> tuple[float, float]:
     return one - each, each
 
 
+RETURNS = "kernel that returns"
+
+
 def launch_us(rows: Rows, figure: str = "in_graph") -> dict[int, float]:
     """By warps of the grid, up to those of one wave, where beginning is not the blocks' own time."""
     shapes = {1: "1 blocks of 1 warps", 528: "132 blocks of 4 warps", 4224: "132 blocks of 32 warps"}
-    return {warps: rows("gpu", f"empty kernel, {name}", figure) for warps, name in shapes.items()}
+    return {warps: rows("gpu", f"{RETURNS}, {name}", figure) for warps, name in shapes.items()}
+
+
+def returns(rows: Rows, multiprocessors: int, each: int, warps: int) -> float:
+    """Cycles of a launch with so many blocks for each SM, that return at once."""
+    name = f"{RETURNS}, {each * multiprocessors} blocks of {warps} warps"
+    return rows("gpu", name, "in_graph") * clock(rows)
+
+
+def block_cycles(rows: Rows, multiprocessors: int) -> float:
+    """256 blocks for each SM against 32: the fewer the warps, the less of it is the SM's own time."""
+    many, few = returns(rows, multiprocessors, 256, 1), returns(rows, multiprocessors, 32, 4)
+    return (many - few) / ((256 - 32) * multiprocessors)
+
+
+def gap(rows: Rows, multiprocessors: int) -> float:
+    """Of blocks of 32 warps, of which an SM has two at once, what a turn takes."""
+    many, one = (returns(rows, multiprocessors, each, 32) for each in (256, 1))
+    return (many - one) / (256 / 2 - 1)
 
 
 def units(rows: Rows) -> dict[str, float]:
@@ -377,6 +399,11 @@ def tensor_products(rows: Rows) -> float:
     return 2 * 64 * 256 * 16 / rows("wgmma", "wgmma.n256.f32.f16, A from shared memory, 2 warpgroups")
 
 
+def clock(rows: Rows) -> float:
+    clocks = sorted(rows("gpu", "clock under FFMA", "mhz"))
+    return clocks[len(clocks) // 2]
+
+
 def loaded_mhz(rows: Rows) -> float:
     clocks = sorted(rows("gpu", "clock under wgmma.n256 on random numbers", "mhz"))
     return clocks[len(clocks) // 2]
@@ -386,13 +413,12 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
     """The table of the GPU that a profile was measured on."""
     rows, device = Rows(profile), profile["device"]
     latency, each = barrier(rows)
-    clocks = sorted(rows("gpu", "clock under FFMA", "mhz"))
     data_kib, carve_outs = CARVE_OUTS[device["arch"]]
     told = ("data_kib", "carve_outs_kib")
     return GpuTable(
         device=device["name"], driver=device["driver_version"], git_revision=profile["git_revision"],
         arch=device["arch"], multiprocessors=device["multiprocessors"], l2_bytes=device["l2_bytes"],
-        mhz=clocks[len(clocks) // 2], intervals=intervals(rows),
+        mhz=clock(rows), intervals=intervals(rows),
         latencies=latencies(rows, device["multiprocessors"]),
         shared_latency=shared_latency(rows), per_wavefront=per_wavefront(rows), per_line=per_line(rows),
         path_cycles=path_cycles(rows), store_cycles=store_cycles(rows),
@@ -405,9 +431,10 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),
         early_us=launch_us(rows, "in_graph_programmatic"),
+        block_cycles=block_cycles(rows, device["multiprocessors"]),
 
         code_bytes=code_bytes(rows), fetch_cycles=fetch_cycles(rows),
-        gap=rows("gpu", "blocks of 8 warps, 0 bytes of shared memory, that end apart", "gap_cycles"),
+        gap=gap(rows, device["multiprocessors"]),
         tensor_products=tensor_products(rows), loaded_mhz=loaded_mhz(rows),
         units=units(rows), cluster_latency=cluster_latency(rows),
         data_kib=data_kib, carve_outs_kib=carve_outs,

@@ -175,6 +175,7 @@ def time_of(
     short = shortened(paths)
 
     cycles, simulated = in_turn(short, resident, busiest, table, l1_bytes, beyond, prod(kernel.cluster))
+    cycles = max(cycles, blocks * table.block_cycles)  # they begin one after the other
     warps = blocks * len(paths.warps)
     of_block = short.paths[-1]
     kept = simulate(
