@@ -191,38 +191,59 @@ BOXES = (
 def boxes() -> Iterator[Probe]:
     """Copies of boxes of a matrix of 16-bit elements by a tensor map."""
     for rows, columns, swizzle in BOXES:
-        size = rows * columns * 2
-        shape, pitch = (1024, 2048), 4096
-        tensor = TensorMap("map", "data", "float16", shape, (pitch,), (rows, columns), swizzle)
-        begin = (
-            START.format(count=1)
-            + "    mov.b64 %d6, map;\n    cvta.param.u64 %d6, %d6;\n    mov.u32 %r13, 0;"
-        )
-        title = f"a box of {rows}x{columns}, swizzle {swizzle}"
         for multiprocessors in (1, 0):
-            everywhere = ", every SM" if not multiprocessors else ""
-            yield Probe(
-                f"tensor load of {title}{everywhere}", "tma", "UTMALDG",
-                lambda i: (
-                    "    @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                    " [smem], [%d6, {%r13, %r13}], [%r10];"
-                ),
-                begin, before=lambda copies, s=size: expect(s, copies), after=lambda copies: turned("_end"),
-                declare=ARRAY, copies=(1, 5), needs="sm_90", data_bytes=1 << 22, maps=(tensor,),
-                blocks=multiprocessors, notes={"bytes": size},
-            )  # fmt: skip
-        yield Probe(
-            f"tensor store of {title}", "tma", "UTMASTG",
-            lambda i: (
-                "    @%p1 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d6, {%r13, %r13}], [smem];"
-            ),
-            begin,
-            after=lambda copies: (
-                "    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group 0;\n    bar.warp.sync -1;"
-            ),
-            declare=ARRAY, copies=(1, 5), needs="sm_90", data_bytes=1 << 22, maps=(tensor,),
-            notes={"bytes": size},
-        )  # fmt: skip
+            yield box(rows, columns, swizzle, multiprocessors)
+        yield box(rows, columns, swizzle, 1, stores=True)
+
+
+APART = (4096, 4112, 4128, 4160)
+"""Bytes from row to row: where lines begin, and at any 16, 32 or 64 bytes of them."""
+
+OWN_BOX = """
+    mov.u32 %r18, %ctaid.x;
+    shr.u32 %r19, %r18, 5;
+    shl.b32 %r19, %r19, 7;
+    and.b32 %r18, %r18, 31;
+    shl.b32 %r18, %r18, 6;"""
+
+
+def boxes_of_ragged_rows() -> Iterator[Probe]:
+    """The same of boxes of each SM's own, by where rows begin."""
+    for apart in APART:
+        for rows in (64, 128):
+            for multiprocessors in (1, 0):
+                for stores in (False, True):
+                    yield box(rows, 64, 128, multiprocessors, stores, apart)
+
+
+def box(
+    rows: int, columns: int, swizzle: int, multiprocessors: int, stores: bool = False, apart: int = 0
+) -> Probe:
+    """A box of a matrix, of all SMs where multiprocessors is 0: the same, or one of each where its rows are
+    so many bytes apart."""
+    size = rows * columns * 2
+    tensor = TensorMap("map", "data", "float16", (1024, 2048), (apart or 4096,), (rows, columns), swizzle)
+    name = f"tensor {'store' if stores else 'load'} of a box of {rows}x{columns}, swizzle {swizzle}"
+    name += (f", own, rows {apart} apart" if apart else "") + ("" if multiprocessors else ", every SM")
+    begin = (
+        START.format(count=1) + "    mov.b64 %d6, map;\n    cvta.param.u64 %d6, %d6;\n    mov.u32 %r13, 0;"
+    )
+    place = "[%d6, {%r18, %r19}]" if apart else "[%d6, {%r13, %r13}]"
+    kind, loading = "shared::cluster.global.mbarrier::complete_tx::bytes", f"[smem], {place}, [%r10]"
+    before, after = (lambda copies: expect(size, copies)), (lambda copies: turned("_end"))
+    if stores:
+        kind, loading = "global.shared::cta.bulk_group", f"{place}, [smem]"
+        before, after = (lambda copies: ""), (lambda copies: DRAINED)
+    return Probe(
+        name, "tma", "UTMASTG" if stores else "UTMALDG",
+        lambda i: f"    @%p1 cp.async.bulk.tensor.2d.{kind} {loading};", begin + OWN_BOX * bool(apart),
+        before=before, after=after, declare=ARRAY, copies=(1, 5), needs="sm_90",
+        data_bytes=1 << 23 if apart else 1 << 22, maps=(tensor,), blocks=multiprocessors,
+        notes={"bytes": size},
+    )  # fmt: skip
+
+
+DRAINED = "    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group 0;\n    bar.warp.sync -1;"
 
 
 REMOTE = """\
@@ -349,6 +370,15 @@ def between_blocks() -> Iterator[Probe]:
 
 
 def probes() -> Iterator[Probe]:
-    families = (warpgroup_products, mbarriers, bulk_copies, boxes, clusters, beside, between_blocks)
+    families = (
+        warpgroup_products,
+        mbarriers,
+        bulk_copies,
+        boxes,
+        boxes_of_ragged_rows,
+        clusters,
+        beside,
+        between_blocks,
+    )
     for family in families:
         yield from family()
