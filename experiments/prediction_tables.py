@@ -5,7 +5,7 @@
 
 `<!-- predicted: sgemm_h100 -->` has the figures of predictions.py, `<!-- unseen: h100 -->` those of
 unseen_kernels.py, `<!-- stalls: h100 -->` those of stalls_on_gpu.py, `<!-- ranked: searches_h100 -->` those
-of search_predictions.py.
+of search_predictions.py, `<!-- choices: choices_h100 -->` those of tune_choices.py.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Sequence
 import predictions
 import search_predictions
 import stall_tables
+import tune_choices
 from prediction_figures import causes, table
 from ratio_tables import gpu, with_notes
 from scripts import README, exit_code
@@ -79,7 +80,16 @@ def ranked(name: str) -> str:
     return with_notes(search_predictions.lines(found["rows"]), notes(found, found["rows"]))
 
 
-SECTIONS = {"predicted": predicted, "unseen": unseen, "stalls": stalls, "ranked": ranked}
+def choices(name: str) -> str:
+    found = read_json(tune_choices.FOUND.with_name(f"{name}.json"), "predict and compare first")
+    rows = found["rows"]
+    said = [*tune_choices.summary(rows), *notes(found, rows)]
+    return with_notes(tune_choices.lines(rows), said)
+
+
+SECTIONS = {
+    "predicted": predicted, "unseen": unseen, "stalls": stalls, "ranked": ranked, "choices": choices
+}  # fmt: skip
 
 
 def write(options: Namespace) -> int:
