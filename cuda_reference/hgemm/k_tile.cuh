@@ -29,6 +29,27 @@ static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, 
                         i < rows - row - r ? cols - col - c : 0);
 }
 
+// One thread has the copy engine load EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT: they are rows of
+// the matrix; else there is a row for each k, and boxes have 64 columns. Of BLOCKS blocks of a cluster that need
+// the same, each loads its part for all of them.
+template <int EXTENT, bool BY_EXTENT, int BLOCKS = 1>
+static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorMap &map, int first, int k0,
+                                                    unsigned barrier, unsigned block = 0)
+{
+    constexpr int SHARE = EXTENT / BLOCKS, ROWS_OF_BOX = BY_EXTENT ? SHARE : 64;
+    static_assert(SHARE % ROWS_OF_BOX == 0 && ROWS_OF_BOX % 8 == 0, "shares must be boxes, in whole patterns");
+    const int from = BLOCKS > 1 ? block * SHARE : 0;
+#pragma unroll
+    for (int c = 0; c < SHARE; c += ROWS_OF_BOX) {
+        const unsigned target = to + (from + c) * ROW_BYTES;
+        const int row = BY_EXTENT ? first + from + c : k0, col = BY_EXTENT ? k0 : first + from + c;
+        if constexpr (BLOCKS == 1)
+            load_box(target, map, row, col, barrier);
+        else
+            load_box_for((1 << BLOCKS) - 1, target, map, row, col, barrier);
+    }
+}
+
 // HEIGHT rows of A and WIDTH columns of B. B_BY_COLUMNS: B is stored as n x k, and its K tile has a row per
 // column; else as k x n, and its K tile is boxes of 64 columns, each with a row per k.
 template <int HEIGHT, int WIDTH, bool B_BY_COLUMNS> struct KTile {
@@ -61,13 +82,8 @@ template <int HEIGHT, int WIDTH, bool B_BY_COLUMNS> struct KTile {
                                                 const CUtensorMap &B_map, int row, int col, int k0,
                                                 unsigned barrier)
     {
-        load_box(stage, A_map, row, k0, barrier);
-        if constexpr (B_BY_COLUMNS)
-            load_box(stage + BYTES_OF_A, B_map, col, k0, barrier);
-        else
-#pragma unroll
-            for (int c = 0; c < WIDTH; c += WIDTH_OF_BOX)
-                load_box(stage + BYTES_OF_A + c * ROW_BYTES, B_map, k0, col + c, barrier);
+        load_operand<HEIGHT, true>(stage, A_map, row, k0, barrier);
+        load_operand<WIDTH, B_BY_COLUMNS>(stage + BYTES_OF_A, B_map, col, k0, barrier);
     }
 
     // The same in a cluster of BLOCKS blocks that multiply with the same B: each loads its part of that for
@@ -77,17 +93,7 @@ template <int HEIGHT, int WIDTH, bool B_BY_COLUMNS> struct KTile {
                                                        const CUtensorMap &B_map, int row, int col, int k0,
                                                        unsigned barrier, unsigned block)
     {
-        constexpr int SHARE = WIDTH / BLOCKS;
-        constexpr unsigned short ALL = (1 << BLOCKS) - 1;
-        static_assert(B_BY_COLUMNS ? SHARE % 8 == 0 : SHARE % WIDTH_OF_BOX == 0, "shares must be boxes");
-        const int from = block * SHARE;
-        load_box(stage, A_map, row, k0, barrier);
-        if constexpr (B_BY_COLUMNS)
-            load_box_for(ALL, stage + BYTES_OF_A + from * ROW_BYTES, B_map, col + from, k0, barrier);
-        else
-#pragma unroll
-            for (int c = 0; c < SHARE; c += WIDTH_OF_BOX)
-                load_box_for(ALL, stage + BYTES_OF_A + (from + c) * ROW_BYTES, B_map, k0, col + from + c,
-                             barrier);
+        load_operand<HEIGHT, true>(stage, A_map, row, k0, barrier);
+        load_operand<WIDTH, B_BY_COLUMNS, BLOCKS>(stage + BYTES_OF_A, B_map, col, k0, barrier, block);
     }
 };

@@ -1,5 +1,6 @@
-// A warpgroup's tile of C on its way out through shared memory: boxes of 64 rows of 128 bytes, under the
-// swizzle of 128 bytes, which the copy engine takes to C.
+// A warpgroup's tile of C on its way out through shared memory: boxes which the copy engine takes to C. Those of
+// 64 rows have rows of 128 bytes, or of 64 or 32 where the tile's are no multiple of more, under the swizzle
+// of as many bytes.
 #pragma once
 
 #include "boxes.cuh"
@@ -15,22 +16,50 @@ static __device__ inline void store_matrices(unsigned address, const unsigned (&
                  : "memory");
 }
 
+// The same, with the matrices transposed: the lane gives the address of column lane % 8 of matrix lane / 8.
+static __device__ inline void store_transposed_matrices(unsigned address, const unsigned (&value)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+                 "r"(value[0]), "r"(value[1]), "r"(value[2]), "r"(value[3])
+                 : "memory");
+}
+
 // HEIGHT x WIDTH elements in boxes, those of the same rows one after the other. MOST: for how many of them
 // there is shared memory at most; they take turns.
 template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
-    static constexpr int COLS = ROW_BYTES / sizeof(Result); // of a box
+    static constexpr int LENGTH = WIDTH * sizeof(Result);                          // bytes of a row of the tile
+    static constexpr int ROW = LENGTH % 128 == 0 ? 128 : LENGTH % 64 == 0 ? 64 : 32; // and of a box
+    static constexpr int COLS = ROW / sizeof(Result);
     static constexpr int ROWS = 64;
-    static constexpr int BOX = ROWS * ROW_BYTES; // bytes
-    static constexpr int COUNT = HEIGHT / ROWS * (WIDTH / COLS);
+    static constexpr int BOX = ROWS * ROW; // bytes
+    static constexpr int ACROSS = WIDTH / COLS, COUNT = HEIGHT / ROWS * ACROSS;
     static constexpr int PLACES = COUNT < MOST ? COUNT : MOST, BYTES = PLACES * BOX;
     static_assert(WIDTH % COLS == 0, "boxes must cover the tile");
     static_assert(COUNT % PLACES == 0, "each tile must begin with the first place");
 
+    // What the number of a row's 16 bytes is combined with by XOR.
+    static __device__ unsigned swizzle(unsigned row)
+    {
+        return row / (128 / ROW) % (ROW / 16);
+    }
+
+    // Where a box lies in the tile.
+    static __device__ constexpr int row_of(int number)
+    {
+        return number / ACROSS * ROWS;
+    }
+
+    static __device__ constexpr int col_of(int number)
+    {
+        return number % ACROSS * COLS;
+    }
+
     // The warpgroup writes 64 x COLS of its sums to a place: those of rows 64 * part and on, and columns
     // COLS * box and on.
     template <typename Tile>
-    static __device__ __forceinline__ void write(unsigned place, const Tile &tile, int part, int box)
+    static __device__ __forceinline__ void write(unsigned place, const Tile &tile, int number)
     {
+        const int part = number / ACROSS, box = number % ACROSS;
         if constexpr (sizeof(Result) == 2)
             write_matrices(place, tile, part, box);
         else
@@ -52,7 +81,7 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
                 const auto both = tile.template pair<Result>(part, column, matrix % 2);
                 value[matrix] = reinterpret_cast<const unsigned &>(both);
             }
-            store_matrices(place + row * ROW_BYTES + ((j * 2 + chunk) ^ row % 8) * 16, value);
+            store_matrices(place + row * ROW + ((j * 2 + chunk) ^ swizzle(row)) * 16, value);
         }
     }
 
@@ -68,10 +97,51 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
                 const unsigned chunk = j * 2 + threadIdx.x % 4 / 2;
                 const float2 both = tile.template pair<Result>(part, box * (COLS / 8) + j, h);
                 asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
-                                 place + row * ROW_BYTES + (chunk ^ row % 8) * 16 + threadIdx.x % 2 * 8),
+                                 place + row * ROW + (chunk ^ swizzle(row)) * 16 + threadIdx.x % 2 * 8),
                              "f"(both.x), "f"(both.y)
                              : "memory");
             }
+        }
+    }
+};
+
+// The same of a tile whose sums are those of C's transpose: HEIGHT columns and WIDTH rows of C. A box has 64
+// columns, the rows of a wgmma, and 32 to 64 rows of C, or all of them.
+template <int HEIGHT, int WIDTH, typename Result, int MOST> struct TransposedBoxes {
+    static constexpr int COLS = 64;
+    static constexpr int ROWS = WIDTH % 64 == 0 ? 64 : WIDTH % 48 == 0 ? 48 : WIDTH % 32 == 0 ? 32 : WIDTH;
+    static constexpr int BOX = ROWS * ROW_BYTES; // bytes
+    static constexpr int DOWN = WIDTH / ROWS, COUNT = HEIGHT / COLS * DOWN;
+    static constexpr int PLACES = COUNT < MOST ? COUNT : MOST, BYTES = PLACES * BOX;
+    static_assert(sizeof(Result) == 2, "stmatrix transposes elements of 16 bits");
+    static_assert(COUNT % PLACES == 0, "each tile must begin with the first place");
+
+    static __device__ constexpr int row_of(int number)
+    {
+        return number % DOWN * ROWS;
+    }
+
+    static __device__ constexpr int col_of(int number)
+    {
+        return number / DOWN * COLS;
+    }
+
+    template <typename Tile>
+    static __device__ __forceinline__ void write(unsigned place, const Tile &tile, int number)
+    {
+        const int part = number / DOWN, box = number % DOWN;
+        const unsigned chunk = threadIdx.x / 32 * 2 + threadIdx.x % 16 / 8;
+#pragma unroll
+        for (int j = 0; j < ROWS / 16; ++j) {
+            unsigned value[4];
+#pragma unroll
+            for (int matrix = 0; matrix < 4; ++matrix) {
+                const int column = box * (ROWS / 8) + 2 * j + matrix / 2; // of the sums, in steps of 8
+                const auto both = tile.template pair<Result>(part, column, matrix % 2);
+                value[matrix] = reinterpret_cast<const unsigned &>(both);
+            }
+            const unsigned row = j * 16 + threadIdx.x % 32 / 16 * 8 + threadIdx.x % 8;
+            store_transposed_matrices(place + row * ROW_BYTES + (chunk ^ row % 8) * 16, value);
         }
     }
 };
@@ -86,20 +156,19 @@ static __device__ __forceinline__ void store_through(unsigned places, const Tile
     constexpr int PLACES = Boxes::PLACES;
 #pragma unroll
     for (int number = 0; number < Boxes::COUNT; ++number) {
-        const int part = number / (Boxes::COUNT / Tile::PARTS), box = number % (Boxes::COUNT / Tile::PARTS);
         const unsigned place = places + number % PLACES * Boxes::BOX;
         if constexpr (PLACES == 1) {
             if (threadIdx.x == 0)
                 wait_until_stores_have_read();
             sync_warpgroup(1 + threadIdx.y);
         }
-        Boxes::write(place, tile, part, box);
+        Boxes::write(place, tile, number);
         fence_async_proxy();
         if (PLACES > 1 && threadIdx.x == 0)
             wait_until_stores_have_read<PLACES < 2 ? 0 : PLACES - 2>(); // of the place that comes next
         sync_warpgroup(1 + threadIdx.y);
         if (threadIdx.x == 0) {
-            store_box(map, row + part * Boxes::ROWS, col + box * Boxes::COLS, place);
+            store_box(map, row + Boxes::row_of(number), col + Boxes::col_of(number), place);
             commit_stores();
         }
     }

@@ -67,18 +67,19 @@ template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
         }
     }
 
-    // A warpgroup, whose tile begins at a row of the block's: multiplies what is in `k_tiles` stages, when
-    // they are full. A group of wgmma stays in flight: a stage is released when the products of the next are
+    // A warpgroup, whose tile begins at a row and a column of the block's: multiplies what is in `k_tiles`
+    // stages, when they are full. A group of wgmma stays in flight: a stage is released when the products of the next are
     // started.
     template <typename Tile>
     __device__ __forceinline__ void multiply(PipelineState<STAGE_COUNT> &state, unsigned stages, int k_tiles,
-                                             int row, Tile &tile)
+                                             int row, Tile &tile, int column = 0)
     {
         int before = 0;
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile, state.next()) {
             const unsigned stage = stages + state.stage * Operands::BYTES;
             wait_for_parity(shared_address(&full[state.stage]), state.parity);
-            tile.multiply(stage + row * ROW_BYTES, stage + Operands::BYTES_OF_A, k_tile > 0);
+            tile.multiply(stage + row * ROW_BYTES, stage + Operands::BYTES_OF_A + column * ROW_BYTES,
+                          k_tile > 0);
             wait_for_products<1>();
             if (k_tile > 0)
                 release(before);

@@ -29,11 +29,13 @@ template <typename Result>
 using PairOf = std::conditional_t<std::is_same_v<Result, half>, half2,
                                   std::conditional_t<std::is_same_v<Result, float>, float2, __nv_bfloat162>>;
 
-// HEIGHT x WIDTH sums of type Sum. Element: of A and B. B_ALONG_K: rows of B in shared memory are along k.
-template <int HEIGHT, int WIDTH, typename Sum, typename Element, bool B_ALONG_K> struct WarpgroupTile {
+// HEIGHT x WIDTH sums of type Sum. Element: of A and B. B_ALONG_K, A_ALONG_K: B, or A, has a row in shared
+// memory for each k.
+template <int HEIGHT, int WIDTH, typename Sum, typename Element, bool B_ALONG_K, bool A_ALONG_K = false>
+struct WarpgroupTile {
     static constexpr bool HALVES = std::is_same_v<Sum, half>; // two to a register
     static constexpr int PARTS = HEIGHT / 64;                 // one wgmma has 64 rows
-    static constexpr int STEP_A = 32;                         // bytes of a row that are 16 deep
+    static constexpr int STEP_A = A_ALONG_K ? 16 * ROW_BYTES : 32; // bytes that are 16 deep
     static constexpr int STEP_B = B_ALONG_K ? 16 * ROW_BYTES : 32;
     static_assert(HEIGHT % 64 == 0, "wgmma has 64 rows");
     std::conditional_t<HALVES, unsigned, float> sums[PARTS][WIDTH / (HALVES ? 4 : 2)];
@@ -42,14 +44,14 @@ template <int HEIGHT, int WIDTH, typename Sum, typename Element, bool B_ALONG_K>
     // begin.
     __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
     {
-        const unsigned long long tile_a = describe(a);
+        const unsigned long long tile_a = describe<A_ALONG_K ? K_TILE * ROW_BYTES : 16>(a);
         const unsigned long long tile_b = describe<B_ALONG_K ? K_TILE * ROW_BYTES : 16>(b);
         begin_products();
 #pragma unroll
         for (int step = 0; step < K_TILE / 16; ++step)
 #pragma unroll
             for (int part = 0; part < PARTS; ++part)
-                wgmma_k16<Element, B_ALONG_K>(
+                wgmma_k16<Element, A_ALONG_K, B_ALONG_K>(
                     sums[part], tile_a + (part * 64 * ROW_BYTES + step * STEP_A) / 16,
                     tile_b + step * STEP_B / 16, step > 0 || add);
         commit_products();

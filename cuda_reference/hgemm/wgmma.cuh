@@ -48,65 +48,132 @@ template <int PENDING> static __device__ inline void wait_for_products()
 }
 
 // The names of the first operands of an asm statement, and the operands.
-#define TEN(tens)                                                                                           \
-    "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens    \
-    "7, %" #tens "8, %" #tens "9, "
-#define NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define NAMES_16 TEN() "%10, %11, %12, %13, %14, %15"
-#define NAMES_32 TEN() TEN(1) TEN(2) "%30, %31"
-#define NAMES_48 TEN() TEN(1) TEN(2) TEN(3) "%40, %41, %42, %43, %44, %45, %46, %47"
-#define NAMES_64 TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) "%60, %61, %62, %63"
-#define NAMES_96 TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) "%90, %91, %92, %93, %94, %95"
-#define NAMES_128                                                                                           \
-    TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11)                    \
-    "%120, %121, %122, %123, %124, %125, %126, %127"
-#define SUMS_4(kind, i) kind(d[i]), kind(d[i + 1]), kind(d[i + 2]), kind(d[i + 3])
-#define SUMS_8(kind, i) SUMS_4(kind, i), SUMS_4(kind, i + 4)
-#define SUMS_16(kind, i) SUMS_8(kind, i), SUMS_8(kind, i + 8)
-#define SUMS_32(kind, i) SUMS_16(kind, i), SUMS_16(kind, i + 16)
-#define SUMS_48(kind, i) SUMS_32(kind, i), SUMS_16(kind, i + 32)
-#define SUMS_64(kind, i) SUMS_32(kind, i), SUMS_32(kind, i + 32)
-#define SUMS_96(kind, i) SUMS_64(kind, i), SUMS_32(kind, i + 64)
-#define SUMS_128(kind, i) SUMS_64(kind, i), SUMS_64(kind, i + 64)
+#define NAMES_4 "%0, %1, %2, %3"
+#define NAMES_8 NAMES_4 ", %4, %5, %6, %7"
+#define NAMES_12 NAMES_8 ", %8, %9, %10, %11"
+#define NAMES_16 NAMES_12 ", %12, %13, %14, %15"
+#define NAMES_20 NAMES_16 ", %16, %17, %18, %19"
+#define NAMES_24 NAMES_20 ", %20, %21, %22, %23"
+#define NAMES_28 NAMES_24 ", %24, %25, %26, %27"
+#define NAMES_32 NAMES_28 ", %28, %29, %30, %31"
+#define NAMES_36 NAMES_32 ", %32, %33, %34, %35"
+#define NAMES_40 NAMES_36 ", %36, %37, %38, %39"
+#define NAMES_44 NAMES_40 ", %40, %41, %42, %43"
+#define NAMES_48 NAMES_44 ", %44, %45, %46, %47"
+#define NAMES_52 NAMES_48 ", %48, %49, %50, %51"
+#define NAMES_56 NAMES_52 ", %52, %53, %54, %55"
+#define NAMES_60 NAMES_56 ", %56, %57, %58, %59"
+#define NAMES_64 NAMES_60 ", %60, %61, %62, %63"
+#define NAMES_68 NAMES_64 ", %64, %65, %66, %67"
+#define NAMES_72 NAMES_68 ", %68, %69, %70, %71"
+#define NAMES_76 NAMES_72 ", %72, %73, %74, %75"
+#define NAMES_80 NAMES_76 ", %76, %77, %78, %79"
+#define NAMES_84 NAMES_80 ", %80, %81, %82, %83"
+#define NAMES_88 NAMES_84 ", %84, %85, %86, %87"
+#define NAMES_92 NAMES_88 ", %88, %89, %90, %91"
+#define NAMES_96 NAMES_92 ", %92, %93, %94, %95"
+#define NAMES_100 NAMES_96 ", %96, %97, %98, %99"
+#define NAMES_104 NAMES_100 ", %100, %101, %102, %103"
+#define NAMES_108 NAMES_104 ", %104, %105, %106, %107"
+#define NAMES_112 NAMES_108 ", %108, %109, %110, %111"
+#define NAMES_116 NAMES_112 ", %112, %113, %114, %115"
+#define NAMES_120 NAMES_116 ", %116, %117, %118, %119"
+#define NAMES_124 NAMES_120 ", %120, %121, %122, %123"
+#define NAMES_128 NAMES_124 ", %124, %125, %126, %127"
+#define SUMS_4(kind) kind(d[0]), kind(d[1]), kind(d[2]), kind(d[3])
+#define SUMS_8(kind) SUMS_4(kind), kind(d[4]), kind(d[5]), kind(d[6]), kind(d[7])
+#define SUMS_12(kind) SUMS_8(kind), kind(d[8]), kind(d[9]), kind(d[10]), kind(d[11])
+#define SUMS_16(kind) SUMS_12(kind), kind(d[12]), kind(d[13]), kind(d[14]), kind(d[15])
+#define SUMS_20(kind) SUMS_16(kind), kind(d[16]), kind(d[17]), kind(d[18]), kind(d[19])
+#define SUMS_24(kind) SUMS_20(kind), kind(d[20]), kind(d[21]), kind(d[22]), kind(d[23])
+#define SUMS_28(kind) SUMS_24(kind), kind(d[24]), kind(d[25]), kind(d[26]), kind(d[27])
+#define SUMS_32(kind) SUMS_28(kind), kind(d[28]), kind(d[29]), kind(d[30]), kind(d[31])
+#define SUMS_36(kind) SUMS_32(kind), kind(d[32]), kind(d[33]), kind(d[34]), kind(d[35])
+#define SUMS_40(kind) SUMS_36(kind), kind(d[36]), kind(d[37]), kind(d[38]), kind(d[39])
+#define SUMS_44(kind) SUMS_40(kind), kind(d[40]), kind(d[41]), kind(d[42]), kind(d[43])
+#define SUMS_48(kind) SUMS_44(kind), kind(d[44]), kind(d[45]), kind(d[46]), kind(d[47])
+#define SUMS_52(kind) SUMS_48(kind), kind(d[48]), kind(d[49]), kind(d[50]), kind(d[51])
+#define SUMS_56(kind) SUMS_52(kind), kind(d[52]), kind(d[53]), kind(d[54]), kind(d[55])
+#define SUMS_60(kind) SUMS_56(kind), kind(d[56]), kind(d[57]), kind(d[58]), kind(d[59])
+#define SUMS_64(kind) SUMS_60(kind), kind(d[60]), kind(d[61]), kind(d[62]), kind(d[63])
+#define SUMS_68(kind) SUMS_64(kind), kind(d[64]), kind(d[65]), kind(d[66]), kind(d[67])
+#define SUMS_72(kind) SUMS_68(kind), kind(d[68]), kind(d[69]), kind(d[70]), kind(d[71])
+#define SUMS_76(kind) SUMS_72(kind), kind(d[72]), kind(d[73]), kind(d[74]), kind(d[75])
+#define SUMS_80(kind) SUMS_76(kind), kind(d[76]), kind(d[77]), kind(d[78]), kind(d[79])
+#define SUMS_84(kind) SUMS_80(kind), kind(d[80]), kind(d[81]), kind(d[82]), kind(d[83])
+#define SUMS_88(kind) SUMS_84(kind), kind(d[84]), kind(d[85]), kind(d[86]), kind(d[87])
+#define SUMS_92(kind) SUMS_88(kind), kind(d[88]), kind(d[89]), kind(d[90]), kind(d[91])
+#define SUMS_96(kind) SUMS_92(kind), kind(d[92]), kind(d[93]), kind(d[94]), kind(d[95])
+#define SUMS_100(kind) SUMS_96(kind), kind(d[96]), kind(d[97]), kind(d[98]), kind(d[99])
+#define SUMS_104(kind) SUMS_100(kind), kind(d[100]), kind(d[101]), kind(d[102]), kind(d[103])
+#define SUMS_108(kind) SUMS_104(kind), kind(d[104]), kind(d[105]), kind(d[106]), kind(d[107])
+#define SUMS_112(kind) SUMS_108(kind), kind(d[108]), kind(d[109]), kind(d[110]), kind(d[111])
+#define SUMS_116(kind) SUMS_112(kind), kind(d[112]), kind(d[113]), kind(d[114]), kind(d[115])
+#define SUMS_120(kind) SUMS_116(kind), kind(d[116]), kind(d[117]), kind(d[118]), kind(d[119])
+#define SUMS_124(kind) SUMS_120(kind), kind(d[120]), kind(d[121]), kind(d[122]), kind(d[123])
+#define SUMS_128(kind) SUMS_124(kind), kind(d[124]), kind(d[125]), kind(d[126]), kind(d[127])
 
-// d = a @ b, or d += a @ b if `add`. A, B, ADD, ALONG_K: the names of the operands behind the COUNT sums.
-#define WGMMA(COLUMNS, TYPES, COUNT, kind, A, B, ADD, ALONG_K)                                              \
+// d = a @ b, or d += a @ b if `add`. A, B, ADD, A_K, B_K: the names of the operands behind the COUNT sums.
+#define WGMMA(COLUMNS, TYPES, COUNT, kind, A, B, ADD, A_K, B_K)                                             \
     asm volatile("{\n"                                                                                      \
                  ".reg .pred kept;\n"                                                                       \
                  "setp.ne.b32 kept, " ADD ", 0;\n"                                                          \
                  "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16." TYPES " {" NAMES_##COUNT "}, " A ", " B \
-                 ", kept, 1, 1, 0, " ALONG_K ";\n"                                                          \
+                 ", kept, 1, 1, " A_K ", " B_K ";\n"                                                        \
                  "}"                                                                                        \
-                 : SUMS_##COUNT(kind, 0)                                                                    \
-                 : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(B_ALONG_K)))
+                 : SUMS_##COUNT(kind)                                                                       \
+                 : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(A_ALONG_K)),            \
+                   "n"(static_cast<int>(B_ALONG_K)))
 
-// One wgmma, for each number of columns and type of sums. Element: of A and B. B_ALONG_K: whether rows of the
-// K tile of B are along k, not along its columns.
-#define SUMS_OF_FLOATS(COLUMNS, COUNT, A, B, ADD, ALONG_K)                                                  \
-    template <typename Element, bool B_ALONG_K>                                                             \
+// One wgmma, for each number of columns and type of sums. Element: of A and B. A_ALONG_K, B_ALONG_K: whether
+// the K tile of A, or of B, has a row for each k, in place of one for each row of A or column of B.
+#define SUMS_OF_FLOATS(COLUMNS, COUNT, A, B, ADD, A_K, B_K)                                                 \
+    template <typename Element, bool A_ALONG_K, bool B_ALONG_K>                                             \
     static __device__ __forceinline__ void wgmma_k16(float (&d)[COUNT], unsigned long long a,          \
                                                           unsigned long long b, bool add)                   \
     {                                                                                                       \
         if constexpr (std::is_same_v<Element, half>)                                                        \
-            WGMMA(COLUMNS, "f32.f16.f16", COUNT, "+f", A, B, ADD, ALONG_K);                                 \
+            WGMMA(COLUMNS, "f32.f16.f16", COUNT, "+f", A, B, ADD, A_K, B_K);                                \
         else                                                                                                \
-            WGMMA(COLUMNS, "f32.bf16.bf16", COUNT, "+f", A, B, ADD, ALONG_K);                               \
+            WGMMA(COLUMNS, "f32.bf16.bf16", COUNT, "+f", A, B, ADD, A_K, B_K);                              \
     }
-#define SUMS_OF_HALVES(COLUMNS, COUNT, A, B, ADD, ALONG_K)                                                  \
-    template <typename Element, bool B_ALONG_K>                                                             \
+#define SUMS_OF_HALVES(COLUMNS, COUNT, A, B, ADD, A_K, B_K)                                                 \
+    template <typename Element, bool A_ALONG_K, bool B_ALONG_K>                                             \
     static __device__ __forceinline__ void wgmma_k16(unsigned (&d)[COUNT], unsigned long long a,       \
                                                           unsigned long long b, bool add)                   \
     {                                                                                                       \
         static_assert(std::is_same_v<Element, half>, "sums of products of bfloat16 are floats");            \
-        WGMMA(COLUMNS, "f16.f16.f16", COUNT, "+r", A, B, ADD, ALONG_K);                                     \
+        WGMMA(COLUMNS, "f16.f16.f16", COUNT, "+r", A, B, ADD, A_K, B_K);                                    \
     }
-SUMS_OF_FLOATS(256, 128, "%128", "%129", "%130", "%131")
-SUMS_OF_FLOATS(192, 96, "%96", "%97", "%98", "%99")
-SUMS_OF_FLOATS(128, 64, "%64", "%65", "%66", "%67")
-SUMS_OF_FLOATS(64, 32, "%32", "%33", "%34", "%35")
-SUMS_OF_FLOATS(32, 16, "%16", "%17", "%18", "%19")
-SUMS_OF_HALVES(256, 64, "%64", "%65", "%66", "%67")
-SUMS_OF_HALVES(192, 48, "%48", "%49", "%50", "%51")
-SUMS_OF_HALVES(128, 32, "%32", "%33", "%34", "%35")
-SUMS_OF_HALVES(64, 16, "%16", "%17", "%18", "%19")
-SUMS_OF_HALVES(32, 8, "%8", "%9", "%10", "%11")
+SUMS_OF_FLOATS(256, 128, "%128", "%129", "%130", "%131", "%132")
+SUMS_OF_FLOATS(240, 120, "%120", "%121", "%122", "%123", "%124")
+SUMS_OF_FLOATS(224, 112, "%112", "%113", "%114", "%115", "%116")
+SUMS_OF_FLOATS(208, 104, "%104", "%105", "%106", "%107", "%108")
+SUMS_OF_FLOATS(192, 96, "%96", "%97", "%98", "%99", "%100")
+SUMS_OF_FLOATS(176, 88, "%88", "%89", "%90", "%91", "%92")
+SUMS_OF_FLOATS(160, 80, "%80", "%81", "%82", "%83", "%84")
+SUMS_OF_FLOATS(144, 72, "%72", "%73", "%74", "%75", "%76")
+SUMS_OF_FLOATS(128, 64, "%64", "%65", "%66", "%67", "%68")
+SUMS_OF_FLOATS(112, 56, "%56", "%57", "%58", "%59", "%60")
+SUMS_OF_FLOATS(96, 48, "%48", "%49", "%50", "%51", "%52")
+SUMS_OF_FLOATS(80, 40, "%40", "%41", "%42", "%43", "%44")
+SUMS_OF_FLOATS(64, 32, "%32", "%33", "%34", "%35", "%36")
+SUMS_OF_FLOATS(48, 24, "%24", "%25", "%26", "%27", "%28")
+SUMS_OF_FLOATS(32, 16, "%16", "%17", "%18", "%19", "%20")
+SUMS_OF_FLOATS(16, 8, "%8", "%9", "%10", "%11", "%12")
+SUMS_OF_HALVES(256, 64, "%64", "%65", "%66", "%67", "%68")
+SUMS_OF_HALVES(240, 60, "%60", "%61", "%62", "%63", "%64")
+SUMS_OF_HALVES(224, 56, "%56", "%57", "%58", "%59", "%60")
+SUMS_OF_HALVES(208, 52, "%52", "%53", "%54", "%55", "%56")
+SUMS_OF_HALVES(192, 48, "%48", "%49", "%50", "%51", "%52")
+SUMS_OF_HALVES(176, 44, "%44", "%45", "%46", "%47", "%48")
+SUMS_OF_HALVES(160, 40, "%40", "%41", "%42", "%43", "%44")
+SUMS_OF_HALVES(144, 36, "%36", "%37", "%38", "%39", "%40")
+SUMS_OF_HALVES(128, 32, "%32", "%33", "%34", "%35", "%36")
+SUMS_OF_HALVES(112, 28, "%28", "%29", "%30", "%31", "%32")
+SUMS_OF_HALVES(96, 24, "%24", "%25", "%26", "%27", "%28")
+SUMS_OF_HALVES(80, 20, "%20", "%21", "%22", "%23", "%24")
+SUMS_OF_HALVES(64, 16, "%16", "%17", "%18", "%19", "%20")
+SUMS_OF_HALVES(48, 12, "%12", "%13", "%14", "%15", "%16")
+SUMS_OF_HALVES(32, 8, "%8", "%9", "%10", "%11", "%12")
+SUMS_OF_HALVES(16, 4, "%4", "%5", "%6", "%7", "%8")

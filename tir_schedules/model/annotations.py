@@ -19,12 +19,13 @@ MBARRIER_PIPELINE = "tir_schedules.mbarrier_pipeline"
 
 WARP_SPECIALIZATION = "tir_schedules.warp_specialization"
 """On a loop over K tiles: how many stages the pipeline has, and how many blocks a cluster. Then, of the boxes
-of C in a warpgroup's tile: rows, columns, and how many fit into shared memory at a time."""
+of C in a warpgroup's tile: rows, columns, and how many fit into shared memory at a time. Last, whether
+warpgroups have columns of a tile each, else rows."""
 
 PERSISTENT_KERNEL = "tir_schedules.persistent_kernel"
 """On the loop on blockIdx.y: how many persistent blocks compute all tiles, how many rows of tiles a stripe
-has, and how many blocks a cluster. With Stream-K, also how many tiles are shared along K, and how many units
-of K each has."""
+has, and how many blocks a cluster along rows and along columns. With Stream-K, also how many tiles are shared
+along K, and how many units of K each has."""
 
 STREAM_K_ACCUMULATE = "tir_schedules.stream_k_accumulate"
 """On a loop over K tiles that Stream-K shares out: how many iterations it has, how many K tiles a unit has,

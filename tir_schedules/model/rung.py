@@ -6,7 +6,7 @@ import os
 import re
 import runpy
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Callable, Generic, Mapping, Protocol, Sequence, TypeVar, cast
 
 from tir_schedules.errors import BadInput
@@ -112,7 +112,8 @@ class Rung(Generic[W, C]):
     configs: further settings by name; `variant` is the name of the one in use, empty for the default.
     schedule(sch, workload, config): applies schedule primitives to a Schedule of the workload's PrimFunc;
     without it, that is the kernel.
-    choose(workload): name of the configuration to take when none is named; without it, always `config`.
+    choose(workload): the configuration to take when none is named, or its name; without it, always
+    `config`.
     launch(workload, config): grid and block, the same for both twins; without it, those of the schedule.
     refuses(workload, config): why a configuration cannot be, in one line; empty when it can.
     values: of fields of the configuration, those that `tune` tries. Rungs of this package have theirs in
@@ -140,7 +141,7 @@ class Rung(Generic[W, C]):
     schedule: Callable[[Schedule, W, C], None] = field(default=as_it_is, repr=False)
     launch: Callable[[W, C], Launch] | None = field(default=None, repr=False)
     configs: dict[str, C] = field(default_factory=dict, repr=False)
-    choose: Callable[[W], str] | None = field(default=None, repr=False)
+    choose: Callable[[W], str | C] | None = field(default=None, repr=False)
     variant: str = ""
     shapes: str = "any"
     min_arch: int = 75
@@ -204,10 +205,23 @@ class Rung(Generic[W, C]):
         shape chooses."""
         if self.variant or self.choose is None:
             return self
-        name = self.choose(workload)
-        if name not in self.configs:
-            raise BadInput(f"{self.id}: choose returns {name!r}; its configs are {', '.join(self.configs)}")
-        return replace(self, config=self.configs[name], variant=name)
+        chosen = self.choose(workload)
+        if isinstance(chosen, type(self.config)):
+            return replace(self, config=chosen, variant=self.variant_of(chosen))
+        if chosen not in self.configs:
+            raise BadInput(f"{self.id}: choose returns {chosen!r}; its configs are {', '.join(self.configs)}")
+        return replace(self, config=self.configs[chosen], variant=chosen)
+
+    def variant_of(self, config: C) -> str:
+        """What a configuration is called: its name, or the fields in which it is not the default, as users
+        type them."""
+        named = next((name for name, each in self.configs.items() if each == config), "")
+        changed = [
+            field
+            for field in fields(cast(Any, config))
+            if vars(config)[field.name] != vars(self.config)[field.name]
+        ]
+        return named or ",".join(f"{field.name}={vars(config)[field.name]}" for field in changed)
 
     def settled(self, workload: Any, arch: str) -> "Rung[Any, Any]":
         """The rung that its name stands for at a workload on an architecture: itself, but for a `StandIn`.

@@ -79,25 +79,33 @@ class Schedule(TvmSchedule):
         self._on_loop(loop, annotations.TMA_PREFETCH, stages)
 
     def specialize_warps(
-        self, loop: Loop, stages: int, cluster: int = 1, boxes: tuple[int, int, int] = (0, 0, 0)
+        self,
+        loop: Loop,
+        stages: int,
+        cluster: int = 1,
+        boxes: tuple[int, int, int] = (0, 0, 0),
+        part_columns: bool = False,
     ) -> None:
         """Warp specialization: a producer warpgroup copies the K tiles of a loop into stages, the others
         multiply them. cluster: blocks that share copies. boxes: of C in a warpgroup's tile, rows and columns
-        of boxes, and how many fit into shared memory at a time; zeros where C is stored from registers."""
-        self._on_loop(loop, annotations.WARP_SPECIALIZATION, [stages, cluster, *boxes])
+        of boxes, and how many fit into shared memory at a time; zeros where C is stored from registers.
+        part_columns: whether warpgroups have columns of a tile each, else rows."""
+        numbers = [stages, cluster, *boxes, int(part_columns)]
+        self._on_loop(loop, annotations.WARP_SPECIALIZATION, numbers)
 
     def make_persistent(
         self,
         loop: Loop,
         programs: int,
         group: int = 1,
-        cluster: int = 1,
+        cluster: tuple[int, int] = (1, 1),
         shared: tuple[int, int] | None = None,
     ) -> None:
         """Persistent kernel: the grid that a loop on blockIdx.y and the one on blockIdx.x in it make becomes
-        a loop over tiles in so many blocks. group: rows of tiles in a stripe. cluster: blocks of a cluster.
-        shared: with Stream-K, how many tiles are shared along K, and how many units of K each has."""
-        self._on_loop(loop, annotations.PERSISTENT_KERNEL, [programs, group, cluster, *(shared or ())])
+        a loop over tiles in so many blocks. group: rows of tiles in a stripe. cluster: blocks of a cluster
+        along rows and along columns. shared: with Stream-K, how many tiles are shared along K, and how many
+        units of K each has."""
+        self._on_loop(loop, annotations.PERSISTENT_KERNEL, [programs, group, *cluster, *(shared or ())])
 
     def accumulate_shares(self, loop: Loop, k_tiles: int, unit: int, a_step: int, b_step: int) -> None:
         """Stream-K: a loop over K tiles runs over the units of K that a program has of a tile, and sums are

@@ -1,5 +1,7 @@
 """Which configuration of a Hopper rung a gemm takes: one that it can have, and the fastest measured."""
 
+from dataclasses import replace
+
 import pytest
 from hopper_rungs import LADDER
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ SIZES = some.one_of(some.integers(1, 40), some.integers(1, 40).map(lambda n: n *
 ROWS = some.one_of(SIZES, some.integers(1, 1 << 24))
 FORMATS = [("float16", "float16"), ("float32", "float16"), ("float32", "float32")]
 STORE = find_one("hgemm/tma_store", "run")
+PAIRS = find_one("hgemm/cluster", "run")
 
 
 def refused(rung, gemm, config):
@@ -87,4 +90,5 @@ def test_every_configuration_that_can_be_chosen_has_its_times():
 def test_programs_are_as_few_as_take_the_tiles_in_as_many_rounds(tiles, cluster, programs):
     """Of 133 tiles one SM has two anyway. Of a cluster each block has a tile."""
     gemm = HalfGemm(128 * tiles, 256, 64, "nt")
-    assert specialization.programs_of(gemm, STORE.configs["128x256"], cluster) == programs
+    config = replace(PAIRS.configs["128x256"], cluster=cluster)
+    assert specialization.programs_of(gemm, config) == programs

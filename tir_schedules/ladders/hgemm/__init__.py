@@ -44,6 +44,7 @@ LADDER = Ladder(
         "persistent",
         "tma_store",
         "cluster",
+        "tile_shapes",
         "repacked",
         "split_k",
         "stream_k",

@@ -34,6 +34,10 @@ class Config(specialization.Stored):
     boxes: int = 2
     cluster: int = 2
 
+    @property
+    def cluster_m(self) -> int:
+        return self.cluster
+
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
     if config.cluster not in (1, 2, 4) or config.bn // 64 % config.cluster:
@@ -43,16 +47,16 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
     hopper.check(refuses(gemm, config))
-    return specialization.launch_programs(gemm, config, cluster=config.cluster)
+    return specialization.launch_programs(gemm, config)
 
 
 def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
-    return hopper.tiled_gemm(gemm, config, name, boxes=True, stored=True, cluster=config.cluster)
+    return hopper.tiled_gemm(gemm, config, name, boxes=True, stored=True)
 
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
-    tiles = specialization.specialize_warps(sch, gemm, config, config.cluster)
-    specialization.walk_tiles(sch, gemm, config, tiles, config.cluster)
+    tiles = specialization.specialize_warps(sch, gemm, config)
+    specialization.walk_tiles(sch, gemm, config, tiles)
     specialization.store_boxes(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
 

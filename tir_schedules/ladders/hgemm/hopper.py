@@ -15,7 +15,14 @@ from typing import Any, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import find_sm
-from tir_schedules.model.launch import Launch, TensorMap, ceil_div, described_array, pitch_of
+from tir_schedules.model.launch import (
+    Launch,
+    TensorMap,
+    ceil_div,
+    described_array,
+    pitch_of,
+    promotion_of,
+)
 from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, pipeline, unroll
 from tir_schedules.workloads import ACCUMULATORS
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
@@ -24,6 +31,10 @@ ARCH = "sm_90a"
 WARPGROUP = 128
 DEPTH = 64  # of a K tile: rows of 128 bytes, what the swizzle takes
 ROWS, COLUMNS = 64, 64  # of a product, and of a box
+STEP = 16
+"""What a side of a tile is a multiple of, where it is free: two of the steps that wgmma's columns have, as
+`stmatrix` takes them."""
+
 NARROW = 32
 """Columns of the narrowest tile. Its box of B has rows along K, for boxes across would be half as wide."""
 
@@ -32,6 +43,9 @@ SIZES = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes
 SUM_REGISTERS = {1: 128, 2: 128, 3: 96}
 """Warpgroups that multiply -> registers of a thread for sums, at most. Three, and one that copies, are
 launched with 128 registers for each thread, and ptxas compiles nothing that needs more."""
+
+MORE_SUM_REGISTERS = {1: 176, 2: 176, 3: 96}
+"""The same of rungs from hgemm/tile_shapes on."""
 
 MOST_STAGES = 8
 BARRIERS = 1024
@@ -58,16 +72,51 @@ class Tiling:
     consumers: int = 2
 
     may_be_narrow = False  # whether tiles are written in such a way that they may have NARROW columns
+    free = False  # whether a side of the tile is any multiple of STEP, see hgemm/tile_shapes
+    swap = 0  # 1: A and B change places
+    part_columns = 0  # 1: warpgroups part the tile along wgmma's columns, else along its rows
+    cluster_m = cluster_n = 1  # blocks of a cluster along rows and columns of C
+
+    @property
+    def tall(self) -> int:
+        """Extent of the block tile along the rows of wgmma: rows of C, or columns if A and B are swapped."""
+        return self.bn if self.swap else self.bm
+
+    @property
+    def wide(self) -> int:
+        """The same along its columns."""
+        return self.bm if self.swap else self.bn
+
+    @property
+    def stacked(self) -> int:
+        """Blocks of a cluster along the rows of wgmma; they share its columns."""
+        return self.cluster_n if self.swap else self.cluster_m
+
+    @property
+    def beside(self) -> int:
+        """Blocks of a cluster along the columns of wgmma; they share its rows."""
+        return self.cluster_m if self.swap else self.cluster_n
+
+    @property
+    def blocks(self) -> int:
+        """Of a cluster."""
+        return self.cluster_m * self.cluster_n
 
     @property
     def rows(self) -> int:
-        """Rows of the block tile that a warpgroup multiplies. None at all is refused later."""
-        return self.bm // max(1, self.consumers)
+        """Rows of wgmma that a warpgroup multiplies. None at all is refused later."""
+        return self.tall // (1 if self.part_columns else max(1, self.consumers))
+
+    @property
+    def columns(self) -> int:
+        """Columns of wgmma that a warpgroup multiplies."""
+        return self.wide // (max(1, self.consumers) if self.part_columns else 1)
 
     @property
     def most_registers(self) -> int:
         """Of a thread, for sums. Other numbers of warpgroups are refused later."""
-        return SUM_REGISTERS.get(self.consumers, WARPGROUP)
+        most = MORE_SUM_REGISTERS if self.free else SUM_REGISTERS
+        return most.get(self.consumers, WARPGROUP)
 
     @property
     def accumulators(self) -> tuple[str, ...]:
@@ -76,7 +125,7 @@ class Tiling:
 
     def registers(self, accumulate: str) -> int:
         """Of a thread, for sums."""
-        return self.rows * self.bn * SIZES[accumulate] // (4 * WARPGROUP)
+        return self.rows * self.columns * SIZES[accumulate] // (4 * WARPGROUP)
 
     @property
     def stage_bytes(self) -> int:
@@ -104,8 +153,9 @@ class Ring(Tiling):
 class Tiles:
     """Blocks and loops of a tiled GEMM.
 
-    products: the block that multiplies. copies: of A and of B to shared memory. result: writes C. block_i,
-    block_j, warpgroup, k_tile: loops over rows and columns of tiles, warpgroups, K tiles.
+    products: the block that multiplies. copies: of A and of B to shared memory; of B and of A where these are
+    swapped. result: writes C. block_i, block_j, warpgroup, k_tile: loops over rows and columns of tiles, as
+    wgmma has them, warpgroups, K tiles.
     """
 
     products: Block
@@ -121,16 +171,52 @@ def reason_against_tile(gemm: HalfGemm, tiling: Tiling) -> str:
     """Why a tile cannot be, or empty."""
     if tiling.bk != DEPTH:
         return f"bk is {DEPTH}: rows of 128 bytes, as the swizzle has them"
-    if tiling.consumers not in SUM_REGISTERS or tiling.bm % (ROWS * tiling.consumers):
-        return f"bm must be a multiple of {ROWS} for each of 1 to 3 consumers"
+    if tiling.consumers not in SUM_REGISTERS or tiling.rows % ROWS or not tiling.rows:
+        side = "bn" if tiling.swap else "bm"
+        each = "" if tiling.part_columns else f" for each of 1 to {max(SUM_REGISTERS)} consumers"
+        return f"{side} must be a multiple of {ROWS}{each}"
     narrow = tiling.bn == NARROW and tiling.may_be_narrow and gemm.transposed
+    if tiling.free:
+        return reason_against_free_tile(gemm, tiling)
     if (tiling.bn % COLUMNS and not narrow) or not 0 < tiling.bn <= 256 or tiling.bm > 256:
         also = f", or {NARROW} where B is stored NxK and boxes is 0" if tiling.bn == NARROW else ""
         return f"bn must be a multiple of {COLUMNS}{also}, and bm and bn at most 256"
+    return reason_against_sums(gemm, tiling)
+
+
+def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
+    """The same of a tile with a free side, whose other side is a multiple of ROWS."""
+    if not (0 < tiling.bm <= 256 and 0 < tiling.bn <= 256):
+        return "bm and bn must be from 1 to 256"
+    if {tiling.swap, tiling.part_columns} - {0, 1}:
+        return f"swap is {tiling.swap} and part_columns {tiling.part_columns}: each is 0 or 1"
+    if tiling.blocks not in (1, 2) or min(tiling.cluster_m, tiling.cluster_n) < 1:
+        return (
+            f"cluster_m is {tiling.cluster_m} and cluster_n {tiling.cluster_n}:"
+            " a cluster has one or two blocks"
+        )
+    in_rows = along_k(gemm, tiling)[1]
+    step, why = (STEP, "") if in_rows else (COLUMNS, " where B is stored KxN")
+    if tiling.wide % (step * (tiling.consumers if tiling.part_columns else 1)):
+        each = " for each consumer" if tiling.part_columns else ""
+        return f"{'bm' if tiling.swap else 'bn'} must be a multiple of {step}{each}{why}"
+    for name, extent, blocks, rows in (
+        ("bn", tiling.bn, tiling.cluster_m, gemm.transposed),
+        ("bm", tiling.bm, tiling.cluster_n, True),
+    ):
+        if blocks > 1 and extent % (blocks * (8 if rows else COLUMNS)):
+            return f"{name} is {extent}: the blocks of a cluster copy parts of {8 if rows else COLUMNS} each"
+    if tiling.swap and gemm.result == "float32":
+        return "swap is 1: stmatrix transposes elements of 16 bits, and C is float32; use swap=0"
+    return reason_against_sums(gemm, tiling)
+
+
+def reason_against_sums(gemm: HalfGemm, tiling: Tiling) -> str:
+    """Why the sums of a tile do not fit into registers, or empty."""
     if gemm.accumulate not in tiling.accumulators:
         fitting = " or ".join(tiling.accumulators)
         instead = f"; use --accumulate {fitting}" if fitting else ""
-        sums = f"sums of {tiling.rows}x{tiling.bn}"
+        sums = f"sums of {tiling.rows}x{tiling.columns}"
         return f"{sums} do not fit into a warpgroup's registers as {gemm.accumulate}{instead}"
     return ""
 
@@ -189,36 +275,44 @@ def grid_of(gemm: HalfGemm, tiling: Tiling) -> tuple[int, int, int]:
     return ceil_div(gemm.n, tiling.bn), ceil_div(gemm.m, tiling.bm), 1
 
 
-def maps_of(gemm: HalfGemm, tiling: Tiling, cluster: int = 1) -> tuple[TensorMap, ...]:
-    """The tensor maps of A and B. cluster: blocks that share the columns of B."""
-    b_box = (tiling.bn // cluster, DEPTH) if gemm.transposed else (DEPTH, COLUMNS)
+def maps_of(gemm: HalfGemm, tiling: Tiling) -> tuple[TensorMap, ...]:
+    """The tensor maps of A and B. Of what blocks of a cluster share each copies a part."""
+    b_box = (tiling.bn // tiling.cluster_m, DEPTH) if gemm.transposed else (DEPTH, COLUMNS)
     b_shape = (gemm.n, gemm.k) if gemm.transposed else (gemm.k, gemm.n)
     return (
-        map_of("A", gemm.dtype, (gemm.m, gemm.k), (tiling.bm, DEPTH)),
+        map_of("A", gemm.dtype, (gemm.m, gemm.k), (tiling.bm // tiling.cluster_n, DEPTH)),
         map_of("B", gemm.dtype, b_shape, b_box),
     )
 
 
+def along_k(gemm: HalfGemm, tiling: Tiling) -> tuple[bool, bool]:
+    """Whether rows of the two operands of wgmma go along k: of the one with its rows, and of that with its
+    columns. A's do."""
+    return (gemm.transposed, True) if tiling.swap else (True, gemm.transposed)
+
+
 def map_of(name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int]) -> TensorMap:
-    """The tensor map of a matrix with boxes whose rows are 128 bytes."""
+    """The tensor map of a matrix with boxes, under the swizzle of as many bytes as their rows have."""
     pitch = pitch_of(row := shape[1] * SIZES[dtype])
     of = described_array(name, row, pitch)
-    return TensorMap(f"{name}_map", of, dtype, shape, (pitch,), box, 128, 256)
+    return TensorMap(
+        f"{name}_map", of, dtype, shape, (pitch,), box, box[1] * SIZES[dtype], promotion_of(pitch)
+    )
 
 
 def tiled_gemm(
-    gemm: HalfGemm, tiling: Tiling, name: str, boxes: bool = False, stored: bool = False, cluster: int = 1
+    gemm: HalfGemm, tiling: Tiling, name: str, boxes: bool = False, stored: bool = False
 ) -> PrimFunc:
     """The algorithm over whole tiles: blocks A_tiles and B_tiles, zero beyond the matrices, C_sums and C.
     boxes: A and B are as large as whole tiles themselves, as the copy engine shows them. stored: so is
-    C. cluster: blocks of a cluster, whose tiles are one below the other."""
+    C. Where A and B are swapped the sums are those of C's transpose."""
     from tvm.script import tirx as T
     from tvm.tirx import FloatImm
 
     from tir_schedules.model.annotations import CLUSTER, EXTENTS
 
-    tall = tiling.bm * cluster
-    M, N, K = (ceil_div(*each) * each[1] for each in ((gemm.m, tall), (gemm.n, tiling.bn), (gemm.k, DEPTH)))
+    whole = (gemm.m, tiling.bm * tiling.cluster_m), (gemm.n, tiling.bn * tiling.cluster_n), (gemm.k, DEPTH)
+    M, N, K = (ceil_div(*each) * each[1] for each in whole)
     a_true = (gemm.m, gemm.k)
     b_true, b_whole = ((gemm.n, gemm.k), (N, K)) if gemm.transposed else ((gemm.k, gemm.n), (K, N))
     a_shape, b_shape = ((M, K), b_whole) if boxes else (a_true, b_true)
@@ -271,9 +365,37 @@ def tiled_gemm(
                 else:
                     C[vi, vj] = cast(C_sums[vi, vj], result, wide)
 
+    @T.prim_func(s_tir=True)
+    def swapped(A: T.Buffer(a_shape, narrow), B: T.Buffer(b_shape, narrow), C: T.Buffer(c_shape, result)):
+        T.func_attr({"tirx.noalias": True})
+        A_tiles = T.sblock_alloc_buffer((M, K), narrow)
+        B_tiles = T.sblock_alloc_buffer(b_whole, narrow)
+        C_sums = T.sblock_alloc_buffer((N, M), wide)
+        for i, j in T.grid(M, K):
+            with T.sblock("A_tiles"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A_tiles[vi, vj] = inside(A, vi, vj, (M, K))
+        for i, j in T.grid(*b_whole):
+            with T.sblock("B_tiles"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B_tiles[vi, vj] = inside(B, vi, vj, b_whole)
+        for i, j, k in T.grid(N, M, K):
+            with T.sblock("C_sums"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                row, column = T.meta_var(of_b(vk, vi))
+                with T.init():
+                    C_sums[vi, vj] = zero
+                C_sums[vi, vj] += cast(B_tiles[row, column], wide, narrow) * cast(
+                    A_tiles[vj, vk], wide, narrow
+                )
+        for i, j in T.grid(*c_shape):
+            with T.sblock("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = cast(C_sums[vj, vi], result, wide)
+
     extents = {"A": a_true, "B": b_true, "C": (gemm.m, gemm.n)}
-    made: Any = algorithm
-    return made.with_attr({"global_symbol": name, EXTENTS: extents, CLUSTER: cluster})
+    made: Any = swapped if tiling.swap else algorithm
+    return made.with_attr({"global_symbol": name, EXTENTS: extents, CLUSTER: tiling.blocks})
 
 
 def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
@@ -283,13 +405,19 @@ def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
 
     products, result = sch.get_sblock("C_sums"), sch.get_sblock("C")
     copies = sch.get_sblock("A_tiles"), sch.get_sblock("B_tiles")
+    if tiling.swap:
+        copies = copies[1], copies[0]
     for copy in copies:
         sch.set_scope(copy, 0, SHARED)
     sch.set_scope(products, 0, SUMS)
     sch.set_warp_size(WARPGROUP)
     *_, i, j, k = sch.get_loops(products)  # perhaps within a loop over parts of K
-    block_i, warpgroup, i = sch.split(i, [None, tiling.consumers, tiling.rows])
-    block_j, j = sch.split(j, [None, tiling.bn])
+    if tiling.part_columns:
+        block_i, i = sch.split(i, [None, tiling.tall])
+        block_j, warpgroup, j = sch.split(j, [None, tiling.consumers, tiling.columns])
+    else:
+        block_i, warpgroup, i = sch.split(i, [None, tiling.consumers, tiling.rows])
+        block_j, j = sch.split(j, [None, tiling.wide])
     k_tile, k = sch.split(k, [None, DEPTH])
     sch.reorder(block_i, block_j, warpgroup, k_tile, i, j, k)
     sch.bind(block_i, "blockIdx.y")
@@ -298,12 +426,12 @@ def split_into_tiles(sch: Schedule, tiling: Tiling) -> Tiles:
     return Tiles(products, copies, result, block_i, block_j, warpgroup, k_tile)
 
 
-def lay_out_operands(sch: Schedule, gemm: HalfGemm, tiles: Tiles, ring: bool = False) -> None:
+def lay_out_operands(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, ring: bool = False) -> None:
     """Operands in shared memory as wgmma reads them. ring: with the number of the K tile in front."""
     from tir_schedules.tir.intrinsics.wgmma import operand_map
 
-    for copy, along_k in zip(tiles.copies, (True, gemm.transposed)):
-        sch.transform_layout(copy, ("write", 0), operand_map(along_k, ring))
+    for copy, in_rows in zip(tiles.copies, along_k(gemm, tiling)):
+        sch.transform_layout(copy, ("write", 0), operand_map(in_rows, ring))
 
 
 def copy_by_threads(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
@@ -324,28 +452,26 @@ def copy_by_threads(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles)
         sch.annotate(copy, "permuted_layout", "g2s")
 
 
-def copy_boxes(
-    sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, leader: bool = False, cluster: int = 1
-) -> None:
+def copy_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, leader: bool = False) -> None:
     """The copy engine copies the K tiles in boxes at the head of each iteration of the loop over K.
 
-    leader: the first thread of a block has all of it copied, and announces the bytes. cluster: blocks that
-    copy the K tile of B together, box by box, for all of them.
+    leader: the first thread of a block has all of it copied, and announces the bytes. What blocks of a
+    cluster share they copy together, box by box, for all of them.
     """
     from tir_schedules.tir.intrinsics.boxes import load
 
-    for copy, along_k, tall in zip(tiles.copies, (True, gemm.transposed), (tiling.bm, tiling.bn)):
+    for copy, in_rows, tall, blocks in zip(
+        tiles.copies, along_k(gemm, tiling), (tiling.tall, tiling.wide), (tiling.beside, tiling.stacked)
+    ):
         sch.compute_at(copy, tiles.k_tile)
-        is_a = copy is tiles.copies[0]
-        blocks = 1 if is_a else cluster
         row, column = sch.get_loops(copy)[-2:]
-        rows = tall // blocks if along_k else DEPTH
+        rows = tall // blocks if in_rows else DEPTH
         box_row, row = sch.split(row, [None, rows])
         box_column, column = sch.split(column, [None, COLUMNS])
         sch.reorder(box_row, box_column, row, column)
         unroll(sch, (box_row, box_column))
-        announced = tiling.stage_bytes if leader and is_a else 0
-        sch.tensorize(row, load(rows, gemm.dtype, along_k, leader, announced, blocks))
+        announced = tiling.stage_bytes if leader and copy is tiles.copies[0] else 0
+        sch.tensorize(row, load(rows, gemm.dtype, in_rows, leader, announced, blocks))
     sch.encode_tensor_maps()
 
 
@@ -357,7 +483,7 @@ def multiply(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, operan
     zero = sch.decompose_reduction(tiles.products, tiles.k_tile)
     bind_sums_to_threads(sch, zero, tiling, 2)
     intrinsic = wgmma.multiply(
-        tiling.rows // ROWS, tiling.bn, gemm.dtype, gemm.accumulate, gemm.transposed, operands
+        tiling.rows // ROWS, tiling.columns, gemm.dtype, gemm.accumulate, along_k(gemm, tiling), operands
     )
     sch.tensorize(sch.get_loops(tiles.products)[-3], intrinsic)
 
@@ -383,7 +509,9 @@ def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: T
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
     sch.reverse_compute_at(tiles.result, tiles.warpgroup, preserve_unit_loops=True)
-    sch.transform_layout(tiles.products, ("write", 0), sums_map(tiling.bn), assume_injective_transform=True)
+    sch.transform_layout(
+        tiles.products, ("write", 0), sums_map(tiling.columns), assume_injective_transform=True
+    )
     eight = bind_sums_to_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1)
     if gemm.n <= 2:
         sch.annotate(eight, "pragma_unroll_explicit", 1)
@@ -394,7 +522,7 @@ def bind_sums_to_threads(sch: Schedule, block: Block, tiling: Tiling, width: int
     holds of the sums, `width` neighbours at a time. Returns the loop over eight columns each."""
     row, column = sch.get_loops(block)[-2:]
     part, warp, half, lane_row = sch.split(row, [tiling.rows // ROWS, 4, 2, 8])
-    eight, lane_column, pair = sch.split(column, [tiling.bn // 8, 4, 2])
+    eight, lane_column, pair = sch.split(column, [tiling.columns // 8, 4, 2])
     sch.reorder(warp, lane_row, lane_column, part, eight, half, pair)
     sch.bind(sch.fuse(warp, lane_row, lane_column), "threadIdx.x")
     unroll(sch, (part, eight, half))

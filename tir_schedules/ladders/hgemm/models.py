@@ -14,11 +14,14 @@ iterations the figure of that one is too high, up to three times; others are fas
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
-from tir_schedules.ladders.hgemm import stream_k
+from tir_schedules.ladders.hgemm import stream_k, tile_costs
 from tir_schedules.ladders.hgemm.tile_choice import estimate_with_copies
 from tir_schedules.ladders.sgemm.models import matrix_times_vector
 from tir_schedules.ladders.waves import Rate
+from tir_schedules.model.rung import Rung
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 BY_ELEMENTS = "rows are no multiple of 16 bytes and are copied element by element"
 
@@ -27,13 +30,27 @@ of_ladder = partial(Rate, elements=lambda gemm: not gemm.aligned)
 
 by_elements = partial(of_ladder, slow=f"{BY_ELEMENTS}, with nothing under way")
 
+
+def of_tiles(gemm: HalfGemm, rung: Rung) -> Any:
+    """The estimate of a rung from `tma_store` on: of its form where it has one launch, else with others and
+    parts of K."""
+    return tile_costs.estimate(gemm, rung) or estimate_with_copies(gemm, rung)
+
+
+def of_shares(gemm: HalfGemm, rung: Rung) -> Any:
+    """The same of `stream_k`, whose programs may share tiles."""
+    shared = stream_k.Shares.of(gemm, rung.config).streamed
+    return stream_k.estimate(gemm, rung) if shared else of_tiles(gemm, rung)
+
+
 MODELS = {
-    "repacked": estimate_with_copies,
-    "split_k": estimate_with_copies,
-    "stream_k": stream_k.estimate,
+    "tile_shapes": of_tiles,
+    "repacked": of_tiles,
+    "split_k": of_tiles,
+    "stream_k": of_shares,
     "gemv": matrix_times_vector,
-    "tma_store": estimate_with_copies,
-    "cluster": partial(estimate_with_copies, slower=1.04),
+    "tma_store": of_tiles,
+    "cluster": of_tiles,
     "persistent": partial(estimate_with_copies, slower=1.14),
     "warp_specialized": partial(estimate_with_copies, slower=1.19),
     "tma": partial(estimate_with_copies, slower=1.17),

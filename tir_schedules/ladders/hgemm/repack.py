@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from tir_schedules.model.annotations import PITCHES
 from tir_schedules.model.gpus import WARP
-from tir_schedules.model.launch import Launch, ceil_div, pitch_of
+from tir_schedules.model.launch import Launch, ceil_div, pitch_of, promotion_of
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
 from tir_schedules.tir.schedule import PrimFunc, Schedule, bind
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
@@ -81,7 +81,14 @@ def maps_of_copies(alone: Launch, gemm: HalfGemm, line: int) -> Launch:
     """A launch whose tensor maps are of what is copied by choice, too."""
     pitches = chosen_pitches(gemm, line)
     maps = tuple(
-        replace(each, of=f"{each.of}_rows", pitches=(pitches[each.of],)) if each.of in pitches else each
+        replace(
+            each,
+            of=f"{each.of}_rows",
+            pitches=(pitches[each.of],),
+            promotion=promotion_of(pitches[each.of]),
+        )
+        if each.of in pitches
+        else each
         for each in alone.maps
     )
     made = tuple((f"{name}_rows", (gemm.stored[name][0], pitch // 2)) for name, pitch in pitches.items())

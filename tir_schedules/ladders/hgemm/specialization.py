@@ -43,16 +43,29 @@ def reason_against_places(gemm: HalfGemm, config: Stored) -> str:
     return hopper.reason_against_ring(gemm, config, 2, bytes_of_boxes(gemm, config))
 
 
+def box_of(gemm: HalfGemm, config: Tiling) -> tuple[int, int]:
+    """Rows and columns of a box of C. Its rows have 128 bytes, or 64 or 32 where those of a warpgroup's tile
+    are no multiple of more. Where A and B are swapped it has 32 to 64 of the rows that a warpgroup has, or
+    all."""
+    if config.swap:
+        parts = [part for part in range(32, hopper.ROWS + 1, hopper.STEP) if config.columns % part == 0]
+        return max(parts, default=config.columns), hopper.COLUMNS
+    size = SIZES[gemm.result]
+    return hopper.ROWS, next((w for w in (128, 64, 32) if config.columns * size % w == 0), 32) // size
+
+
 def boxes_of(gemm: HalfGemm, config: Stored) -> tuple[int, int, int]:
-    """Rows and columns of the boxes in a warpgroup's tile of C, and for how many boxes there is shared
-    memory."""
-    rows, columns = config.rows // hopper.ROWS, config.bn * SIZES[gemm.result] // hopper.ROW_BYTES
+    """Rows and columns of the boxes in a warpgroup's tile, as wgmma has them, and for how many boxes there is
+    shared memory."""
+    tall, wide = box_of(gemm, config)
+    rows, columns = config.rows // hopper.ROWS, config.columns // (tall if config.swap else wide)
     return rows, columns, min(rows * columns, config.boxes)
 
 
 def bytes_of_boxes(gemm: HalfGemm, config: Stored) -> int:
     """Shared memory for boxes of C."""
-    return config.consumers * boxes_of(gemm, config)[-1] * hopper.ROWS * hopper.ROW_BYTES
+    tall, wide = box_of(gemm, config)
+    return config.consumers * boxes_of(gemm, config)[-1] * tall * wide * SIZES[gemm.result]
 
 
 def block_of(config: Tiling) -> tuple[int, int, int]:
@@ -60,44 +73,49 @@ def block_of(config: Tiling) -> tuple[int, int, int]:
     return hopper.WARPGROUP, config.consumers + 1, 1
 
 
-def programs_of(gemm: HalfGemm, config: Persistent, cluster: int) -> int:
+def programs_of(gemm: HalfGemm, config: Persistent) -> int:
     """Blocks of the grid: whole clusters, as few as take the tiles in as many rounds as the most of them do.
     Of 512 tiles 132 programs take four each at most, and so do 128, which leave more power to each other."""
-    tiles = ceil_div(gemm.m, cluster * config.bm) * ceil_div(gemm.n, config.bn)
-    rounds = ceil_div(tiles, max(1, config.programs // cluster))
-    return cluster * ceil_div(tiles, rounds)
+    tiles = tiles_of(gemm, config)
+    rounds = ceil_div(tiles, max(1, config.programs // config.blocks))
+    return config.blocks * ceil_div(tiles, rounds)
 
 
-def launch_programs(gemm: HalfGemm, config: Persistent, cluster: int = 1) -> Launch:
+def tiles_of(gemm: HalfGemm, config: Tiling) -> int:
+    """Tiles of C, of whole clusters."""
+    return ceil_div(gemm.m, config.cluster_m * config.bm) * ceil_div(gemm.n, config.cluster_n * config.bn)
+
+
+def launch_programs(gemm: HalfGemm, config: Persistent) -> Launch:
     """The launch of blocks that compute tile after tile."""
-    grid = programs_of(gemm, config, cluster), 1, 1
-    maps = hopper.maps_of(gemm, config, cluster)
+    grid = programs_of(gemm, config), 1, 1
+    maps = hopper.maps_of(gemm, config)
     shared = config.ring_bytes
     if isinstance(config, Stored) and config.boxes:
-        maps, shared = (*maps, map_of_result(gemm)), shared + bytes_of_boxes(gemm, config)
-    return Launch(grid, block_of(config), shared, (cluster, 1, 1), maps)
+        maps, shared = (*maps, map_of_result(gemm, config)), shared + bytes_of_boxes(gemm, config)
+    return Launch(grid, block_of(config), shared, (config.blocks, 1, 1), maps)
 
 
-def map_of_result(gemm: HalfGemm) -> TensorMap:
+def map_of_result(gemm: HalfGemm, config: Tiling) -> TensorMap:
     """The tensor map of C."""
-    box = hopper.ROWS, hopper.ROW_BYTES // SIZES[gemm.result]
-    return hopper.map_of("C", gemm.result, (gemm.m, gemm.n), box)
+    return hopper.map_of("C", gemm.result, (gemm.m, gemm.n), box_of(gemm, config))
 
 
-def specialize_warps(sch: Schedule, gemm: HalfGemm, config: Ring, cluster: int = 1) -> Tiles:
-    """Warp specialization: a producer warpgroup has TMA copy K tiles into stages. cluster: blocks that copy K
-    tiles of B for each other."""
+def specialize_warps(sch: Schedule, gemm: HalfGemm, config: Ring) -> Tiles:
+    """Warp specialization: a producer warpgroup has TMA copy K tiles into stages."""
     tiles = hopper.split_into_tiles(sch, config)
-    hopper.lay_out_operands(sch, gemm, tiles, ring=True)
-    hopper.copy_boxes(sch, gemm, config, tiles, cluster=cluster)
+    hopper.lay_out_operands(sch, gemm, config, tiles, ring=True)
+    hopper.copy_boxes(sch, gemm, config, tiles)
     boxes = boxes_of(gemm, config) if isinstance(config, Stored) else (0, 0, 0)
-    sch.specialize_warps(tiles.k_tile, config.stages, cluster, boxes)
+    part_columns = config.part_columns > 0
+    sch.specialize_warps(tiles.k_tile, config.stages, config.blocks, boxes, part_columns)
     return tiles
 
 
-def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles, cluster: int = 1) -> None:
+def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles) -> None:
     """A block computes tile after tile."""
-    sch.make_persistent(tiles.block_i, programs_of(gemm, config, cluster), config.group, cluster)
+    cluster = config.stacked, config.beside
+    sch.make_persistent(tiles.block_i, programs_of(gemm, config), config.group, cluster)
 
 
 def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:
@@ -105,20 +123,24 @@ def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> 
     from tir_schedules.tir.intrinsics import boxes, stmatrix
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
-    width, places = hopper.ROW_BYTES // hopper.SIZES[gemm.result], boxes_of(gemm, config)[-1]
+    (height, width), places = box_of(gemm, config), boxes_of(gemm, config)[-1]
     stored = sch.cache_write(tiles.result, 0, boxes.BOXES)
     sch.reverse_compute_at(tiles.result, tiles.warpgroup)
     row, column = sch.get_loops(tiles.result)[-2:]
-    box_row, row = sch.split(row, [None, hopper.ROWS])
+    box_row, row = sch.split(row, [None, height])
     box_column, column = sch.split(column, [None, width])
-    sch.reorder(box_row, box_column, row, column)
-    sch.reverse_compute_at(stored, box_column)
-    sch.transform_layout(tiles.products, ("write", 0), sums_map(config.bn), assume_injective_transform=True)
-    numbered = stmatrix.boxes_map(width)
+    order = (box_column, box_row) if config.swap else (box_row, box_column)
+    sch.reorder(*order, row, column)
+    sch.reverse_compute_at(stored, order[-1])
+    sch.transform_layout(
+        tiles.products, ("write", 0), sums_map(config.columns), assume_injective_transform=True
+    )
+    numbered = stmatrix.boxes_map(height, width, config.swap > 0)
     sch.transform_layout(tiles.result, ("write", 0), numbered, assume_injective_transform=True)
-    unroll(sch, (box_row, box_column))
-    sch.tensorize(row, stmatrix.store(width, places, gemm.accumulate, gemm.result))
-    sch.tensorize(sch.get_loops(stored)[-2], boxes.store(hopper.ROWS, width, gemm.result))
+    unroll(sch, order)
+    store = stmatrix.store_transposed if config.swap else stmatrix.store
+    sch.tensorize(row, store(height if config.swap else width, places, gemm.accumulate, gemm.result))
+    sch.tensorize(sch.get_loops(stored)[-2], boxes.store(height, width, gemm.result))
 
 
 def store_whole_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles, programs: int) -> None:
@@ -128,7 +150,9 @@ def store_whole_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tile
 
     whole = sch.cache_read(tiles.result, 0, SUMS)
     sch.reverse_compute_at(whole, tiles.warpgroup)
-    sch.transform_layout(whole, ("write", 0), sums_map(config.bn), assume_injective_transform=True)
+    sch.transform_layout(whole, ("write", 0), sums_map(config.columns), assume_injective_transform=True)
     store_boxes(sch, gemm, config, tiles)
-    shared = parts.whole(config.rows // hopper.ROWS, config.bn, gemm.accumulate, programs, config.consumers)
+    shared = parts.whole(
+        config.rows // hopper.ROWS, config.columns, gemm.accumulate, programs, config.consumers
+    )
     sch.tensorize(sch.get_loops(whole)[-2], shared)

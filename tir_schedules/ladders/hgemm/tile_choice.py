@@ -32,6 +32,11 @@ once. Measured with `hgemm/tma_store` on an H200, from sizes that differ in K ti
 FOR_ALL_SUMS = ("128x256", "128x128")
 """What rungs before `tma_store` choose from: their larger tiles are for sums in float16."""
 
+STORED, ELEMENT, DEEP = 50, 0.045, 64
+"""Nanoseconds for the end of a tile, and for each of its elements: its last products, and C through shared
+memory. Nothing of the next tile is multiplied meanwhile. Measured on an H100 from tiles one after another at
+two depths of K. TIMES are from tiles of DEEP K tiles, and have that in each of these."""
+
 ALONE = 100 / 128
 """Of the time of a K tile, where next to no other SM multiplies: 128x128 took 295 ns with 16 of them and 362
 with 128, and other tiles as much less. In between it grows by the share of SMs."""
@@ -85,7 +90,7 @@ class Estimate:
     those of a kernel. reading: nanoseconds in which the SMs that have tiles get A and B. parts: of K; SMs
     take all tiles for each of them. adding: microseconds of the launch that adds these up. copies:
     matrices that launches before or after copy. copying: microseconds of that. slower: how many times as
-    long as `tma_store` a rung takes besides."""
+    long as `tma_store` a rung takes besides. stored: nanoseconds for the end of a tile."""
 
     tiles: int
     rounds: int
@@ -98,6 +103,7 @@ class Estimate:
     copies: tuple[str, ...] = ()
     copying: float = 0
     slower: float = 1
+    stored: float = 0
 
     @classmethod
     def of(cls, gemm: HalfGemm, name: str, config: hopper.Tiling, parts: int = 1) -> "Estimate":
@@ -106,7 +112,8 @@ class Estimate:
         programs = max(1, hopper.WAVE // cluster // parts)  # at most, or clusters, of a part
         rounds = ceil_div(tiles, programs)
         share = ceil_div(tiles, rounds) * cluster * parts / hopper.WAVE
-        each = nanoseconds_per_k_tile(gemm, name, config, share)
+        stored = STORED + ELEMENT * config.bm * config.bn
+        each = nanoseconds_per_k_tile(gemm, name, config, share) - stored / DEEP
         each *= AGAIN if rounds > 1 and config.bn == hopper.NARROW else 1
         k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
         adding = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / PARTS if parts > 1 else 0
@@ -114,12 +121,12 @@ class Estimate:
         reading = round(nanoseconds_of_reading(gemm, config, busy))
         elements = parts == 1 and gemm.n % 2 and not getattr(config, "boxes", 1)
         once = TIMES[name][1] + (round(ODD * config.bm * config.bn * rounds) if elements else 0)
-        return cls(tiles * cluster, rounds, k_tiles, each, once, reading, parts, adding)
+        return cls(tiles * cluster, rounds, k_tiles, each, once, reading, parts, adding, stored=stored)
 
     @property
     def multiplying(self) -> int:
-        """Nanoseconds of an SM."""
-        return round(self.rounds * self.k_tiles * self.each)
+        """Nanoseconds of an SM. The end of the last tile is among those that come once."""
+        return round(self.rounds * self.k_tiles * self.each + (self.rounds - 1) * self.stored)
 
     @property
     def alone(self) -> int:

@@ -53,7 +53,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     tiles = hopper.split_into_tiles(sch, config)
-    hopper.lay_out_operands(sch, gemm, tiles)
+    hopper.lay_out_operands(sch, gemm, config, tiles)
     hopper.copy_boxes(sch, gemm, config, tiles, leader=True)
     hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "awaited")

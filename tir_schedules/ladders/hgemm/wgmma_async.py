@@ -45,7 +45,7 @@ def launch(gemm: HalfGemm, config: Config) -> Launch:
 
 def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     tiles = hopper.split_into_tiles(sch, config)
-    hopper.lay_out_operands(sch, gemm, tiles)
+    hopper.lay_out_operands(sch, gemm, config, tiles)
     hopper.copy_by_threads(sch, gemm, config, tiles)
     hopper.store_from_registers(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "fenced")

@@ -50,7 +50,7 @@ from tir_schedules.ladders.sgemm.pipelined import ORDER
 from tir_schedules.ladders.sgemm.steps import VECTOR
 from tir_schedules.model.annotations import EXTENTS
 from tir_schedules.model.gpus import find_sm
-from tir_schedules.model.launch import Launch, TensorMap, ceil_div
+from tir_schedules.model.launch import Launch, TensorMap, ceil_div, promotion_of
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule, pipeline
 from tir_schedules.workloads.gemm import Gemm
@@ -132,8 +132,26 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     if reason:
         raise BadInput(reason)
     maps = (
-        TensorMap("A_map", "A", "float32", (gemm.m, gemm.k), (4 * gemm.k,), (config.bm, config.bk), 128, 256),
-        TensorMap("B_map", "B", "float32", (gemm.k, gemm.n), (4 * gemm.n,), (config.bk, config.bn), 0, 256),
+        TensorMap(
+            "A_map",
+            "A",
+            "float32",
+            (gemm.m, gemm.k),
+            (4 * gemm.k,),
+            (config.bm, config.bk),
+            128,
+            promotion_of(4 * gemm.k),
+        ),
+        TensorMap(
+            "B_map",
+            "B",
+            "float32",
+            (gemm.k, gemm.n),
+            (4 * gemm.n,),
+            (config.bk, config.bn),
+            0,
+            promotion_of(4 * gemm.n),
+        ),
     )
     grid = ceil_div(gemm.n, config.bn), ceil_div(gemm.m, config.bm), 1
     return Launch(grid, (config.threads, 1, 1), config.shared_bytes, maps=maps)

@@ -1,7 +1,9 @@
 """stmatrix: the sums of a warpgroup to shared memory, in the format and layout that boxes are stored from.
 
 A box has 64 rows of 128 bytes: 64 columns of 16 bits, or 32 of float32, which stmatrix does not know; lanes
-then store their pairs themselves.
+then store their pairs themselves. Of a tile with an odd number of columns its rows have 64 or 32 bytes, under
+the swizzle of as many. Where A and B are swapped the sums are those of C's transpose: stmatrix transposes
+them, 8 x 8 at a time, and a box has some rows of C, and the 64 columns that are the rows of a wgmma.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -17,7 +19,7 @@ from tvm.script import tirx as T
 from tir_schedules.tir.intrinsics import in_halves
 from tir_schedules.tir.intrinsics.boxes import BOXES
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.intrinsics.wgmma import ROWS, SUMS, THREADS, share
+from tir_schedules.tir.intrinsics.wgmma import ROWS, SUM_BYTES, SUMS, THREADS, share
 from tir_schedules.tir.schedule import PrimFunc
 
 PART = 16  # columns that are stored at once
@@ -47,47 +49,84 @@ static __device__ __forceinline__ void store_sums(unsigned box, int part, {sums}
 MATRICES = """{pairs}
     const unsigned values[4] = {{{values}}};
     const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 16;
-    const unsigned piece = (part * 2 + threadIdx.x % 32 / 16) ^ row % 8;
-    store_matrices(box + row * 128 + piece * 16, values);
+    const unsigned piece = (part * 2 + threadIdx.x % 32 / 16) ^ {swizzle};
+    store_matrices(box + row * {row_bytes} + piece * 16, values);
+}}
+"""
+
+TRANSPOSED_HEAD = """\
+// Stores 8 sums of a thread, 16 columns of its warp's 16 rows, in the box at an address, whose rows are these
+// columns. part: which 16 columns.
+static __device__ __forceinline__ void store_transposed(unsigned box, int part, {sums} &first)
+{{
+    const {sums} *const sums = &first;
+"""
+
+TRANSPOSED = """{pairs}
+    const unsigned values[4] = {{{values}}};
+    const unsigned row = part * 16 + threadIdx.x % 32 / 16 * 8 + threadIdx.x % 8;
+    const unsigned piece = (threadIdx.x / 32 * 2 + threadIdx.x % 16 / 8) ^ row % 8;
+    store_transposed_matrices(box + row * 128 + piece * 16, values);
 }}
 """
 
 FLOATS = """    const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-    const unsigned place = box + row * 128 + threadIdx.x % 2 * 8;
+    const unsigned place = box + row * {row_bytes} + threadIdx.x % 2 * 8;
     const unsigned piece = part * 4 + threadIdx.x % 4 / 2;
 {stores}
 }}
 """
 STORE_PAIR = """    asm volatile("st.shared.v2.f32 [%0], {{%1, %2}};" ::"r"(
-                     place + {rows} + ((piece + {pieces}) ^ row % 8) * 16),
+                     place + {rows} + ((piece + {pieces}) ^ {swizzle}) * 16),
                  "f"(sums[{first}]), "f"(sums[{second}])
                  : "memory");"""
 
 
-def text_of(accumulate: str, result: str) -> str:
+SWIZZLES = {128: "row % 8", 64: "row / 2 % 4", 32: "row / 4 % 2"}
+"""Bytes of a row of a box -> what the number of its 16 bytes is combined with by XOR."""
+
+
+def text_of(accumulate: str, result: str, row_bytes: int) -> str:
     """A device function that stores some sums of a thread. It has no directive, such as that to unroll a
     loop: what stands before the last one is read with the headers, see compiler/front_end.py."""
-    sums = "float" if accumulate == "float32" else "half"
+    sums, swizzle = "float" if accumulate == "float32" else "half", SWIZZLES[row_bytes]
     if result == "float32":
         stores = [
-            STORE_PAIR.format(rows=half * 8 * 128, pieces=eight * 2, first=first, second=first + 1)
+            STORE_PAIR.format(
+                rows=half * 8 * row_bytes, pieces=eight * 2, first=first, second=first + 1, swizzle=swizzle
+            )
             for eight in range(2)
             for half in range(2)
             for first in [eight * 4 + half * 2]
         ]
-        return (HEAD + FLOATS).format(sums=sums, stores="\n".join(stores))
+        return (HEAD + FLOATS).format(sums=sums, stores="\n".join(stores), row_bytes=row_bytes)
+    pairs, values = pairs_of(accumulate, result)
+    return (HEAD + MATRICES).format(
+        sums=sums, pairs=pairs, values=values, row_bytes=row_bytes, swizzle=swizzle
+    )
+
+
+def transposed_text_of(accumulate: str, result: str) -> str:
+    """The same of sums that are transposed on their way."""
+    pairs, values = pairs_of(accumulate, result)
+    sums = "float" if accumulate == "float32" else "half"
+    return (TRANSPOSED_HEAD + TRANSPOSED).format(sums=sums, pairs=pairs, values=values)
+
+
+def pairs_of(accumulate: str, result: str) -> tuple[str, str]:
+    """Statements that make four pairs of 8 sums, and these as operands of stmatrix."""
     made = PAIRS[accumulate, result]
     pairs = [f"    const auto pair_{i} = {made}(sums[{2 * i}], sums[{2 * i + 1}]);" for i in range(4)]
-    values = ", ".join(f"reinterpret_cast<const unsigned &>(pair_{i})" for i in range(4))
-    return (HEAD + MATRICES).format(sums=sums, pairs="\n".join(pairs), values=values)
+    return "\n".join(pairs), ", ".join(f"reinterpret_cast<const unsigned &>(pair_{i})" for i in range(4))
 
 
-def boxes_map(columns: int) -> Callable[[Any, Any], list[Any]]:
-    """The index map of C in shared memory: column and row of boxes, which have so many columns; row and
-    column in the box."""
+def boxes_map(rows: int, columns: int, swap: bool = False) -> Callable[[Any, Any], list[Any]]:
+    """The index map of C in shared memory: column and row of boxes, which have so many rows and columns; row
+    and column in the box. swap: columns and rows of boxes are those of the sums, C's transpose."""
 
     def index_map(i: Any, j: Any) -> list[Any]:
-        return [j // columns, i // ROWS, i % ROWS, j % columns]
+        box = [i // rows, j // columns] if swap else [j // columns, i // rows]
+        return [*box, i % rows, j % columns]
 
     return index_map
 
@@ -97,7 +136,34 @@ def store(describes: bool, columns: int, places: int, accumulate: str, result: s
     """64 rows and so many columns of sums to shared memory, in the format `result`: a box, ready to be stored
     from there. places: which boxes take in turns. What stood in this one has been stored before: at the end
     of a box a warpgroup waits for what stands in the next place."""
-    sums, text = columns // 2, text_of(accumulate, result)
+    text = text_of(accumulate, result, columns * SUM_BYTES.get(result, 2))
+    return through_box(describes, (ROWS, columns), False, places, (accumulate, result), "store_sums", text)
+
+
+@in_halves
+def store_transposed(describes: bool, rows: int, places: int, accumulate: str, result: str) -> PrimFunc:
+    """64 rows and `rows` columns of sums to shared memory, as a box of so many rows and 64 columns."""
+    text = transposed_text_of(accumulate, result)
+    return through_box(describes, (rows, ROWS), True, places, (accumulate, result), "store_transposed", text)
+
+
+def through_box(
+    describes: bool,
+    box: tuple[int, int],
+    transposed: bool,
+    places: int,
+    formats: tuple[str, str],
+    name: str,
+    text: str,
+) -> PrimFunc:
+    """A half of an intrinsic. box: its rows and columns. formats: of sums and of C. name, text: of the device
+    function that stores a thread's sums of 16 columns of a wgmma."""
+    (rows, columns), (accumulate, result) = box, formats
+    length = rows if transposed else columns  # columns of the wgmma
+    sums = length // 2
+
+    def place_of_sum(i: Any, j: Any) -> tuple[Any, Any]:
+        return share(j, i) if transposed else share(i, j)
 
     def cast(value: Any) -> Any:
         return T.Cast(result, value) if result != accumulate else value
@@ -111,29 +177,29 @@ def store(describes: bool, columns: int, places: int, accumulate: str, result: s
     @T.prim_func(s_tir=True)
     def half(c: T.handle, s: T.handle) -> None:
         C = T.match_buffer(c, (1, THREADS, sums), accumulate, align=4, offset_factor=1, scope=SUMS)
-        S = T.match_buffer(s, (1, 1, ROWS, columns), result, align=64, offset_factor=1, scope=BOXES)
+        S = T.match_buffer(s, (1, 1, rows, columns), result, align=64, offset_factor=1, scope=BOXES)
         with T.sblock("root"):
             T.reads(C[0, 0:THREADS, 0:sums])
-            T.writes(S[0, 0, 0:ROWS, 0:columns])
+            T.writes(S[0, 0, 0:rows, 0:columns])
             if describes:
-                for i, j in T.grid(ROWS, columns):
+                for i, j in T.grid(rows, columns):
                     with T.sblock("store"):
                         vi, vj = T.axis.remap("SS", [i, j])
-                        thread, place = T.meta_var(share(vi, vj))
+                        thread, place = T.meta_var(place_of_sum(vi, vj))
                         T.reads(C[0, thread, place])
                         T.writes(S[0, 0, vi, vj])
                         S[0, 0, vi, vj] = cast(C[0, thread, place])
             else:
-                box = T.meta_var(call("shared_address", T.address_of(S[0, 0, 0, 0]), returns="uint32"))
+                address = T.meta_var(call("shared_address", T.address_of(S[0, 0, 0, 0]), returns="uint32"))
                 for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
                     if places == 1:  # the only place is still being stored
                         if thread == 0:
                             T.evaluate(wait(0))
                         T.evaluate(sync())
-                    for part in T.unroll(columns // PART):
+                    for part in T.unroll(length // PART):
                         T.evaluate(
                             cuda_func_call(
-                                "store_sums", box, part, C[0, thread, part * (PART // 2)], source_code=text
+                                name, address, part, C[0, thread, part * (PART // 2)], source_code=text
                             )
                         )
                     T.evaluate(call("fence_async_proxy"))

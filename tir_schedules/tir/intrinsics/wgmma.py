@@ -80,8 +80,8 @@ def operands_of(count: int, accumulate: str) -> tuple[str, str]:
     return head, ", ".join(f'"{kind}"(sums[{place}])' for place in range(count))
 
 
-def product_text(name: str, n: int, dtype: str, accumulate: str, transposed: bool) -> str:
-    """A device function with one wgmma."""
+def product_text(name: str, n: int, dtype: str, accumulate: str, along_k: tuple[bool, bool]) -> str:
+    """A device function with one wgmma. along_k: whether rows of its operands go along k."""
     count = n * SUM_BYTES[accumulate] // 8
     head, outputs = operands_of(count, accumulate)
     types = ".".join(PTX_TYPES[each] for each in (accumulate, dtype, dtype))
@@ -93,7 +93,7 @@ static __device__ __forceinline__ void {name}{head.format(", unsigned long long 
                  "setp.eq.b32 add, 0, 0;\\n"
                  "wgmma.mma_async.sync.aligned.m64n{n}k16.{types}"
                  " {{{names}}},"
-                 " %{count}, %{count + 1}, add, 1, 1, 0, {int(not transposed)};\\n"
+                 " %{count}, %{count + 1}, add, 1, 1, {int(not along_k[0])}, {int(not along_k[1])};\\n"
                  "}}"
                  : {outputs}
                  : "l"(a), "l"(b));
@@ -117,25 +117,37 @@ static __device__ __forceinline__ void begin_sums{head.format("")}
 
 @in_halves
 def multiply(
-    describes: bool, blocks: int, n: int, dtype: str, accumulate: str, transposed: bool, operands: str
+    describes: bool,
+    blocks: int,
+    n: int,
+    dtype: str,
+    accumulate: str,
+    along_k: tuple[bool, bool],
+    operands: str,
 ) -> PrimFunc:
     """sums += A @ B for a K tile: blocks * 64 rows of A, n columns of B, 64 deep.
 
-    operands: see COPIED. Three statements, which a pipeline can move apart: operands are there; the group of
-    the K tile's products; this group is done, or where operands are AWAITED or GIVEN the one before it.
+    along_k: whether rows of A and of B in shared memory go along k. operands: see COPIED. Three statements,
+    which a pipeline can move apart: operands are there; the group of the K tile's products; this group is
+    done, or where operands are AWAITED or GIVEN the one before it.
     """
     rows, places = blocks * ROWS, n // 2
-    b_shape = (n, DEPTH) if transposed else (n // 64, DEPTH, 64)
-    b_first, all_of_b = (0,) * len(b_shape), tuple(slice(0, extent) for extent in b_shape)
-    across = 16 if transposed else BOX_BYTES
+    a_shape, b_shape = (
+        (extent, DEPTH) if in_rows else (extent // 64, DEPTH, 64)
+        for extent, in_rows in zip((rows, n), along_k)
+    )
+    (a_first, all_of_a), (b_first, all_of_b) = (
+        ((0,) * len(shape), tuple(slice(0, extent) for extent in shape)) for shape in (a_shape, b_shape)
+    )
+    across_a, across_b = (16 if in_rows else BOX_BYTES for in_rows in along_k)
     # In 16 bytes, from one product to the next along k: along a row, or 16 rows on.
-    step_of_a, step_of_b = 2, 2 if transposed else 16 * 128 // 16
+    step_of_a, step_of_b = (2 if in_rows else 16 * 128 // 16 for in_rows in along_k)
     name = f"multiply_64x{n}x16"
-    text = product_text(name, n, dtype, accumulate, transposed)
+    text = product_text(name, n, dtype, accumulate, along_k)
     fence = fence_text(blocks * n * SUM_BYTES[accumulate] // 8, accumulate)
 
-    def place_in_b(k: Any, j: Any) -> tuple[Any, ...]:
-        return (j, k) if transposed else (j // 64, k, j % 64)
+    def place_of(operand: int, k: Any, j: Any) -> tuple[Any, ...]:
+        return (j, k) if along_k[operand] else (j // 64, k, j % 64)
 
     def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
         return (i // ROWS, *share(i % ROWS, j))
@@ -158,37 +170,38 @@ def multiply(
         return call(f"describe<{across}>", address, returns="uint64") + T.Cast("uint64", further)
 
     def product(A: Any, B: Any, first: Any, block: Any, part: Any) -> Any:
-        a = descriptor(A, (0, 0), 16, block * (ROWS * 128 // 16) + part * step_of_a)
+        a = descriptor(A, a_first, across_a, block * (ROWS * 128 // 16) + part * step_of_a)
         return cuda_func_call(
-            name, first, a, descriptor(B, b_first, across, part * step_of_b), source_code=text
+            name, first, a, descriptor(B, b_first, across_b, part * step_of_b), source_code=text
         )
 
     @T.prim_func(s_tir=True)
     def half(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (rows, DEPTH), dtype, align=64, offset_factor=1, scope=SHARED)
+        A = T.match_buffer(a, a_shape, dtype, align=64, offset_factor=1, scope=SHARED)
         B = T.match_buffer(b, b_shape, dtype, align=64, offset_factor=1, scope=SHARED)
         C = T.match_buffer(c, (blocks, THREADS, places), accumulate, align=4, offset_factor=1, scope=SUMS)
         with T.sblock("root"):
-            T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
+            T.reads(C[0:blocks, 0:THREADS, 0:places], A[all_of_a], B[all_of_b])
             T.writes(C[0:blocks, 0:THREADS, 0:places])
             if describes:
                 for i, j, k in T.grid(rows, n, DEPTH):
                     with T.sblock("multiply"):
                         vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                        at_b, at_c = T.meta_var((place_in_b(vk, vj), place_of_sum(vi, vj)))
-                        T.reads(C[at_c], A[vi, vk], B[at_b])
+                        at_a, at_b = T.meta_var((place_of(0, vk, vi), place_of(1, vk, vj)))
+                        at_c = T.meta_var(place_of_sum(vi, vj))
+                        T.reads(C[at_c], A[at_a], B[at_b])
                         T.writes(C[at_c])
-                        C[at_c] = C[at_c] + cast(A[vi, vk]) * cast(B[at_b])
+                        C[at_c] = C[at_c] + cast(A[at_a]) * cast(B[at_b])
             else:
                 for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
                     with T.sblock("begin"):
                         # Of A alone: a pipeline counts the one group of copies once for each buffer that is
                         # read, and would wait for half of what it must.
-                        T.reads(A[0:rows, 0:DEPTH])
+                        T.reads(A[all_of_a])
                         T.writes()
                         T.evaluate(begin())
                     with T.sblock("products"):
-                        T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:rows, 0:DEPTH], B[all_of_b])
+                        T.reads(C[0:blocks, 0:THREADS, 0:places], A[all_of_a], B[all_of_b])
                         T.writes(C[0:blocks, 0:THREADS, 0:places])
                         T.evaluate(cuda_func_call("begin_sums", C[0, thread, 0], source_code=fence))
                         for part in T.unroll(DEPTH // 16):
@@ -196,7 +209,7 @@ def multiply(
                                 T.evaluate(product(A, B, C[block, thread, 0], block, part))
                         T.evaluate(call("commit_products"))
                     with T.sblock("end"):
-                        T.reads(A[0:rows, 0:DEPTH], B[all_of_b])
+                        T.reads(A[all_of_a], B[all_of_b])
                         T.writes()
                         T.evaluate(call(f"wait_for_products<{int(operands in (AWAITED, GIVEN))}>"))
 

@@ -38,10 +38,11 @@ def persistent_kernel(
     def persist(rows: Any) -> tirx.Stmt:
         if PERSISTENT_KERNEL not in rows.annotations:
             return rows
-        programs, stripe, cluster, *shared = map(int, rows.annotations[PERSISTENT_KERNEL])
+        programs, stripe, stacked, beside, *shared = map(int, rows.annotations[PERSISTENT_KERNEL])
         columns = rows.body
         assert thread_tag(columns) == "blockIdx.x", "columns of tiles stand in the rows"
-        row_count, column_count = int(rows.extent) // cluster, int(columns.extent)
+        cluster = stacked * beside
+        row_count, column_count = int(rows.extent) // stacked, int(columns.extent) // beside
         tiles = row_count * column_count  # of clusters
         program: Any = tirx.Var("program", "int32")
         iteration: Any = tirx.Var("tile", "int32")
@@ -52,7 +53,8 @@ def persistent_kernel(
         streamed = which(program, programs, tiles, *shared) if shared else None
         number = streamed.tile if streamed else first + iteration * step
         row, column = tile_in_stripes(number, row_count, column_count, stripe)
-        row = row * cluster + remainder(program, cluster) if cluster > 1 else row
+        row = row * stacked + remainder(program, stacked) if stacked > 1 else row
+        column = column * beside + remainder(quotient(program, stacked), beside) if beside > 1 else column
 
         def within_block(threads: Any) -> tirx.Stmt:
             if thread_tag(threads) != "threadIdx.y" and not flat:

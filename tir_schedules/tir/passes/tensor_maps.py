@@ -16,7 +16,7 @@ from tvm import DataType, IRModule, ir, s_tir, tirx, transform
 from tvm.script import tirx as T
 
 from tir_schedules.model.annotations import EXTENTS, PITCHES
-from tir_schedules.model.launch import TensorMap, described_array, pitch_of
+from tir_schedules.model.launch import TensorMap, described_array, pitch_of, promotion_of
 from tir_schedules.tir.intrinsics.boxes import MAP, PREFETCH
 from tir_schedules.tir.intrinsics.device import call as device_call
 from tir_schedules.tir.intrinsics.ring import stands_for
@@ -83,7 +83,7 @@ def encode(matrix: Any, shape: list[int], pitch: int, box: list[int]) -> tuple[A
         # Innermost first: extents and pitch; box and its steps; no interleaving, swizzle, promotion, zeros.
         T.call_packed(
             ENCODE, unnamed, dtype, 2, A.data, columns, rows, pitch, width, height, 1, 1, 0,
-            SWIZZLES.index(swizzle), PROMOTIONS.index(256), 0,
+            SWIZZLES.index(swizzle), PROMOTIONS.index(promotion_of(pitch)), 0,
         )  # fmt: skip
 
     statements: Any = body_of(host)

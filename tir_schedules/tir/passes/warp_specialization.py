@@ -45,6 +45,7 @@ class Work:
     tiles: the loop over the block's tiles, if it has one. k_loop: the loop over K tiles; copies, multiply:
     its body. stages: of the pipeline. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a
     warpgroup's tile. places: how many boxes of a warpgroup shared memory holds; they take turns.
+    part_columns: whether warpgroups have columns of boxes, else rows of them.
     """
 
     tiles: Any
@@ -58,6 +59,7 @@ class Work:
     box_rows: int
     box_columns: int
     places: int
+    part_columns: int
 
     @classmethod
     def find(cls, threads: Any) -> "Work | None":
@@ -242,7 +244,8 @@ class Buffers:
         work = self.work
         number = remainder(row, work.box_rows) * work.box_columns + remainder(column, work.box_columns)
         place = thread_invariant(remainder(number, work.places))
-        return place, remainder(tirx.floordiv(row, tirx.IntImm("int32", work.box_rows)), self.consumers)
+        index, each = (column, work.box_columns) if work.part_columns else (row, work.box_rows)
+        return place, remainder(tirx.floordiv(index, tirx.IntImm("int32", each)), self.consumers)
 
 
 def registers(consumers: int) -> tuple[list[tirx.Stmt], list[tirx.Stmt]]:

@@ -71,11 +71,11 @@ def few_parts(rung: Rung, gemm: Gemm) -> tuple[Rung, Gemm]:
 def few_programs(rung: Rung, gemm: HalfGemm) -> Rung:
     """A rung with so few blocks that they compute tile after tile of a small GEMM where they did of the
     whole one."""
-    config, cluster = rung.config, getattr(rung.config, "cluster", 1)
-    tiles = cluster * ceil_div(gemm.m, cluster * config.bm) * ceil_div(gemm.n, config.bn)
-    if specialization.programs_of(gemm, config, cluster) == tiles:
+    config = rung.config
+    tiles = config.blocks * specialization.tiles_of(gemm, config)
+    if specialization.programs_of(gemm, config) == tiles:
         return rung
-    return replace(rung, config=replace(config, programs=2 * cluster))
+    return replace(rung, config=replace(config, programs=2 * config.blocks))
 
 
 def small_reduction(rung: Rung, reduction: Reduction) -> tuple[Rung, Reduction]:
