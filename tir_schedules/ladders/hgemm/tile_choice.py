@@ -34,8 +34,8 @@ FOR_ALL_SUMS = ("128x256", "128x128")
 
 STORED, ELEMENT, DEEP = 50, 0.045, 64
 """Nanoseconds for the end of a tile, and for each of its elements: its last products, and C through shared
-memory. Nothing of the next tile is multiplied meanwhile. Measured on an H100 from tiles one after another at
-two depths of K. TIMES are from tiles of DEEP K tiles, and have that in each of these."""
+memory. Meanwhile its SM multiplies nothing of the next tile. Measured on an H100 from tiles one after another
+at two depths of K. TIMES are from tiles of DEEP K tiles, and have that in each of these."""
 
 ALONE = 100 / 128
 """Of the time of a K tile, where next to no other SM multiplies: 128x128 took 295 ns with 16 of them and 362

@@ -1,9 +1,10 @@
-"""What a tile of `hgemm/tile_shapes` costs, and the one that a gemm takes.
+"""What a tile of `hgemm/tile_shapes` costs, and which tile a gemm takes.
 
-A form is what a tile is to wgmma: rows, columns, warpgroups that multiply, how they part it, and what a pair
-of blocks shares. Its cost is measured, never that of a shape: nanoseconds of a K tile while all SMs multiply
-and while few do. From these, rounds in which SMs take tiles, and what comes once, the time of any gemm is
-estimated, and of all forms that it can have it takes the one with the least.
+A form is a tile as wgmma sees it: its rows and columns, the warpgroups that multiply and how they part it,
+and what a pair of blocks shares. What is measured is the form, never the time of a gemm: the nanoseconds of a
+K tile while all SMs multiply, and while few do. The time of a gemm is estimated from these, from the rounds
+in which SMs take tiles, and from what comes once. A gemm takes the form with the least time of all that it
+can have.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ K_TILE = {
     (192, 2, 1): {96: (441, 376), 128: (516, 434), 160: (638, 531), 192: (758, 644)},
     (256, 2, 0): {64: (594, 327), 96: (569, 442), 128: (683, 570), 160: (836, 700)},
 }  # fmt: skip
-"""(rows, warpgroups that multiply, 1 where these part columns) -> columns -> nanoseconds of a K tile while all
-SMs multiply, and while 16 do. Measured on an H100 at two depths of K with a tile for each SM, float32 sums;
-between measured columns it is linear."""
+"""(rows, warpgroups that multiply, 1 where these part columns) -> columns -> nanoseconds of a K tile while
+all SMs multiply, and while 16 do. Measured on an H100 at two depths of K, with a tile for each SM and sums in
+float32. Between measured columns the time is interpolated linearly."""
 
 SHARED_ROWS = {(128, 32): 188, (128, 64): 214, (128, 96): 265, (256, 64): 374, (256, 96): 511}
-"""(rows, columns) -> nanoseconds of a K tile while all SMs multiply, in pairs that share rows. Of larger tiles
-a pair takes as long as two blocks."""
+"""(rows, columns) -> nanoseconds of a K tile while all SMs multiply, in pairs that share rows. A pair with
+larger tiles takes as long as two blocks."""
 
 ROW = {64: 0.0, 32: 1.92, 16: 2.75}
-"""Nanoseconds in which an SM gets a row of a K tile, 128 bytes, while all do, where rows of the matrix are
-multiples of so many bytes: of those that it copies itself. A K tile takes as long as these, if that is more.
-Measured as K_TILE."""
+"""Bytes that rows of a matrix are multiples of -> nanoseconds in which an SM gets a row of a K tile, 128
+bytes, while all SMs do. Only the rows that it copies itself count. A K tile takes as long as its rows where
+that is more than its products take. Measured as K_TILE."""
 
 NARROW_ROWS = {128: 0.0, 64: 0.003, 32: 0.1}
 """Bytes of a row of a box of C -> nanoseconds more for each element. Rows of 32 bytes are a quarter of a line
@@ -51,14 +52,15 @@ of L2: 8192x8192x8192 by tiles of 256x144 took 1539 us, and 1446 with A and B sw
 128."""
 
 LAUNCH, PAIR = 2600, 950
-"""Nanoseconds that come once, and those that come with clusters: blocks meet before their first copies and at
-the end."""
+"""Nanoseconds that come once, and those that come with clusters, because blocks meet before their first
+copies and at the end."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """rounds: in which SMs take tiles. k_tiles: of a tile. each: nanoseconds of one. stored: those of its
-    end. once: those of the launch. reading: those in which A and B are read from memory."""
+    """What the time of a gemm is made of. rounds: in which SMs take tiles. k_tiles: of a tile. each:
+    nanoseconds of a K tile. stored: those of the end of a tile. once: those of the launch. reading: those in
+    which A and B are read from memory."""
 
     tiles: int
     rounds: int
@@ -85,26 +87,26 @@ class Estimate:
         )
 
     @property
+    def multiplying(self) -> float:
+        """Nanoseconds of an SM."""
+        return self.rounds * self.k_tiles * self.each
+
+    @property
     def microseconds(self) -> float:
-        multiplying = self.rounds * self.k_tiles * self.each
-        return (self.once + max(multiplying, self.reading) + self.rounds * self.stored) / 1000
+        longest = max(self.multiplying, self.reading)
+        return (self.once + longest + self.rounds * self.stored) / 1000
 
     def __str__(self) -> str:
-        read = (
-            f", {self.reading:.0f} ns for A and B"
-            if self.reading > self.rounds * self.k_tiles * self.each
-            else ""
-        )
+        read = f", {self.reading:.0f} ns for A and B" if self.reading > self.multiplying else ""
         return (
-            f"{self.tiles} tiles, {self.rounds} for an SM, of {self.k_tiles} K tiles in {self.each:.0f} ns"
-            f" each{read}, {self.stored:.0f} ns for the end of a tile and {self.once:.0f} ns once:"
-            f" {self.microseconds:.1f} us"
+            f"{self.tiles} tiles, {self.rounds} for an SM, of {self.k_tiles} K tiles"
+            f" in {self.each:.0f} ns each{read}, {self.stored:.0f} ns for the end of a tile"
+            f" and {self.once:.0f} ns once: {self.microseconds:.1f} us"
         )
 
 
 def nanoseconds_per_k_tile(gemm: HalfGemm, config: Config, share: float) -> float:
-    """Of a tile, while a share of the SMs multiply: the longest of products, of copies, and of copies of rows
-    that begin within a sector."""
+    """Of a tile, while a share of the SMs multiply: the longer of its products, and of copies of its rows."""
     full, few = form_cost(config)
     products = few + (full - few) * share
     return max(products, share * nanoseconds_of_rows(gemm, config))
@@ -149,8 +151,9 @@ FORMS = tuple(forms())
 
 
 def settle(gemm: HalfGemm, config: Config) -> Config | None:
-    """With as many stages and boxes as fit into shared memory: two boxes for a warpgroup where they take
-    turns, then stages, then further boxes. None where there is no room for three stages."""
+    """The configuration with as many stages and boxes as fit into shared memory: first two boxes for a
+    warpgroup, if four stages fit beside them, or else one; then stages; then further boxes. None where there
+    is no room for three stages."""
     rows, columns, _ = specialization.boxes_of(gemm, replace(config, boxes=1))
     box = specialization.bytes_of_boxes(gemm, replace(config, boxes=1))
     room = hopper.find_sm(hopper.ARCH).shared_limit - hopper.BARRIERS
@@ -173,7 +176,7 @@ def fastest(gemm: HalfGemm) -> Config | None:
 
 
 def estimate(gemm: HalfGemm, rung: Rung) -> Estimate | None:
-    """Of a rung in a configuration that has all of K at once and no launch besides its own; None for others,
+    """Of a rung in a configuration that has all of K at once and no launch besides its own. None for others,
     and where its form was not measured."""
     config = rung.config
     if rung.declared(gemm).parts > 1 or any(rung.others(gemm)) or config.wide < hopper.STEP:

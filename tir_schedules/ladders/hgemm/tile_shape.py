@@ -1,4 +1,4 @@
-"""The configuration of a tile with a free side: what `hgemm/tile_shapes` and its costs both know."""
+"""The configuration of a tile with a free side, which `hgemm/tile_shapes` and `tile_costs` share."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tir_schedules.ladders.hgemm import specialization
 
 @dataclass(frozen=True)
 class Config(specialization.Stored):
-    """As Stored. swap: 1 where A and B change places: then bn is a multiple of 64 and bm of 16, else bm and
-    bn. part_columns: 1 where warpgroups part a tile along the columns of wgmma. cluster_m, cluster_n: blocks
-    of a cluster along rows and columns of C, two in all at most; programs are rounded down to whole
-    clusters."""
+    """As Stored. swap: 1 where A and B change places. Then bn is a multiple of 64 and bm of 16; otherwise bm
+    is one of 64 and bn of 16. part_columns: 1 where warpgroups part a tile along the columns of wgmma, 0
+    where they part it along its rows. cluster_m, cluster_n: blocks of a cluster along rows and columns of C,
+    at most two in all. Programs are rounded down to whole clusters."""
 
     boxes: int = 2
     swap: int = 0

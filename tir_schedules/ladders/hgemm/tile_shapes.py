@@ -1,24 +1,25 @@
-"""Tiles of free extents: as many as fill the SMs, with A and B swapped where that fits better.
+"""Tiles of free extents, as many as fill the SMs, with A and B swapped where that fits better.
 
-SMs take tiles in rounds, and in the last round some have none: see wave quantization. Of tiles of 128x256,
-128x192 or 128x128 a matrix seldom has as many as whole rounds take. 1536 x 1536 has 96 of 128x192 for 132
-SMs. Of 144x128 it has 11 x 12 = 132, one for each SM, and a block has a quarter less to multiply.
+SMs take tiles in rounds, and in the last round some SMs have no tile: see wave quantization. A matrix seldom
+has as many tiles of 128x256, 128x192 or 128x128 as whole rounds take. 1536 x 1536 has 96 tiles of 128x192 for
+132 SMs. It has 11 x 12 = 132 tiles of 144x128, one for each SM, and such a tile is a quarter smaller.
 
-wgmma has 64 rows, but any multiple of 8 up to 256 for its columns. So one side of a tile is free, here in
-steps of 16, as stmatrix stores them. Which side is free can be chosen, too: C^T = B^T A^T, and with A and B
-swapped the rows of wgmma are columns of C. Its sums are transposed on their way to shared memory, which
-stmatrix does 8 x 8 at a time, so that C is written by rows as before. With few rows of C, 16 are enough for a
-tile that has 128 of its columns.
+The products of wgmma have 64 rows, but any multiple of 8 up to 256 as columns. So one side of a tile is free.
+Here it is a multiple of 16, because stmatrix stores 16 columns at once. Which side is free is a choice, too,
+because C^T = B^T A^T: with A and B swapped (`swap`) the rows of wgmma are columns of C. The sums are then
+those of C's transpose. stmatrix transposes them, 8 x 8 at a time, on their way to shared memory, so that C is
+written by rows as before. A C of few rows takes tiles of 16 rows and 128 columns.
 
-Two warpgroups that multiply part a tile along the rows of wgmma, or along its columns (`part_columns`): 192
-rows are 3 x 64, and each takes 96 columns of them. A thread then keeps 144 sums, where three warpgroups would
-leave it 128 registers in all.
+Two warpgroups that multiply part a tile along the rows of wgmma, or along its columns (`part_columns`). A
+tile of 192x192 has three times 64 rows, which two warpgroups cannot part evenly. Along columns each takes 96
+of them, and a thread keeps 144 sums. Three warpgroups would leave each thread 128 registers in all.
 
-A pair of blocks, a cluster, shares the rows or the columns that both need: each copies half of them for both,
-see `cluster`. That counts where rows of A and B are no multiples of 32 bytes, and K tiles cost more sectors
-of L2 than they have bytes: of 3000 x 3000.
+Two blocks of a cluster share the columns of B (`cluster_m`) or the rows of A (`cluster_n`) that both need:
+each copies half of them for both, see `cluster`. That pays where rows of A and B are no multiples of 32
+bytes, as those of 3000 x 3000, because a row of a K tile then begins within a sector and takes more sectors
+of L2 than its bytes fill.
 
-In the emitted CUDA look for the columns in the name of wgmma, and for stmatrix with `.trans`.
+In the emitted CUDA look for the number of columns in the name of wgmma, and for stmatrix with `.trans`.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ CONFIGS = {
 
 
 def choose(gemm: HalfGemm) -> str | Config:
-    """The form that is estimated to be the fastest; the first configuration, which is refused, where a gemm
-    can have no form."""
+    """The form that is estimated to be the fastest. Where a gemm can have no form it is the first
+    configuration, whose refusal says why."""
     return "128x256" if refuses(gemm, CONFIGS["128x256"]) else tile_costs.fastest(gemm) or "128x256"
 
 
