@@ -68,8 +68,8 @@ template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
     }
 
     // A warpgroup, whose tile begins at a row and a column of the block's: multiplies what is in `k_tiles`
-    // stages, when they are full. A group of wgmma stays in flight: a stage is released when the products of the next are
-    // started.
+    // stages, when they are full. A group of wgmma stays in flight: a stage is released when the products of
+    // the next are started.
     template <typename Tile>
     __device__ __forceinline__ void multiply(PipelineState<STAGE_COUNT> &state, unsigned stages, int k_tiles,
                                              int row, Tile &tile, int column = 0)

@@ -42,6 +42,7 @@ RUNGS = {
     "persistent": ("128x128,bn=64,programs=1,stages=3,group=2", TWO_TILES),
     "tma_store": ("128x128,bn=64,programs=1,stages=3,group=2", TWO_TILES),
     "cluster": ("128x128,programs=2,stages=3,group=2", (256, 256, 1024)),
+    "tile_shapes": ("16x128,cluster_m=2,programs=2,stages=3", (64, 128, 1024)),
     "repacked": ("128x128,bn=64,programs=1,stages=3,group=2,boxes=0", TWO_TILES),
     "split_k": ("128x128,bn=64,programs=2,stages=3,group=2,splits=2", (256, 64, 2048)),
     "stream_k": ("128x128,bn=64,programs=2,stages=3,group=2,worth=1", (384, 64, 704)),

@@ -90,7 +90,7 @@ def test_the_instructions_are_those_the_rung_is_about(rung):
         "LDGSTS": rung.name == "wgmma_async",
         "UTMALDG": boxes,
         "USETMAXREG": boxes and rung.name != "tma" and config.consumers > 1,
-        "MULTICAST": rung.name == "cluster",
+        "MULTICAST": config.blocks > 1,
         "UTMASTG": stored,
         "STSM": stored and gemm.result != "float32",
     }
@@ -98,7 +98,7 @@ def test_the_instructions_are_those_the_rung_is_about(rung):
 
 
 @pytest.mark.parametrize(
-    "rung", [rung for rung in LADDER if rung.name in ("warp_specialized", *FEW, "stream_k")]
+    "rung", [rung for rung in LADDER if rung.name in ("warp_specialized", *FEW, "tile_shapes", "stream_k")]
 )
 def test_main_loop_is_as_short_as_the_twins(rung):
     """Stages are counted: with a division for each K tile it had up to 24 instructions more. Where K is in

@@ -11,7 +11,7 @@ from typing import Iterator
 
 import pytest
 from mutants import BARRIER, Mutant, loaded, replaced
-from test_hopper_twins import PERSISTENT, TWINS, few, gemm
+from test_hopper_twins import IN_PAIRS, PERSISTENT, TWINS, few, gemm
 
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.ladders.registry import find
@@ -66,7 +66,7 @@ def faults_of(name: str) -> list[Mutant]:
     source = load_twin(rung_of(name), gemm("nt float to half", SHAPE), ARCH).source
     needed = ONE_PLACE.sub("", source)
     found = [each for each in mutants(source) if ONE_PLACE.sub("", each.source) != needed]
-    spare = ["one block"] if name != "cluster" else []
+    spare = ["one block"] if name not in IN_PAIRS else []
     unheard = LAST_RELEASE if name == "warp_specialized" else None
     return [each for each in found if each.kind not in spare and not (unheard and unheard in each.name)]
 

@@ -23,13 +23,14 @@ ARCH = "sm_90a"
 TWINS = {
     "wgmma": "", "wgmma_async": "", "tma": "AB", "warp_specialized": "AB", "persistent": "AB",
     "tma_store": "ABC", "cluster": "ABC",
-    "repacked": "ABC", "split_k": "AB", "stream_k": "ABC",
+    "tile_shapes": "ABC", "repacked": "ABC", "split_k": "AB", "stream_k": "ABC",
 }  # fmt: skip
 """Twin -> the matrices that it takes by tensor maps."""
 
 OTHERS = [name for name in TWINS if name != "stream_k"]  # which test_hopper_stream_k.py has
 
-PERSISTENT = ("persistent", "tma_store", "cluster", "repacked", "split_k", "stream_k")
+PERSISTENT = ("persistent", "tma_store", "cluster", "tile_shapes", "repacked", "split_k", "stream_k")
+IN_PAIRS = ("cluster", "tile_shapes")
 KINDS = {
     "nt half": ("nt", "float16"),
     "nn float": ("nn", "float32"),
@@ -44,6 +45,7 @@ CASES = [
     ("persistent", "nt float to half"),
     ("tma_store", "nt float to half"),
     ("cluster", "nn bfloat16"),
+    ("tile_shapes", "nt float to half"),
     ("repacked", "nn bfloat16"),
     ("split_k", "nt half"),
     ("stream_k", "nt float to half"),
@@ -70,6 +72,8 @@ def few(name, programs=2):
     share of tiles."""
     if name == "stream_k":
         return "128x256,programs=4,group=2,worth=1"
+    if name == "tile_shapes":
+        return f"192x192,programs={programs},group=2"
     whole = ",splits=1" if name == "split_k" else ""
     return f"128x256,programs={programs},group=2{whole}" if name in PERSISTENT else "128x256"
 
@@ -96,9 +100,9 @@ def binaries():
 def test_each_has_the_instructions_it_is_about(binaries, name, kind):
     binary = binaries[name, kind]
     sass, roles = disassemble(binary), name not in ("wgmma", "wgmma_async", "tma")
-    assert set(re.findall(r"HGMMA\.\w+", sass)) == {"HGMMA.64x256x16"}
+    assert set(re.findall(r"HGMMA\.\w+", sass)) == {f"HGMMA.64x{96 if name == 'tile_shapes' else 256}x16"}
     assert ("UTMALDG" in sass) == bool(TWINS[name]) and ("UTMASTG" in sass) == ("C" in TWINS[name])
-    assert ("MULTICAST" in sass) == (name == "cluster")
+    assert ("MULTICAST" in sass) == (name in IN_PAIRS)
     assert ("LDGSTS" in sass) == (name == "wgmma_async") and ("STSM" in sass) == ("C" in TWINS[name])
     assert ("USETMAXREG" in sass) == roles and (binary.resources.registers == 168 or not roles)
     assert not binary.resources.spill_stores + binary.resources.stack

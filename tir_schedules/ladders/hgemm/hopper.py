@@ -173,8 +173,8 @@ def reason_against_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         return f"bk is {DEPTH}: rows of 128 bytes, as the swizzle has them"
     if tiling.consumers not in SUM_REGISTERS or tiling.rows % ROWS or not tiling.rows:
         side = "bn" if tiling.swap else "bm"
-        each = "" if tiling.part_columns else f" for each of 1 to {max(SUM_REGISTERS)} consumers"
-        return f"{side} must be a multiple of {ROWS}{each}"
+        each = ", and there are" if tiling.part_columns else " for each of"
+        return f"{side} must be a multiple of {ROWS}{each} 1 to {max(SUM_REGISTERS)} consumers"
     narrow = tiling.bn == NARROW and tiling.may_be_narrow and gemm.transposed
     if tiling.free:
         return reason_against_free_tile(gemm, tiling)

@@ -1,0 +1,207 @@
+"""Tiles of free extents: each feature of hgemm/tile_shapes, in schedule and twin; what is refused; faults of
+what no other rung has; and which form a gemm takes."""
+
+from dataclasses import replace
+
+import pytest
+from hopper_rungs import ARCH, KINDS, workload
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from layers import layers
+from mutants import loaded
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.hgemm import hopper, tile_costs
+from tir_schedules.ladders.registry import find, find_one
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.gpus import find_sm
+from tir_schedules.run import outcome_of, run
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+RUNG = find_one("hgemm/tile_shapes", "run")
+NT_HALF, NN_BFLOAT, NT_MIXED, NN_FLOAT, NN_HALF = KINDS
+NT_FLOAT = ("nt", "float32")
+
+
+def variant(text):
+    return find(f"hgemm/tile_shapes:{text}")[0]
+
+
+SMALL = "16x128,programs=2,stages=3"
+"""Tiles of 16x128, swapped; two blocks for all of them."""
+WIDE = "128x256,stages=3,programs=2"
+
+QUICK = [
+    (f"{SMALL},bm=48", "120x264x264", NT_MIXED),  # swapped, several tiles, ragged all ways
+    (f"{SMALL},bm=80,boxes=1", "88x136x72", NN_HALF),  # of B, whose rows go along N; sums in float16
+    (f"{SMALL},cluster_m=2", "72x136x72", NN_BFLOAT),  # pairs that share B, their last block beyond C
+    (f"{SMALL},bm=32,cluster_n=2,part_columns=1,bn=64", "40x136x72", NT_MIXED),  # and those that share A
+    (f"{WIDE},bn=48,boxes=1", "264x56x72", NT_HALF),  # boxes of C of 32 bytes
+    (f"{WIDE},bn=80,bm=64,part_columns=1,boxes=1,consumers=1", "72x88x72", NT_FLOAT),  # of 64, by pairs
+    (f"{WIDE},bm=64,bn=160,part_columns=1,boxes=1,cluster_m=2", "200x168x72", NT_MIXED),
+    ("192x192,programs=2,stages=3", "200x200x72", NT_FLOAT),
+    ("16x128", "1x8x8", NT_MIXED),
+]
+"""Configuration, shape and kind: each feature once, where tiles are small and few."""
+
+MORE = [
+    ("144x128,programs=2", "300x264x328", NT_MIXED),
+    ("144x128,programs=2", "300x264x328", NN_BFLOAT),
+    ("144x128", "8x8x8", NN_HALF),
+    ("256x160,programs=2", "520x328x200", NT_MIXED),
+    ("256x160,programs=4", "264x648x72", NT_HALF),
+    ("192x192,programs=2", "392x392x328", NT_MIXED),
+    ("192x192,cluster_n=1,cluster_m=2,programs=2", "392x200x200", NT_HALF),
+    ("192x192,swap=1,cluster_n=1,programs=2", "200x392x72", NN_BFLOAT),
+    ("192x192,swap=1,programs=2", "200x392x72", NT_MIXED),
+    (f"{WIDE},bn=144,boxes=1", "264x152x200", NT_FLOAT),
+    (f"{WIDE},bn=208,boxes=13", "264x216x200", NT_HALF),
+    (f"{WIDE},bn=208,boxes=1", "136x424x200", NT_MIXED),
+    (f"{WIDE},bn=128,cluster_m=2", "520x136x200", NN_BFLOAT),
+    (f"{WIDE},bn=128,cluster_n=2", "264x264x200", NN_FLOAT),
+    (f"{SMALL},bm=208,bn=64,consumers=1", "216x136x200", NT_HALF),
+    (f"{SMALL},bm=144,bn=192,consumers=3", "152x200x200", NN_HALF),
+    ("128x256", "1x8x8", NN_FLOAT),
+    ("256x160", "1x8x8", NT_MIXED),
+]
+
+
+@layers("name, shape, kind", QUICK, MORE)
+def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, shape, kind):
+    (verdict,) = run([(variant(name), workload(shape, kind))], ARCH, CpuMachine(orders=2))
+    assert verdict.faults == () and verdict.identical
+
+
+@pytest.mark.parametrize(
+    "name, kind, reason",
+    [
+        ("consumers=4", NT_HALF, "bm must be a multiple of 64 for each of 1 to 3 consumers"),
+        ("swap=1,bn=192", NT_HALF, "bn must be a multiple of 64 for each of 1 to 3 consumers"),
+        (
+            "part_columns=1,consumers=4",
+            NT_HALF,
+            "bm must be a multiple of 64, and there are 1 to 3 consumers",
+        ),
+        ("bm=0", NT_HALF, "bm must be a multiple of 64"),
+        ("bm=384,consumers=3", NT_HALF, "bm and bn must be from 1 to 256"),
+        ("bn=0", NT_HALF, "bm and bn must be from 1 to 256"),
+        ("swap=2", NT_HALF, "swap is 2 and part_columns 0: each is 0 or 1"),
+        ("part_columns=2", NT_HALF, "swap is 0 and part_columns 2: each is 0 or 1"),
+        (
+            "cluster_m=2,cluster_n=2",
+            NT_HALF,
+            "cluster_m is 2 and cluster_n 2: a cluster has one or two blocks",
+        ),
+        ("cluster_m=0", NT_HALF, "cluster_m is 0 and cluster_n 1: a cluster has one or two blocks"),
+        ("bn=24", NT_HALF, "bn must be a multiple of 16$"),
+        ("bn=80,part_columns=1", NT_HALF, "bn must be a multiple of 16 for each consumer"),
+        ("swap=1,bm=24", NN_HALF, "bm must be a multiple of 16$"),
+        ("bn=48", NN_HALF, "bn must be a multiple of 64 where B is stored KxN"),
+        ("bn=64,cluster_m=2", NN_HALF, "bn is 64: the blocks of a cluster copy parts of 64 each"),
+        ("swap=1", NT_FLOAT, "swap is 1: stmatrix transposes .* C is float32; use swap=0"),
+        ("bm=256,bn=192", NT_FLOAT, "sums of 128x192 do not fit .* as float32; use --accumulate float16"),
+        ("boxes=3", NT_HALF, "boxes is 3: a warpgroup has 4, which take turns evenly"),
+        ("stages=9", NT_HALF, "stages is 9: the ring has 2 to 8 stages"),
+        ("stages=8", NT_HALF, "bytes of shared memory, and sm_90a has 231424 for it"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(name, kind, reason):
+    with pytest.raises(BadInput, match=rf"^hgemm/tile_shapes:{name}.* cannot be built for .*{reason}[^\n]*$"):
+        lower(variant(name), workload("64x64x64", kind), ARCH)
+
+
+def test_rows_that_the_copy_engine_does_not_take_are_refused():
+    for gemm, of in (
+        (HalfGemm(64, 64, 65), "A"),
+        (HalfGemm(64, 65, 64, "nn"), "B"),
+        (HalfGemm(64, 60, 64), "C"),
+    ):
+        with pytest.raises(BadInput, match=f"^hgemm/tile_shapes.*rows of {of} are .*: use hgemm/repacked$"):
+            lower(RUNG, gemm, ARCH)
+
+
+PAIRS = f"{SMALL},cluster_m=2"
+NARROW = f"{WIDE},bn=48,boxes=1"
+COLUMNS = f"{WIDE},bm=64,bn=128,part_columns=1,boxes=1"
+ONE_PLACE = """            if (threadIdx.x == 0)
+                wait_until_stores_have_read();
+            sync_warpgroup(1 + threadIdx.y);
+"""
+TOLD = "release_in_cluster(ring_barrier((previous_stage_ptr[0] + 8)), 2);\n        }"
+IN_TWIN = {
+    "halves of a pair take each other's place": (PAIRS, "to + (from + c)", "to + (SHARE - from + c)"),
+    "a block keeps its half": (PAIRS, "(1 << BLOCKS) - 1", "1 << block"),
+    "both blocks load the first half": (PAIRS, "? block * SHARE : 0", "? 0 : 0"),
+    "no block loads the second half": (PAIRS, "X_BY_ROWS, BESIDE>", "X_BY_ROWS, STACKED>"),
+    "no block waits for the other": (PAIRS, "        sync_cluster();\n    else", "        ;\n    else"),
+    "rows are swizzled as those of 128 bytes": (NARROW, "row / (128 / ROW) % (ROW / 16)", "row % 8"),
+    "rows are not swizzled": (NARROW, "row / (128 / ROW) % (ROW / 16)", "0"),
+    "matrices are not transposed": (SMALL, ".x4.trans.shared", ".x4.shared"),
+    "matrices are in another order": (SMALL, "/ 16 * 8 + threadIdx.x % 8", "/ 8 * 8 + threadIdx.x % 8"),
+    "a box is written before the last is stored": (SMALL, ONE_PLACE, ""),
+    "warpgroups have the same columns": (COLUMNS, "? threadIdx.y * WIDTH : 0", "? 0 : 0"),
+    "warpgroups have each other's rows": (COLUMNS, "PART_COLUMNS ? 0 :", "0 ? 0 :"),
+}  # fmt: skip
+"""Fault -> configuration, a text that its twin has once, and the text in its place."""
+
+IN_SCHEDULE = {
+    "halves of a pair take each other's place": (PAIRS, "(ax0_0 * 4096)", "(4096 - ax0_0 * 4096)"),
+    "a block keeps its half": (PAIRS, "load_box_for(3,", "load_box_for(1 << ax0_0,"),
+    "no block is told of an empty stage": (PAIRS, TOLD, "}"),
+    "rows are swizzled as those of 128 bytes": (NARROW, "^ row / 4 % 2", "^ row % 8"),
+    "matrices are not transposed": (SMALL, ".x4.trans.shared", ".x4.shared"),
+}  # fmt: skip
+"""The same of schedules."""
+
+FAULTY = workload("72x136x264", NT_MIXED)
+"""More K tiles than stages, and several tiles for a block."""
+BEFORE = [(load_twin, *fault) for fault in IN_TWIN.values()] + [
+    (lower, *fault) for fault in IN_SCHEDULE.values()
+]
+
+
+@pytest.mark.parametrize(
+    "make, name, text, instead", BEFORE, ids=[*IN_TWIN, *(f"schedule: {what}" for what in IN_SCHEDULE)]
+)
+def test_faults_are_found(make, name, text, instead):
+    source = make(variant(name), FAULTY, ARCH).source
+    assert source.count(text) == 1
+    faulty = loaded(source.replace(text, instead), variant(name), FAULTY, ARCH)
+    assert outcome_of([faulty], FAULTY, CpuMachine(budget=1 << 22)).faults
+
+
+EXTENTS = some.one_of(
+    some.integers(1, 40), some.integers(1, 40).map(lambda n: n * 33), some.integers(1, 4000)
+)
+FORMATS = [("float16", "float16"), ("float32", "float16"), ("float32", "float32")]
+
+
+@settings(max_examples=30, deadline=None)
+@given(EXTENTS, EXTENTS, EXTENTS, some.sampled_from(FORMATS), some.sampled_from(["nt", "nn"]))
+def test_any_aligned_gemm_has_a_form_whose_name_means_it(m, n, k, formats, layout):
+    gemm = HalfGemm(m, 8 * n, 8 * k, layout, formats[0], "float16", formats[1])
+    chosen = RUNG.fitted(gemm)
+    assert chosen.refuses is not None and not chosen.refuses(gemm, chosen.config)
+    (named,) = find(chosen.id)
+    assert (named.id, named.config) == (chosen.id, chosen.config)
+
+
+def test_every_form_settles_within_shared_memory_or_not_at_all():
+    limit = find_sm(ARCH).shared_limit - hopper.BARRIERS
+    for gemm in (
+        HalfGemm(1024, 1024, 1024),
+        HalfGemm(1024, 1024, 1024, *NN_BFLOAT),
+        HalfGemm(64, 64, 64, *NT_FLOAT),
+    ):
+        for form in tile_costs.FORMS:
+            if not hopper.reason_against_tile(gemm, form):
+                settled = tile_costs.settle(gemm, form)
+                assert settled and settled.stages >= 3 and RUNG.launch(gemm, settled).dynamic_shared <= limit
+                assert not RUNG.refuses(gemm, settled)
+
+
+def test_named_forms_are_called_by_their_names():
+    assert all(RUNG.variant_of(config) == name for name, config in RUNG.configs.items())
+    assert RUNG.variant_of(replace(RUNG.config, swap=1, bm=64)) == "bm=64,swap=1"
