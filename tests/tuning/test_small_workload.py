@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tir_schedules.ladders.registry import find_one
+from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.ladders.sgemm import split_k
 from tir_schedules.tuning.building.small_workload import small
 from tir_schedules.tuning.space.tunable import space_of
@@ -89,10 +89,21 @@ def test_a_small_gemm_has_parts_of_k_like_the_whole_one(k):
     assert len(seen) > 3
 
 
-@pytest.mark.parametrize("name, rows", [("hgemm/persistent", 2), ("hgemm/cluster", 4)])
-def test_few_blocks_compute_tile_after_tile_of_a_small_gemm_where_they_did_of_the_whole(name, rows):
-    rung = find_one(name, "tune")
+@pytest.mark.parametrize(
+    "name, rows, columns, programs",
+    [
+        ("hgemm/persistent", 2, 3, 2),
+        ("hgemm/cluster", 4, 3, 4),
+        ("hgemm/tile_shapes:128x256,cluster_m=2", 4, 3, 4),
+        ("hgemm/tile_shapes:128x256,cluster_n=2", 2, 6, 4),
+    ],
+)
+def test_few_blocks_compute_tile_after_tile_of_a_small_gemm_where_they_did_of_the_whole(
+    name, rows, columns, programs
+):
+    (rung,) = find(name)
     reduced, found = small(rung, HalfGemm(4096, 4096, 4096, "nt"))
     launch = reduced.launch(found, reduced.config)
-    assert (found.m, found.n) == (rows * 128, 3 * 256) and launch.grid[0] == rows == reduced.config.programs
+    assert (found.m, found.n) == (rows * 128, columns * 256)
+    assert launch.grid[0] == programs == reduced.config.programs
     assert small(rung, HalfGemm(512, 512, 4096, "nt"))[0] == rung

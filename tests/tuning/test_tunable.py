@@ -60,9 +60,11 @@ def shapes(space, point):
     if space.rung.family == "sgemm":
         return [Gemm(bm, bn, turns * bk), Gemm(bm + 4, bn + 4, bk + 4), Gemm(bm + 1, bn - 1, turns * bk + 1)]
     if space in HOPPER:  # rows of 16 bytes, as the copy engine takes them
+        # Not every free tile takes a B that is stored KxN.
+        layout = "nt" if space.rung.id == "hgemm/tile_shapes" else "nn"
         return [
             HalfGemm(bm, 2 * bn, turns * bk, "nt", "float16"),
-            HalfGemm(bm + 8, bn + 8, bk + 8, "nn", "float16"),
+            HalfGemm(bm + 8, bn + 8, bk + 8, layout, "float16"),
         ]
     wide = space.rung_at(point).config.accumulators[-1]
     kinds = ("nt", "float16"), ("nn", "float16"), ("nn", wide), ("nt", wide)
@@ -196,6 +198,8 @@ REFUSED = [
     ("hgemm/tma_store", {"boxes": 3}, "the rung refuses it"),
     ("hgemm/tma_store", {"stages": 4, "boxes": 8}, "the rung refuses it"),
     ("hgemm/cluster", {"cluster": 4, "bn": 192}, "the rung refuses it"),
+    ("hgemm/tile_shapes", {"cluster_m": 2, "cluster_n": 2}, "the rung refuses it"),
+    ("hgemm/tile_shapes", {"stages": 8}, "the stages do not fit"),
     ("reduce/vectorized", {"most_blocks": 1 << 20}, "most_blocks can be 128, "),
 ]
 
@@ -253,7 +257,7 @@ def test_hundreds_to_some_ten_thousand_points_are_valid_and_each_field_varies(sp
 
 def test_rungs_without_a_space_are_bad_input():
     assert all(space_of(name).rung == find_one(name, "tune") for name in TUNABLE)
-    tunable = "sgemm/pipelined, sgemm/serpentine, .*, hgemm/wgmma, .*, hgemm/cluster, reduce/vectorized"
+    tunable = "sgemm/pipelined, sgemm/serpentine, .*, hgemm/wgmma, .*, hgemm/tile_shapes, reduce/vectorized"
     with pytest.raises(BadInput, match=f"sgemm/naive cannot be tuned; {tunable} can"):
         space_of("sgemm/naive")
 

@@ -6,7 +6,7 @@ import os
 import re
 import runpy
 import sys
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Callable, Generic, Mapping, Protocol, Sequence, TypeVar, cast
 
 from tir_schedules.errors import BadInput
@@ -205,7 +205,7 @@ class Rung(Generic[W, C]):
         shape chooses."""
         if self.variant or self.choose is None:
             return self
-        chosen = self.choose(workload)
+        chosen: Any = self.choose(workload)
         if isinstance(chosen, type(self.config)):
             return replace(self, config=chosen, variant=self.variant_of(chosen))
         if chosen not in self.configs:
@@ -216,12 +216,9 @@ class Rung(Generic[W, C]):
         """What a configuration is called: its name, or the fields in which it is not the default, as users
         type them."""
         named = next((name for name, each in self.configs.items() if each == config), "")
-        changed = [
-            field
-            for field in fields(cast(Any, config))
-            if vars(config)[field.name] != vars(self.config)[field.name]
-        ]
-        return named or ",".join(f"{field.name}={vars(config)[field.name]}" for field in changed)
+        values, default = vars(config), vars(self.config)
+        changed = [name for name in values if values[name] != default[name]]
+        return named or ",".join(f"{name}={values[name]}" for name in changed)
 
     def settled(self, workload: Any, arch: str) -> "Rung[Any, Any]":
         """The rung that its name stands for at a workload on an architecture: itself, but for a `StandIn`.

@@ -205,3 +205,14 @@ def test_every_form_settles_within_shared_memory_or_not_at_all():
 def test_named_forms_are_called_by_their_names():
     assert all(RUNG.variant_of(config) == name for name, config in RUNG.configs.items())
     assert RUNG.variant_of(replace(RUNG.config, swap=1, bm=64)) == "bm=64,swap=1"
+
+
+def test_a_choice_is_a_configuration_or_the_name_of_one():
+    gemm = HalfGemm(64, 64, 64)
+    assert replace(RUNG, choose=lambda _: "144x128").fitted(gemm).id == "hgemm/tile_shapes:144x128"
+    assert replace(RUNG, choose=lambda _: RUNG.configs["144x128"]).fitted(gemm).variant == "144x128"
+    for other in ("144x129", None):
+        with pytest.raises(
+            BadInput, match=f"^hgemm/tile_shapes: choose returns {other!r}; its configs are 128x256, "
+        ):
+            replace(RUNG, choose=lambda _: other).fitted(gemm)

@@ -37,19 +37,20 @@ def small(rung: Rung, workload: Workload) -> tuple[Rung, Workload]:
 
 def small_gemm(gemm: Gemm, config: Tiled) -> Gemm:
     """A GEMM on which a kernel takes the same paths, and little time on the CPU machine. A configuration may
-    have `stages`, a `threadblock_swizzle` and a `cluster` as well.
+    have `stages`, a `threadblock_swizzle` and a cluster as well.
 
     Along K there are enough tiles to use each stage of the buffer twice; they are a multiple of the stages
-    where they were. There are two rows of block tiles, or of clusters of them, and columns as `few_columns`
-    says. The last tile of each is as full as it was.
+    where they were. There are two rows of block tiles, or of clusters of them, and columns of these as
+    `few_columns` says. The last tile of each is as full as it was.
     """
     rows, columns = ceil_div(gemm.m, config.bm), ceil_div(gemm.n, config.bn)
-    tall = 2 * getattr(config, "cluster", 1)
+    tall, wide = 2 * getattr(config, "cluster_m", 1), getattr(config, "cluster_n", 1)
     deep, stages = ceil_div(gemm.k, config.bk), getattr(config, "stages", 2)
+    stripe = getattr(config, "threadblock_swizzle", 1)
     return replace(
         gemm,
         m=part(gemm.m, config.bm, min(rows, tall)),
-        n=part(gemm.n, config.bn, few_columns(columns, getattr(config, "threadblock_swizzle", 1))),
+        n=part(gemm.n, config.bn, min(columns, wide * few_columns(columns, stripe))),
         k=part(gemm.k, config.bk, min(deep, stages + 1 + (deep - 1) % stages)),
     )
 

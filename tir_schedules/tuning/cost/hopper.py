@@ -83,8 +83,7 @@ def predicted_seconds(candidate: Candidate, gpu: Gpu, arch: str) -> float:
 
 def demand(gemm: HalfGemm, config: hopper.Tiling, gpu: Gpu, grid: int, held: int) -> Demand:
     """Of a configuration. grid: its blocks. held: how many of them an SM can hold."""
-    cluster = getattr(config, "cluster", 1)
-    tiles = ceil_div(gemm.m, config.bm * cluster) * ceil_div(gemm.n, config.bn) * cluster
+    tiles = specialization.tiles_of(gemm, config) * config.blocks
     blocks = ceil_div(grid, gpu.multiprocessors)
     elements = config.bm * config.bn
     return Demand(

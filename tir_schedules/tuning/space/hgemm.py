@@ -1,5 +1,5 @@
 """The spaces of the HGEMM rungs: of hgemm/mma_multistage, and of those with wgmma, from hgemm/wgmma to
-hgemm/cluster.
+hgemm/tile_shapes.
 
 What a rung with wgmma refuses is not in its space: the last constraint asks the rung itself, those before it
 leave out most of that early.
@@ -16,6 +16,7 @@ from tir_schedules.ladders.hgemm import (
     mma_xor_swizzle,
     persistent,
     steps,
+    tile_shapes,
     tma,
     tma_store,
     warp_specialized,
@@ -128,6 +129,11 @@ STAGES: Fields = {"stages": (2, 3, 4, 5, 6, 7, 8)}
 GROUPS: Fields = {"group": (1, 2, 4, 8, 16, 32)}
 BOXES: Fields = {"boxes": (1, 2, 3, 4, 8)}
 CLUSTER: Fields = {"cluster": (1, 2, 4)}
+SIDE = (16, 64, 96, 128, 144, 160, 192, 256)
+FREE_TILES: Fields = {
+    "bm": SIDE, "bn": SIDE, "consumers": (1, 2, 3), "swap": (0, 1), "part_columns": (0, 1),
+    "cluster_m": (1, 2), "cluster_n": (1, 2), "stages": (3, 4, 6, 8), "boxes": (1, 2, 3),
+}  # fmt: skip
 
 WHOLE_ROWS = Constraint(f"bm must be a multiple of {hopper.ROWS} for each of the consumers", whole_rows, TILE)
 SUMS = Constraint("the sums of a warpgroup do not fit into its registers", accumulator_fits, TILE)
@@ -137,8 +143,13 @@ FITTING_STAGES = Constraint("the stages do not fit into shared memory", ring_fit
 def space(rung: Rung, fields: Fields, *more: Constraint) -> Space[Any, HalfGemm]:
     """The space of a rung with these fields. more: constraints besides those of tiles."""
     fields = TILES | fields
+    return Space(rung, fields, (WHOLE_ROWS, SUMS, *more, taken(rung, fields)))
+
+
+def taken(rung: Rung, fields: Fields) -> Constraint:
+    """What a rung asks of its fields besides."""
     reason = "the rung refuses it: fewest stages, shared memory, boxes, clusters"
-    return Space(rung, fields, (WHOLE_ROWS, SUMS, *more, Constraint(reason, accepts(rung), tuple(fields))))
+    return Constraint(reason, accepts(rung), tuple(fields))
 
 
 WGMMA = space(wgmma.RUNG, {})
@@ -148,5 +159,6 @@ WARP_SPECIALIZED = space(warp_specialized.RUNG, STAGES, FITTING_STAGES)
 PERSISTENT = space(persistent.RUNG, STAGES | GROUPS, FITTING_STAGES)
 TMA_STORE = space(tma_store.RUNG, STAGES | GROUPS | BOXES, FITTING_STAGES)
 CLUSTERED = space(cluster.RUNG, STAGES | GROUPS | BOXES | CLUSTER, FITTING_STAGES)
+TILE_SHAPES = Space(tile_shapes.RUNG, FREE_TILES, (FITTING_STAGES, taken(tile_shapes.RUNG, FREE_TILES)))
 
-HOPPER = (WGMMA, WGMMA_ASYNC, TMA, WARP_SPECIALIZED, PERSISTENT, TMA_STORE, CLUSTERED)
+HOPPER = (WGMMA, WGMMA_ASYNC, TMA, WARP_SPECIALIZED, PERSISTENT, TMA_STORE, CLUSTERED, TILE_SHAPES)
