@@ -179,5 +179,5 @@ def test_the_head_says_how_maps_are_made_and_clusters_launched():
     assert (
         "cuTensorMapEncodeTiled(&B_map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, B, {328, 520}, {656}, {64, 128},"
         " {1, 1}, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,"
-        " CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)"
+        " CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)"
     ) in head

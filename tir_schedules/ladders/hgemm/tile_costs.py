@@ -48,8 +48,8 @@ that is more than its products take. Measured as K_TILE."""
 
 NARROW_ROWS = {128: 0.0, 64: 0.003, 32: 0.1}
 """Bytes of a row of a box of C -> nanoseconds more for each element. Rows of 32 bytes are a quarter of a line
-of L2: 8192x8192x8192 by tiles of 256x144 took 1539 us, and 1446 with A and B swapped, whose boxes have rows of
-128."""
+of L2: 8192x8192x8192 by tiles of 256x144 took 1539 us, and 1446 with A and B swapped, whose boxes have rows
+of 128."""
 
 LAUNCH, PAIR = 2600, 950
 """Nanoseconds that come once, and those that come with clusters, because blocks meet before their first
