@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Iterator
 
 import pytest
-from mutants import BARRIER, Mutant, loaded, replaced
+from mutants import BARRIER, Mutant, differs, loaded, replaced
 from test_hopper_twins import IN_PAIRS, PERSISTENT, TWINS, few, gemm
 
 from tir_schedules.compiler.twin import load_twin
@@ -103,12 +103,15 @@ LIKE_ANOTHER = ("stream_k",)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in TWINS if name not in TWO_KERNELS + LIKE_ANOTHER])
 def test_every_fault_is_found(name):
-    missed = []
+    """But for those of code that the twin has by a header and does not call."""
+    missed, work = [], gemm("nt float to half", SHAPE)
+    source = load_twin(rung_of(name), work, ARCH).source
     for mutant in faults_of(name):
         try:
             check(name, mutant)
         except AssertionError:
-            missed.append(mutant.name)
+            if differs(rung_of(name), source, work, ARCH, mutant):
+                missed.append(mutant.name)
     assert not missed
 
 

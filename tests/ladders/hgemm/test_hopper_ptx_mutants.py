@@ -47,6 +47,14 @@ EQUIVALENT = {
         "barrier: none": ([1], FIRST_TILE),
         "barrier: of all warpgroups": ([0], FIRST_TILE),
     },
+    ("tile_shapes", "schedule"): {
+        "arrive: none": ([3], LAST_TILE),
+        "arrive: at this block": ([3], LAST_TILE),
+        "store: no wait": ([0], FIRST_TILE),
+        "store: a group more": ([0], FIRST_TILE),
+        "barrier: none": ([0], FIRST_TILE),
+        "barrier: of all warpgroups": ([0], FIRST_TILE),
+    },
     ("repacked", "schedule"): {
         "arrive: none": ([3], LAST_TILE),
     },
