@@ -66,10 +66,15 @@ def kind_in_turn(rung):
     return kinds[place % len(kinds)]
 
 
+def of_name(rung):
+    """The rung, or a form with a name, because what hgemm/tile_shapes chooses changes with measured costs."""
+    return find("hgemm/tile_shapes:144x128")[0] if rung.id == "hgemm/tile_shapes" else rung
+
+
 @layers(
     "rung, kind",
-    [(rung, kind_of(rung)) for rung in LADDER],
-    [(rung, kind_in_turn(rung)) for rung in OTHERS],
+    [(of_name(rung), kind_of(rung)) for rung in LADDER],
+    [(rung, kind_in_turn(rung)) for rung in OTHERS if rung == of_name(rung)],
 )
 @both
 def test_emitted_code_is_as_recorded(rung, kind, make, golden):
