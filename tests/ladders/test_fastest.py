@@ -47,12 +47,12 @@ def test_it_is_the_one_with_the_least_estimate(family):
 def test_an_architecture_decides():
     gemm = HalfGemm(1024, 1024, 1024, accumulate="float16")
     ids = [settled("hgemm/fastest", gemm, arch).base_id for arch in ("sm_75", "sm_80", "sm_90a")]
-    assert ids == ["hgemm/wmma_padded", "hgemm/mma_multistage", "hgemm/repacked"]
+    assert ids == ["hgemm/wmma_padded", "hgemm/mma_multistage", "hgemm/tile_shapes"]
     large = HalfGemm(4096, 4096, 4096, accumulate="float16")
     ids = [settled("hgemm/fastest", large, arch).id for arch in ("sm_80", "sm_86")]
     assert ids == ["hgemm/mma_multistage", "hgemm/mma_xor_swizzle"]  # sm_86 has 99 KiB for a block
     assert settled("sgemm/fastest", Gemm(256, 256, 256), "sm_75").id == "sgemm/shared_tile"
-    assert settled("hgemm/fastest", gemm, Unasked("sm_80")).base_id == "hgemm/repacked"
+    assert settled("hgemm/fastest", gemm, Unasked("sm_80")).base_id == "hgemm/tile_shapes"
     odd = HalfGemm(1023, 1023, 1023, accumulate="float16")
     assert settled("hgemm/fastest", odd).base_id == "hgemm/mma_xor_swizzle"
     assert "element by element" in str(fastest.estimated(*find("hgemm/mma_multistage"), odd))
