@@ -125,6 +125,7 @@ TILES_AND_BLOCKS = [
     case
     for case in product(OTHERS, ["nt half", "nn bfloat16"], SHAPES, PROGRAMS)
     if case[0] in PERSISTENT or case[-1] == PROGRAMS[0]  # the others have a block for each tile
+    if taken(find(f"hgemm/{case[0]}:{few(case[0])}")[0], gemm(*case[1:3]))
 ]
 
 
