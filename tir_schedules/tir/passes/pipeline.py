@@ -40,7 +40,7 @@ from tir_schedules.tir.passes.unroll_stages import unroll_stages
 from tir_schedules.tir.passes.warp_specialization import warp_specialization
 from tir_schedules.tir.passes.wrap_edge_tiles import wrap_edge_tiles
 
-UNSHARED = 3
+UNSHARED = 4
 """Values of the annotation of a persistent kernel that shares no tiles."""
 
 COPYING = {
