@@ -29,9 +29,9 @@ static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, 
                         i < rows - row - r ? cols - col - c : 0);
 }
 
-// One thread has the copy engine load EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT: they are rows of
-// the matrix; else there is a row for each k, and boxes have 64 columns. Of BLOCKS blocks of a cluster that need
-// the same, each loads its part for all of them.
+// One thread has the copy engine load EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT: they are rows
+// of the matrix; else there is a row for each k, and boxes have 64 columns. Of BLOCKS blocks of a cluster that
+// need the same, each loads its part for all of them.
 template <int EXTENT, bool BY_EXTENT, int BLOCKS = 1>
 static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorMap &map, int first, int k0,
                                                     unsigned barrier, unsigned block = 0)

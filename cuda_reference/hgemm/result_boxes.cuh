@@ -1,5 +1,5 @@
-// A warpgroup's tile of C on its way out through shared memory: boxes which the copy engine takes to C. Those of
-// 64 rows have rows of 128 bytes, or of 64 or 32 where the tile's are no multiple of more, under the swizzle
+// A warpgroup's tile of C on its way out through shared memory: boxes that the copy engine takes to C. Boxes
+// of 64 rows have rows of 128 bytes, or of 64 or 32 where the tile's are no multiple of more, under the swizzle
 // of as many bytes.
 #pragma once
 
@@ -27,8 +27,8 @@ static __device__ inline void store_transposed_matrices(unsigned address, const 
 // HEIGHT x WIDTH elements in boxes, those of the same rows one after the other. MOST: for how many of them
 // there is shared memory at most; they take turns.
 template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
-    static constexpr int LENGTH = WIDTH * sizeof(Result);                          // bytes of a row of the tile
-    static constexpr int ROW = LENGTH % 128 == 0 ? 128 : LENGTH % 64 == 0 ? 64 : 32; // and of a box
+    static constexpr int LENGTH = WIDTH * sizeof(Result); // bytes of a row of the tile, and of a box:
+    static constexpr int ROW = LENGTH % 128 == 0 ? 128 : LENGTH % 64 == 0 ? 64 : 32;
     static constexpr int COLS = ROW / sizeof(Result);
     static constexpr int ROWS = 64;
     static constexpr int BOX = ROWS * ROW; // bytes

@@ -5,13 +5,13 @@
 //   CLUSTER = CLUSTER_M * CLUSTER_N blocks of a cluster
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
-//   maps: of A, boxes of BM / CLUSTER_N x 64; of B, of BN / CLUSTER_M x 64, or 64 x 64 where it is stored K x N;
-//   of C, boxes as in result_boxes.cuh
+//   maps: of A, boxes of BM / CLUSTER_N x 64; of B, of BN / CLUSTER_M x 64, or 64 x 64 where it is stored
+//   K x N; of C, boxes as in result_boxes.cuh
 //
-// As tma_store.cu, with the extents of a tile as free as wgmma's columns. With SWAP it computes C^T = B^T A^T:
+// As tma_store.cu, with one side of a tile as free as wgmma's columns. With SWAP it computes C^T = B^T A^T:
 // the rows of wgmma, multiples of 64, are columns of C, and its columns, here multiples of 16, are rows of C.
-// With PART_COLUMNS each of the warpgroups that multiply has all rows of a tile, as wgmma has them, and some of
-// the columns. Blocks of a cluster have neighbouring tiles; what both need each loads a half of for both.
+// With PART_COLUMNS each of the warpgroups that multiply has all rows of a tile, as wgmma has them, and some
+// of the columns. Blocks of a cluster have neighbouring tiles, and each loads half of what both need for both.
 // Rows of A, B and C must be multiples of 16 bytes.
 
 #include <cuda.h>
@@ -43,15 +43,15 @@
 #define PROGRAMS 132 // most blocks of the grid
 #define BOXES 2      // of C that a warpgroup has in shared memory
 #define GROUP 16     // rows of tiles in a stripe
-#define SWAP 0       // A and B change places
-#define PART_COLUMNS 0 // warpgroups part a tile along wgmma's columns, else along its rows
-#define CLUSTER_M 1  // blocks of a cluster along the rows of C
-#define CLUSTER_N 1  // and along its columns
+#define SWAP 0       // 1: A and B change places
+#define PART_COLUMNS 0 // 1: warpgroups part a tile along wgmma's columns, else along its rows
+#define CLUSTER_M 1    // blocks of a cluster along the rows of C
+#define CLUSTER_N 1    // and along its columns
 #endif
 
 // What is X and Y below: the operand that has the rows of wgmma, and the one that has its columns.
-constexpr int TALL = SWAP ? BN : BM, WIDE = SWAP ? BM : BN;              // extents of a tile
-constexpr bool X_BY_ROWS = SWAP ? NT : true, Y_BY_ROWS = SWAP ? true : NT; // rows of the matrix are along k
+constexpr int TALL = SWAP ? BN : BM, WIDE = SWAP ? BM : BN;                // extents of a tile
+constexpr bool X_BY_ROWS = SWAP ? NT : true, Y_BY_ROWS = SWAP ? true : NT; // rows of the matrix go along k
 constexpr int STACKED = SWAP ? CLUSTER_N : CLUSTER_M, BESIDE = SWAP ? CLUSTER_M : CLUSTER_N;
 constexpr int BLOCKS = STACKED * BESIDE;
 constexpr int HEIGHT = PART_COLUMNS ? TALL : TALL / CONSUMERS; // of a warpgroup's tile
@@ -63,8 +63,9 @@ static_assert(STACKED == 1 || BESIDE == 1, "blocks of a cluster share one of the
 struct Operands {
     static constexpr int BYTES_OF_A = TALL * ROW_BYTES, BYTES = BYTES_OF_A + WIDE * ROW_BYTES;
 
-    static __device__ __forceinline__ void load(unsigned stage, const CUtensorMap &X_map, const CUtensorMap &Y_map,
-                                                int x, int y, int k0, unsigned barrier, unsigned block)
+    static __device__ __forceinline__ void load(unsigned stage, const CUtensorMap &X_map,
+                                                const CUtensorMap &Y_map, int x, int y, int k0,
+                                                unsigned barrier, unsigned block)
     {
         load_operand<TALL, X_BY_ROWS, BESIDE>(stage, X_map, x, k0, barrier, block);
         load_operand<WIDE, Y_BY_ROWS, STACKED>(stage + BYTES_OF_A, Y_map, y, k0, barrier, block);
