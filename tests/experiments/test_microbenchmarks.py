@@ -44,7 +44,7 @@ def test_names_are_unique():
     "name",
     ["mbarrier/mbarrier arrive and wait, 4", "tma/bulk load of 1024",
      "tma/tensor load of a box of 64x64, swizzle 128$",
-     "tma/tensor store of a box of 64x64, swizzle 128", "cluster/ld.shared::cluster of 4 bytes latency",
+     "tma/tensor store of a box of 64x64, swizzle 128$", "cluster/ld.shared::cluster of 4 bytes latency",
      "global/ldg.128 rate, l1, 16", "cp.async/cp.async.ca of 4, l1, 16", "barrier/bar.sync, 4"],
 )  # fmt: skip
 def test_the_cpu_machine_executes_it_to_its_end(name):
