@@ -4,10 +4,10 @@
     tir-schedules bench sgemm/fastest --no-twins --random 100 --seed 7 -o drawn_sgemm.json
     python experiments/tables.py    # writes the tables of results/shapes_*.json and results/drawn_*.json
 
-The thirty are those that everyone times, those that nobody tunes for, and ten drawn by one seed: each extent
-is as likely to be between 32 and 64 as between 3000 and 6000. Choices were tuned to them. `bench --random`
-draws shapes of several kinds by any seed, see `tir_schedules/ladders/drawn_shapes.py`, and shows the ratios
-as a distribution.
+Twenty of the thirty were chosen: common sizes, and sizes that kernels are seldom tuned for. A seed drew the
+other ten, with extents as likely to be between 32 and 64 as between 3000 and 6000. Choices were tuned to
+them. `bench --random` draws shapes of several kinds by any seed, see `tir_schedules/ladders/drawn_shapes.py`,
+and shows the ratios as a distribution.
 
     python experiments/many_shapes.py hgemm --random 24 --seed 7                        # shows them
     python experiments/many_shapes.py hgemm --random 24 --seed 7 --configs --pack FILE.zip --arch sm_90a

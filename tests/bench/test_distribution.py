@@ -25,7 +25,7 @@ VENDOR = {"64x64x64": 40.0, "128x128x128": 50.0, "256x256x256": 50.0, "512x512x5
 
 
 def drawn(date="2041", packed=False, **fields):
-    """Results of two rungs on four drawn shapes, of which one more was not timed."""
+    """Results of two rungs on four drawn shapes. A fifth shape was drawn and not timed."""
 
     def rated(row):
         rates = {"sgemm/naive": OURS[row["shape"]][0], "sgemm/coalesced": OURS[row["shape"]][1]}

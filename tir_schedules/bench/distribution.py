@@ -156,7 +156,7 @@ def group_cells(shapes: Sequence[Compared]) -> Iterable[str]:
 
 
 def bars(shapes: Sequence[Compared]) -> list[tuple[str, int]]:
-    """Shapes between EDGES, each of which belongs to what is above it."""
+    """How many shapes have a ratio between two EDGES. A ratio that equals an edge counts above it."""
     counts = [0] * (len(EDGES) + 1)
     for one in shapes:
         counts[bisect_right(EDGES, one.ratio)] += 1
