@@ -9,14 +9,18 @@
 #include "warpgroup_tile.cuh"
 
 // The ring before all threads use it, and maps before they are needed. WARPGROUPS: those that multiply.
-template <int WARPGROUPS, typename Operands, int STAGE_COUNT, typename... Maps>
-static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT> &ring, const Maps &...maps)
+// BLOCKS: of a cluster; no block may copy to barriers of another that are not there yet.
+template <int WARPGROUPS, typename Operands, int STAGE_COUNT, int BLOCKS, typename... Maps>
+static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT, BLOCKS> &ring, const Maps &...maps)
 {
     if (threadIdx.x == 0 && threadIdx.y == WARPGROUPS) {
         (prefetch_map(maps), ...);
         ring.initialise(WARPGROUPS);
     }
-    __syncthreads();
+    if constexpr (BLOCKS > 1)
+        sync_cluster();
+    else
+        __syncthreads();
 }
 
 // Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows.

@@ -93,16 +93,7 @@ hgemm_tile_shapes(const __grid_constant__ CUtensorMap A_map, const __grid_consta
     const int rows = (X + TALL * STACKED - 1) / (TALL * STACKED); // of tiles of whole clusters
     const int cols = (Y + WIDE * BESIDE - 1) / (WIDE * BESIDE);
 
-    if (threadIdx.x == 0 && threadIdx.y == CONSUMERS) {
-        prefetch_map(A_map);
-        prefetch_map(B_map);
-        prefetch_map(C_map);
-        ring.initialise(CONSUMERS);
-    }
-    if constexpr (BLOCKS > 1)
-        sync_cluster();
-    else
-        __syncthreads();
+    begin<CONSUMERS>(ring, A_map, B_map, C_map);
     overlap_launches();
 
     // work(x, y) for each tile of the block.

@@ -330,15 +330,24 @@ def tiled_gemm(
     def cast(value: Any, dtype: str, of: str) -> Any:
         return T.Cast(dtype, value) if dtype != of else value
 
-    def of_b(k: Any, j: Any) -> tuple[Any, Any]:
-        return (j, k) if gemm.transposed else (k, j)
+    def product(A: Any, B: Any, i: Any, j: Any, k: Any) -> Any:
+        """Of a row of A and a column of B, or of a column and a row where they are swapped."""
+        row, column = (j, i) if tiling.swap else (i, j)
+        factors = A[row, k], B[column, k] if gemm.transposed else B[k, column]
+        first, second = reversed(factors) if tiling.swap else factors
+        return cast(first, wide, narrow) * cast(second, wide, narrow)
+
+    def sum_of(sums: Any, i: Any, j: Any) -> Any:
+        return cast(sums[j, i] if tiling.swap else sums[i, j], result, wide)
+
+    sums_shape = (N, M) if tiling.swap else (M, N)
 
     @T.prim_func(s_tir=True)
     def algorithm(A: T.Buffer(a_shape, narrow), B: T.Buffer(b_shape, narrow), C: T.Buffer(c_shape, result)):
         T.func_attr({"tirx.noalias": True})
         A_tiles = T.sblock_alloc_buffer((M, K), narrow)
         B_tiles = T.sblock_alloc_buffer(b_whole, narrow)
-        C_sums = T.sblock_alloc_buffer((M, N), wide)
+        C_sums = T.sblock_alloc_buffer(sums_shape, wide)
         for i, j in T.grid(M, K):
             with T.sblock("A_tiles"):
                 vi, vj = T.axis.remap("SS", [i, j])
@@ -347,54 +356,23 @@ def tiled_gemm(
             with T.sblock("B_tiles"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 B_tiles[vi, vj] = inside(B, vi, vj, b_whole)
-        for i, j, k in T.grid(M, N, K):
+        for i, j, k in T.grid(*sums_shape, K):
             with T.sblock("C_sums"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                row, column = T.meta_var(of_b(vk, vj))
                 with T.init():
                     C_sums[vi, vj] = zero
-                C_sums[vi, vj] += cast(A_tiles[vi, vk], wide, narrow) * cast(
-                    B_tiles[row, column], wide, narrow
-                )
+                C_sums[vi, vj] += product(A_tiles, B_tiles, vi, vj, vk)
         for i, j in T.grid(M if guarded else c_shape[0], c_shape[1]):
             with T.sblock("C"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 if guarded:
                     if T.tvm_thread_invariant(vi < gemm.m):
-                        C[vi, vj] = cast(C_sums[vi, vj], result, wide)
+                        C[vi, vj] = sum_of(C_sums, vi, vj)
                 else:
-                    C[vi, vj] = cast(C_sums[vi, vj], result, wide)
-
-    @T.prim_func(s_tir=True)
-    def swapped(A: T.Buffer(a_shape, narrow), B: T.Buffer(b_shape, narrow), C: T.Buffer(c_shape, result)):
-        T.func_attr({"tirx.noalias": True})
-        A_tiles = T.sblock_alloc_buffer((M, K), narrow)
-        B_tiles = T.sblock_alloc_buffer(b_whole, narrow)
-        C_sums = T.sblock_alloc_buffer((N, M), wide)
-        for i, j in T.grid(M, K):
-            with T.sblock("A_tiles"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                A_tiles[vi, vj] = inside(A, vi, vj, (M, K))
-        for i, j in T.grid(*b_whole):
-            with T.sblock("B_tiles"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                B_tiles[vi, vj] = inside(B, vi, vj, b_whole)
-        for i, j, k in T.grid(N, M, K):
-            with T.sblock("C_sums"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                row, column = T.meta_var(of_b(vk, vi))
-                with T.init():
-                    C_sums[vi, vj] = zero
-                C_sums[vi, vj] += cast(B_tiles[row, column], wide, narrow) * cast(
-                    A_tiles[vj, vk], wide, narrow
-                )
-        for i, j in T.grid(*c_shape):
-            with T.sblock("C"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = cast(C_sums[vj, vi], result, wide)
+                    C[vi, vj] = sum_of(C_sums, vi, vj)
 
     extents = {"A": a_true, "B": b_true, "C": (gemm.m, gemm.n)}
-    made: Any = swapped if tiling.swap else algorithm
+    made: Any = algorithm
     return made.with_attr({"global_symbol": name, EXTENTS: extents, CLUSTER: tiling.blocks})
 
 

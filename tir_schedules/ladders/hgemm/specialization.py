@@ -51,7 +51,7 @@ def box_of(gemm: HalfGemm, config: Tiling) -> tuple[int, int]:
         parts = [part for part in range(32, hopper.ROWS + 1, hopper.STEP) if config.columns % part == 0]
         return max(parts, default=config.columns), hopper.COLUMNS
     size = SIZES[gemm.result]
-    return hopper.ROWS, next((w for w in (128, 64, 32) if config.columns * size % w == 0), 32) // size
+    return hopper.ROWS, next((w for w in (128, 64) if config.columns * size % w == 0), 32) // size
 
 
 def boxes_of(gemm: HalfGemm, config: Stored) -> tuple[int, int, int]:

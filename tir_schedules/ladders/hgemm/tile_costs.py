@@ -75,15 +75,14 @@ class Estimate:
         tiles = specialization.tiles_of(gemm, config)
         programs = specialization.programs_of(gemm, config)
         row = specialization.box_of(gemm, config)[1] * hopper.SIZES[gemm.result]
-        rounds, busy = ceil_div(tiles * config.blocks, programs), min(programs, tiles * config.blocks)
         return cls(
             tiles * config.blocks,
-            rounds,
+            ceil_div(tiles * config.blocks, programs),
             ceil_div(gemm.k, hopper.DEPTH),
-            nanoseconds_per_k_tile(gemm, config, busy / hopper.WAVE),
+            nanoseconds_per_k_tile(gemm, config, programs / hopper.WAVE),
             tile_choice.STORED + (tile_choice.ELEMENT + NARROW_ROWS[row]) * config.bm * config.bn,
             LAUNCH + (PAIR if config.blocks > 1 else 0),
-            tile_choice.nanoseconds_of_reading(gemm, config, busy),
+            tile_choice.nanoseconds_of_reading(gemm, config, programs),
         )
 
     @property
@@ -166,6 +165,7 @@ def settle(gemm: HalfGemm, config: Config) -> Config | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def fastest(gemm: HalfGemm) -> Config | None:
     """The form that is estimated to be the fastest. None where a gemm can have no form."""
     ranked = sorted(
@@ -179,7 +179,7 @@ def estimate(gemm: HalfGemm, rung: Rung) -> Estimate | None:
     """Of a rung in a configuration that has all of K at once and no launch besides its own. None for others,
     and where its form was not measured."""
     config = rung.config
-    if rung.declared(gemm).parts > 1 or any(rung.others(gemm)) or config.wide < hopper.STEP:
+    if rung.declared(gemm).parts > 1 or any(rung.others(gemm)):
         return None
     measured = K_TILE.get((config.tall, config.consumers, config.part_columns), {})
     return Estimate.of(gemm, config) if measured and min(measured) <= config.wide <= max(measured) else None
