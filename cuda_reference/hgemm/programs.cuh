@@ -1,73 +1,162 @@
 // What a block does that computes tile after tile of C: a warpgroup copies K tiles, the others multiply them.
 #pragma once
 
+#include "k_tile.cuh"
 #include "registers.cuh"
 #include "result_boxes.cuh"
 #include "ring.cuh"
-#include "k_tile.cuh"
 #include "tile_order.cuh"
 #include "warpgroup_tile.cuh"
 
-// The ring before all threads use it, and maps before they are needed. WARPGROUPS: those that multiply.
-// BLOCKS: of a cluster; no block may copy to barriers of another that are not there yet.
-template <int WARPGROUPS, typename Operands, int STAGE_COUNT, int BLOCKS, typename... Maps>
-static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT, BLOCKS> &ring, const Maps &...maps)
-{
-    if (threadIdx.x == 0 && threadIdx.y == WARPGROUPS) {
-        (prefetch_map(maps), ...);
-        ring.initialise(WARPGROUPS);
+// What stands before the name of a kernel with so many blocks of a cluster along the rows and columns of C. A
+// block that is a cluster of its own is placed on SMs in another order, so that without clusters it is nothing.
+#define IN_CLUSTERS_1_1
+#define IN_CLUSTERS_2_1 __cluster_dims__(2, 1, 1)
+#define IN_CLUSTERS_1_2 __cluster_dims__(2, 1, 1)
+#define IN_CLUSTERS_(BLOCKS_M, BLOCKS_N) IN_CLUSTERS_##BLOCKS_M##_##BLOCKS_N
+#define IN_CLUSTERS(BLOCKS_M, BLOCKS_N) IN_CLUSTERS_(BLOCKS_M, BLOCKS_N)
+
+// A block tile of TILE_M x TILE_N of C. MULTIPLYING: warpgroups that multiply it. B_BY_COLUMNS: B is stored
+// N x K. SWAPPED: C^T = B^T A^T, the rows of wgmma are columns of C. BY_COLUMNS: warpgroups part the tile
+// along the columns of wgmma, else along its rows. BLOCKS_M, BLOCKS_N: blocks of a cluster along the rows and
+// the columns of C. X is the operand that has the rows of wgmma, Y the one that has its columns.
+template <int TILE_M, int TILE_N, int MULTIPLYING, bool B_BY_COLUMNS, bool SWAPPED, bool BY_COLUMNS,
+          int BLOCKS_M, int BLOCKS_N>
+struct TileShape {
+    static constexpr bool SWAPS = SWAPPED;
+    static constexpr int WARPGROUPS = MULTIPLYING;
+    static constexpr int TALL = SWAPPED ? TILE_N : TILE_M, WIDE = SWAPPED ? TILE_M : TILE_N;
+    static constexpr bool X_BY_ROWS = SWAPPED ? B_BY_COLUMNS : true; // rows of the matrix go along k
+    static constexpr bool Y_BY_ROWS = SWAPPED ? true : B_BY_COLUMNS;
+    static constexpr int STACKED = SWAPPED ? BLOCKS_N : BLOCKS_M, BESIDE = SWAPPED ? BLOCKS_M : BLOCKS_N;
+    static constexpr int BLOCKS = STACKED * BESIDE;
+    static constexpr int HEIGHT = BY_COLUMNS ? TALL : TALL / WARPGROUPS; // of a warpgroup's tile
+    static constexpr int WIDTH = BY_COLUMNS ? WIDE / WARPGROUPS : WIDE;
+    static_assert(STACKED == 1 || BESIDE == 1, "blocks of a cluster share one of the operands");
+
+    // The K tile of a block: of X, and behind it of Y.
+    struct Operands {
+        static constexpr int BYTES_OF_A = TALL * ROW_BYTES, BYTES = BYTES_OF_A + WIDE * ROW_BYTES;
+
+        static __device__ __forceinline__ void load(unsigned stage, const CUtensorMap &X_map,
+                                                    const CUtensorMap &Y_map, int x, int y, int k0,
+                                                    unsigned barrier, unsigned block)
+        {
+            load_operand<TALL, X_BY_ROWS, BESIDE>(stage, X_map, x, k0, barrier, block);
+            load_operand<WIDE, Y_BY_ROWS, STACKED>(stage + BYTES_OF_A, Y_map, y, k0, barrier, block);
+        }
+    };
+
+    template <int STAGE_COUNT> using RingOf = Ring<Operands, STAGE_COUNT, BLOCKS>;
+
+    template <typename Sum, typename Element>
+    using Tile = WarpgroupTile<HEIGHT, WIDTH, Sum, Element, !Y_BY_ROWS, !X_BY_ROWS>;
+
+    // MOST: of them, at a time.
+    template <typename Result, int MOST>
+    using Boxes = std::conditional_t<SWAPPED, TransposedBoxes<HEIGHT, WIDTH, Result, MOST>,
+                                     ResultBoxes<HEIGHT, WIDTH, Result, MOST>>;
+
+    // Where a warpgroup's tile begins in the block's, as wgmma has them.
+    static __device__ int first_row()
+    {
+        return BY_COLUMNS ? 0 : threadIdx.y * HEIGHT;
     }
-    if constexpr (BLOCKS > 1)
+
+    static __device__ int first_col()
+    {
+        return BY_COLUMNS ? threadIdx.y * WIDTH : 0;
+    }
+};
+
+// The ring before all threads use it, and maps before they are needed. No block may copy to barriers of
+// another that are not there yet.
+template <typename Shape, int STAGE_COUNT, typename... Maps>
+static __device__ __forceinline__ void begin(Ring<typename Shape::Operands, STAGE_COUNT, Shape::BLOCKS> &ring,
+                                             const Maps &...maps)
+{
+    if (threadIdx.x == 0 && threadIdx.y == Shape::WARPGROUPS) {
+        (prefetch_map(maps), ...);
+        ring.initialise(Shape::WARPGROUPS);
+    }
+    if constexpr (Shape::BLOCKS > 1)
         sync_cluster();
     else
         __syncthreads();
 }
 
-// Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows.
-// first, k_tiles: of the K tiles along K, the first one's k and how many there are. store(tile, row, col): a
-// warpgroup's tile of C goes there.
-template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, typename Sum, typename Element, bool B_ALONG_K,
-          typename Operands, int STAGE_COUNT, typename Store>
+// Tiles are taken in stripes of STRIPE rows of tiles. first, k_tiles: of the K tiles along K, the first one's
+// k and how many there are. store(tile, row, col): a warpgroup's tile goes to that place of C. No block ends
+// while the other one of its cluster copies to it or arrives there.
+template <typename Shape, int STRIPE, typename Sum, typename Element, int STAGE_COUNT, typename Store>
 static __device__ __forceinline__ void
-multiply_tiles(unsigned stages, Ring<Operands, STAGE_COUNT> &ring, const CUtensorMap &A_map,
-               const CUtensorMap &B_map, int M, int N, int first, int k_tiles, const Store &store)
+multiply_tiles(unsigned stages, Ring<typename Shape::Operands, STAGE_COUNT, Shape::BLOCKS> &ring,
+               const CUtensorMap &A_map, const CUtensorMap &B_map, int M, int N, int first, int k_tiles,
+               const Store &store)
 {
-    constexpr int HEIGHT = TALL / WARPGROUPS; // of a warpgroup's tile
-    const int rows = (M + TALL - 1) / TALL, cols = (N + WIDE - 1) / WIDE; // of tiles
-    PipelineState<STAGE_COUNT> state;
-    if (threadIdx.y == WARPGROUPS) {
-        keep_registers<RegistersOf<WARPGROUPS>::PRODUCER>();
-        if (threadIdx.x == 0)
-            for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
-                const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
-                ring.fill(state, stages, k_tiles, [&](unsigned stage, int k0, unsigned barrier) {
-                    Operands::load(stage, A_map, B_map, at.row * TALL, at.col * WIDE, first + k0, barrier);
-                });
-            }
-    } else {
-        take_registers<RegistersOf<WARPGROUPS>::CONSUMER>();
-        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-        for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
+    constexpr int STACKED = Shape::STACKED, BESIDE = Shape::BESIDE, BLOCKS = Shape::BLOCKS;
+    const CUtensorMap &X_map = Shape::SWAPS ? B_map : A_map, &Y_map = Shape::SWAPS ? A_map : B_map;
+    const int X = Shape::SWAPS ? N : M, Y = Shape::SWAPS ? M : N;
+    const int rows = (X + Shape::TALL * STACKED - 1) / (Shape::TALL * STACKED); // of tiles of whole clusters
+    const int cols = (Y + Shape::WIDE * BESIDE - 1) / (Shape::WIDE * BESIDE);
+    const unsigned block = BLOCKS > 1 ? block_in_cluster() : 0;
+
+    // work(x, y) for each tile of the block.
+    const auto for_each_tile = [&](const auto &work) {
+        for (int number = blockIdx.x / BLOCKS; number < rows * cols; number += gridDim.x / BLOCKS) {
             const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
-            WarpgroupTile<HEIGHT, WIDE, Sum, Element, B_ALONG_K> tile;
-            ring.multiply(state, stages, k_tiles, first_row, tile);
-            store(tile, at.row * TALL + first_row, at.col * WIDE);
+            work((at.row * STACKED + (STACKED > 1 ? block : 0)) * Shape::TALL,
+                 (at.col * BESIDE + (BESIDE > 1 ? block : 0)) * Shape::WIDE);
         }
+    };
+
+    PipelineState<STAGE_COUNT> state;
+    if (threadIdx.y == Shape::WARPGROUPS) {
+        RegistersOf<Shape::WARPGROUPS>::give();
+        if (threadIdx.x == 0)
+            for_each_tile([&](int x, int y) {
+                ring.fill(state, stages, k_tiles, [&](unsigned stage, int k0, unsigned barrier) {
+                    Shape::Operands::load(stage, X_map, Y_map, x, y, first + k0, barrier, block);
+                });
+            });
+    } else {
+        RegistersOf<Shape::WARPGROUPS>::take();
+        for_each_tile([&](int x, int y) {
+            typename Shape::template Tile<Sum, Element> tile;
+            ring.multiply(state, stages, k_tiles, Shape::first_row(), tile, Shape::first_col());
+            const int row = x + Shape::first_row(), col = y + Shape::first_col();
+            store(tile, Shape::SWAPS ? col : row, Shape::SWAPS ? row : col);
+        });
     }
+    if constexpr (BLOCKS > 1)
+        sync_cluster();
 }
 
-// The same of all of K, with C through boxes, see result_boxes.cuh. They lie behind the stages.
-template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, typename Sum, typename Element, bool B_ALONG_K,
-          typename Result, typename Operands, int STAGE_COUNT>
-static __device__ __forceinline__ void
-multiply_tiles_through_boxes(unsigned stages, Ring<Operands, STAGE_COUNT> &ring, const CUtensorMap &A_map,
-                             const CUtensorMap &B_map, const CUtensorMap &C_map, int M, int N, int k_tiles)
+// Writes a warpgroup's tile to (row, col) of C. IN_PAIRS: rows of C have an even number of elements.
+template <typename Shape, bool IN_PAIRS, typename Tile, typename Result>
+static __device__ __forceinline__ void store_from_registers(const Tile &tile, Result *__restrict__ C, int row,
+                                                            int col, int M, int N)
 {
-    const unsigned places = stages + STAGE_COUNT * Operands::BYTES + threadIdx.y * Result::BYTES;
-    multiply_tiles<TALL, WIDE, WARPGROUPS, STRIPE, Sum, Element, B_ALONG_K>(
-        stages, ring, A_map, B_map, M, N, 0, k_tiles, [&](const auto &tile, int row, int col) {
-            store_through<Result>(places, tile, C_map, row, col);
-        });
-    if (threadIdx.x == 0 && threadIdx.y < WARPGROUPS)
+    if constexpr (Shape::SWAPS)
+        tile.store_transposed(C, row, col, M, N);
+    else
+        tile.template store<IN_PAIRS>(C, row, col, M, N);
+}
+
+// As multiply_tiles, of all of K, with C through boxes, see result_boxes.cuh. They lie behind the stages.
+template <typename Shape, int STRIPE, typename Sum, typename Element, typename Result, int MOST,
+          int STAGE_COUNT>
+static __device__ __forceinline__ void
+multiply_tiles_through_boxes(unsigned stages,
+                             Ring<typename Shape::Operands, STAGE_COUNT, Shape::BLOCKS> &ring,
+                             const CUtensorMap &A_map, const CUtensorMap &B_map, const CUtensorMap &C_map,
+                             int M, int N, int k_tiles)
+{
+    using Boxes = typename Shape::template Boxes<Result, MOST>;
+    const unsigned places = stages + STAGE_COUNT * Shape::Operands::BYTES + threadIdx.y * Boxes::BYTES;
+    multiply_tiles<Shape, STRIPE, Sum, Element>(
+        stages, ring, A_map, B_map, M, N, 0, k_tiles,
+        [&](const auto &tile, int row, int col) { store_through<Boxes>(places, tile, C_map, row, col); });
+    if (threadIdx.x == 0 && threadIdx.y < Shape::WARPGROUPS)
         wait_until_stores_have_read();
 }

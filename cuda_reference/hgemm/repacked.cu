@@ -2,14 +2,14 @@
 //
 //   nvcc -arch=sm_90a -cubin repacked.cu
 //   before: repack.cu of A, of B, where their rows are no multiple of LINE bytes
-//   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
+//   grid and block as those of tile_shapes.cu
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
-//   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64
-//   rows of 128 bytes. Those of A and B are of the copies where there are such, with the extents of A and B.
+//   maps: as those of tile_shapes.cu. Those of A and B are of the copies where there are such, with the
+//   extents of A and B
 //
-// As tma_store.cu, or, where rows of C are no multiple of 16 bytes, as persistent.cu: BOXES is 0 then. Which
-// array a map is of does not matter to this kernel.
+// As tile_shapes.cu, where BOXES is not 0. Else C is written from registers, whatever its rows are multiples
+// of. Which array a map is of does not matter to this kernel.
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -34,21 +34,25 @@
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 256
-#define BK 64       // K tile
-#define CONSUMERS 2 // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 4    // of the pipeline; each holds a K tile
+#define BK 64        // K tile
+#define CONSUMERS 2  // warpgroups that multiply
+#define STAGES 4     // of the pipeline; each holds a K tile
 #define PROGRAMS 132 // most blocks of the grid
-#define BOXES 2     // of C that a warpgroup has in shared memory; 0: C is written from registers
+#define BOXES 2      // of C that a warpgroup has in shared memory; 0: C is written from registers
 #define GROUP 16     // rows of tiles in a stripe
 #define LINE 16      // bytes of which rows of A and B are multiples, or they are copied before
+#define SWAP 0       // 1: A and B change places
+#define PART_COLUMNS 0 // 1: warpgroups part a tile along wgmma's columns, else along its rows
+#define CLUSTER_M 1    // blocks of a cluster along the rows of C
+#define CLUSTER_N 1    // and along its columns
 #endif
 
 constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
-using Operands = KTile<BM, BN, NT>;
+using Shape = TileShape<BM, BN, CONSUMERS, NT, SWAP, PART_COLUMNS, CLUSTER_M, CLUSTER_N>;
 static_assert(BK == K_TILE, "a row of a K tile is 128 bytes");
 
 #if BOXES
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void IN_CLUSTERS(CLUSTER_M, CLUSTER_N) __launch_bounds__(THREADS, 1)
 hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
                const __grid_constant__ CUtensorMap C_map, int M, int N, int K)
 {
@@ -56,15 +60,14 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
-    __shared__ Ring<Operands, STAGES> ring;
-    begin<CONSUMERS>(ring, A_map, B_map, C_map);
+    __shared__ Shape::RingOf<STAGES> ring;
+    begin<Shape>(ring, A_map, B_map, C_map);
     overlap_launches();
-    multiply_tiles_through_boxes<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT,
-                                 ResultBoxes<BM / CONSUMERS, BN, OUT, BOXES>>(
+    multiply_tiles_through_boxes<Shape, GROUP, ACC, IN, OUT, BOXES>(
         shared_address(shared), ring, A_map, B_map, C_map, M, N, (K + BK - 1) / BK);
 }
 #else
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void IN_CLUSTERS(CLUSTER_M, CLUSTER_N) __launch_bounds__(THREADS, 1)
 hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
                OUT *__restrict__ C, int M, int N, int K)
 {
@@ -72,16 +75,16 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
-    __shared__ Ring<Operands, STAGES> ring;
-    begin<CONSUMERS>(ring, A_map, B_map);
+    __shared__ Shape::RingOf<STAGES> ring;
+    begin<Shape>(ring, A_map, B_map);
     overlap_launches();
-    multiply_tiles<BM, BN, CONSUMERS, GROUP, ACC, IN, !NT>(
+    multiply_tiles<Shape, GROUP, ACC, IN>(
         shared_address(shared), ring, A_map, B_map, M, N, 0, (K + BK - 1) / BK,
         [&](const auto &tile, int row, int col) {
             if (N % 2 == 0)
-                tile.template store<true>(C, row, col, M, N);
+                store_from_registers<Shape, true>(tile, C, row, col, M, N);
             else
-                tile.template store<false>(C, row, col, M, N);
+                store_from_registers<Shape, false>(tile, C, row, col, M, N);
         });
 }
 #endif

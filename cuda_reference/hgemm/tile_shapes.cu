@@ -49,36 +49,11 @@
 #define CLUSTER_N 1    // and along its columns
 #endif
 
-// What is X and Y below: the operand that has the rows of wgmma, and the one that has its columns.
-constexpr int TALL = SWAP ? BN : BM, WIDE = SWAP ? BM : BN;                // extents of a tile
-constexpr bool X_BY_ROWS = SWAP ? NT : true, Y_BY_ROWS = SWAP ? true : NT; // rows of the matrix go along k
-constexpr int STACKED = SWAP ? CLUSTER_N : CLUSTER_M, BESIDE = SWAP ? CLUSTER_M : CLUSTER_N;
-constexpr int BLOCKS = STACKED * BESIDE;
-constexpr int HEIGHT = PART_COLUMNS ? TALL : TALL / CONSUMERS; // of a warpgroup's tile
-constexpr int WIDTH = PART_COLUMNS ? WIDE / CONSUMERS : WIDE;
+constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
+using Shape = TileShape<BM, BN, CONSUMERS, NT, SWAP, PART_COLUMNS, CLUSTER_M, CLUSTER_N>;
 static_assert(BK == K_TILE, "a row of a K tile is 128 bytes");
-static_assert(STACKED == 1 || BESIDE == 1, "blocks of a cluster share one of the operands");
 
-// The K tile of a block: of X, and behind it of Y.
-struct Operands {
-    static constexpr int BYTES_OF_A = TALL * ROW_BYTES, BYTES = BYTES_OF_A + WIDE * ROW_BYTES;
-
-    static __device__ __forceinline__ void load(unsigned stage, const CUtensorMap &X_map,
-                                                const CUtensorMap &Y_map, int x, int y, int k0,
-                                                unsigned barrier, unsigned block)
-    {
-        load_operand<TALL, X_BY_ROWS, BESIDE>(stage, X_map, x, k0, barrier, block);
-        load_operand<WIDE, Y_BY_ROWS, STACKED>(stage + BYTES_OF_A, Y_map, y, k0, barrier, block);
-    }
-};
-
-#if SWAP
-using Boxes = TransposedBoxes<HEIGHT, WIDTH, OUT, BOXES>;
-#else
-using Boxes = ResultBoxes<HEIGHT, WIDTH, OUT, BOXES>;
-#endif
-
-extern "C" __global__ void __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
+extern "C" __global__ void IN_CLUSTERS(CLUSTER_M, CLUSTER_N) __launch_bounds__(THREADS, 1)
 hgemm_tile_shapes(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
                   const __grid_constant__ CUtensorMap C_map, int M, int N, int K)
 {
@@ -86,48 +61,9 @@ hgemm_tile_shapes(const __grid_constant__ CUtensorMap A_map, const __grid_consta
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
-    __shared__ Ring<Operands, STAGES, BLOCKS> ring;
-    const unsigned stages = shared_address(shared), block = block_in_cluster();
-    const CUtensorMap &X_map = SWAP ? B_map : A_map, &Y_map = SWAP ? A_map : B_map;
-    const int X = SWAP ? N : M, Y = SWAP ? M : N, k_tiles = (K + BK - 1) / BK;
-    const int rows = (X + TALL * STACKED - 1) / (TALL * STACKED); // of tiles of whole clusters
-    const int cols = (Y + WIDE * BESIDE - 1) / (WIDE * BESIDE);
-
-    begin<CONSUMERS>(ring, A_map, B_map, C_map);
+    __shared__ Shape::RingOf<STAGES> ring;
+    begin<Shape>(ring, A_map, B_map, C_map);
     overlap_launches();
-
-    // work(x, y) for each tile of the block.
-    const auto for_each_tile = [&](const auto &work) {
-        for (int number = blockIdx.x / BLOCKS; number < rows * cols; number += gridDim.x / BLOCKS) {
-            const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
-            work((at.row * STACKED + (STACKED > 1 ? block : 0)) * TALL,
-                 (at.col * BESIDE + (BESIDE > 1 ? block : 0)) * WIDE);
-        }
-    };
-
-    PipelineState<STAGES> state;
-    if (threadIdx.y == CONSUMERS) {
-        RegistersOf<CONSUMERS>::give();
-        if (threadIdx.x == 0)
-            for_each_tile([&](int x, int y) {
-                ring.fill(state, stages, k_tiles, [&](unsigned stage, int k0, unsigned barrier) {
-                    Operands::load(stage, X_map, Y_map, x, y, k0, barrier, block);
-                });
-            });
-    } else {
-        RegistersOf<CONSUMERS>::take();
-        const unsigned places = stages + STAGES * Operands::BYTES + threadIdx.y * Boxes::BYTES;
-        const int first_row = PART_COLUMNS ? 0 : threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-        const int first_col = PART_COLUMNS ? threadIdx.y * WIDTH : 0;
-        for_each_tile([&](int x, int y) {
-            WarpgroupTile<HEIGHT, WIDTH, ACC, IN, !Y_BY_ROWS, !X_BY_ROWS> tile;
-            ring.multiply(state, stages, k_tiles, first_row, tile, first_col);
-            const int row = SWAP ? y + first_col : x + first_row, col = SWAP ? x + first_row : y + first_col;
-            store_through<Boxes>(places, tile, C_map, row, col);
-        });
-        if (threadIdx.x == 0)
-            wait_until_stores_have_read();
-    }
-    if constexpr (BLOCKS > 1) // no block ends while the other copies to it or arrives there
-        sync_cluster();
+    multiply_tiles_through_boxes<Shape, GROUP, ACC, IN, OUT, BOXES>(
+        shared_address(shared), ring, A_map, B_map, C_map, M, N, (K + BK - 1) / BK);
 }

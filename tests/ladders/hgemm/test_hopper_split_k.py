@@ -234,24 +234,37 @@ def stand_ins():
         yield name, taken[number % len(taken)]
 
 
+SWAPPED = "128x128,swap=1,stages=3,programs=8"
 QUICK = [
     ("64x64,splits=2", HalfGemm(1, 200, 260, "nt", "float32")),
     ("64x128,splits=9", HalfGemm(17, 131, 577, "nn")),
+    (f"{SWAPPED},bm=16,splits=3", HalfGemm(17, 131, 328, *KINDS[0])),
+    (f"{SWAPPED},bm=16,splits=2,cluster_n=2", HalfGemm(5, 267, 200, *KINDS[1])),
+]
+MORE = [
+    (f"{SWAPPED},bm=16,splits=2,cluster_m=2", HalfGemm(37, 131, 200, *KINDS[2])),
+    (f"{SWAPPED},bm=16,splits=4", HalfGemm(64, 64, 520, *KINDS[0])),
+    (f"{SWAPPED},bm=32,splits=1", HalfGemm(33, 131, 131, *KINDS[0])),
+    ("128x256,bn=80,splits=2", HalfGemm(130, 161, 200, *KINDS[0])),
+    (
+        "192x192_whole,part_columns=1,consumers=2,boxes=0,splits=2,cluster_m=2",
+        HalfGemm(200, 200, 200, *KINDS[3]),
+    ),
 ]
 
 
-@layers("name, gemm", QUICK, list(stand_ins()))
+@layers("name, gemm", QUICK, [*MORE, *stand_ins()])
 def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, gemm):
     (rung,) = find(f"hgemm/split_k:{name}")
     (verdict,) = run([(rung, gemm)], ARCH, CpuMachine(orders=2))
     assert verdict.faults == () and verdict.identical
 
 
-def test_narrow_tiles_are_for_a_b_whose_columns_are_rows_and_a_c_from_registers():
+def test_narrow_tiles_are_for_a_b_whose_columns_are_rows():
     (narrow,), (boxed,) = find("hgemm/split_k:64x32"), find("hgemm/split_k:64x64_whole,bn=32")
-    for rung, layout in [(narrow, "nn"), (boxed, "nt")]:
-        with pytest.raises(BadInput, match="multiple of 64, or 32 where B is stored NxK and boxes is 0"):
-            rung.declared(HalfGemm(64, 64, 64, layout))
+    for rung in narrow, boxed:
+        with pytest.raises(BadInput, match="bn must be a multiple of 64 where B is stored KxN"):
+            rung.declared(HalfGemm(64, 64, 64, "nn"))
     assert narrow.declared(HalfGemm(328, 102, 346, "nt")).grid == (24, 1, 1)
     assert find("hgemm/split_k")[0].choose(HalfGemm(328, 102, 346, "nn")) != "64x32"
 

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from hopper_rungs import ARCH
+from layers import layers
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -19,7 +20,7 @@ from tir_schedules.ladders.hgemm.tma_store import RUNG as TMA_STORE
 from tir_schedules.ladders.hgemm.unpack import RUNG as UNPACK
 from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.run import launches, outcome_of
+from tir_schedules.run import launches, outcome_of, run
 from tir_schedules.subjects.packs import load_pack, save_pack
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -178,6 +179,34 @@ def test_a_c_that_is_too_large_in_whole_lines_is_not_copied(gemm, copies):
 def test_an_a_that_is_too_large_in_whole_lines_is_refused():
     with pytest.raises(BadInput, match="a copy of A has 2560000000 elements"):
         REPACKED.fitted(HalfGemm(40_000_000, 8, 1)).declared(HalfGemm(40_000_000, 8, 1))
+
+
+SWAPPED = "128x128,swap=1,programs=2,stages=3"
+NT_MIXED, NN_BFLOAT = ("nt", "float32", "float16", "float16"), ("nn", "float32", "bfloat16", "bfloat16")
+QUICK = [
+    (f"{SWAPPED},bm=48,boxes=0", HalfGemm(67, 199, 131, *NT_MIXED)),  # swapped, from registers, copied before
+    (f"{SWAPPED},bm=16,bn=64,consumers=1,boxes=1", HalfGemm(37, 131, 72, *NN_BFLOAT)),  # C is copied after
+    (f"{SWAPPED},bm=16,boxes=0", HalfGemm(24, 64, 72, "nn")),  # one of two warpgroups has columns of C
+    (f"{SWAPPED},bm=32,boxes=0,cluster_m=2", HalfGemm(40, 130, 72, "nt", "float32")),  # pairs; C in float32
+    ("128x256,bm=64,bn=96,part_columns=1,boxes=0,programs=2,stages=3,cluster_n=2", HalfGemm(70, 201, 72)),
+]
+MORE = [
+    (f"{SWAPPED},bm=16,boxes=0,cluster_n=2", HalfGemm(24, 392, 72, "nn", "float32")),
+    (f"{SWAPPED},bm=80,boxes=0", HalfGemm(1, 1, 1, *NT_MIXED)),
+    (f"{SWAPPED},bm=208,bn=64,consumers=1,boxes=1,line=32", HalfGemm(216, 135, 200)),
+    ("192x192,part_columns=1,consumers=2,cluster_n=2,boxes=3", HalfGemm(391, 391, 391, *NT_MIXED)),
+    ("192x192,part_columns=1,consumers=2,cluster_m=2,boxes=0", HalfGemm(391, 199, 131, "nt", *NN_BFLOAT[1:])),
+    ("128x256,bn=144,boxes=1", HalfGemm(263, 151, 199, *NT_MIXED)),
+    ("128x256,bn=16,boxes=0", HalfGemm(64, 33, 72, "nt", "float32")),
+]
+"""What tiles with a free side add to copies, and to a C that is written from registers."""
+
+
+@layers("name, gemm", QUICK, MORE)
+def test_free_tiles_are_right_and_equal_bit_for_bit(name, gemm):
+    (rung,) = find(f"hgemm/repacked:{name}")
+    (verdict,) = run([(rung, gemm)], ARCH, CpuMachine(orders=2))
+    assert verdict.faults == () and verdict.identical
 
 
 def test_two_columns_are_read_from_registers_after_the_wait():

@@ -142,7 +142,7 @@ IN_TWIN = {
     "matrices are in another order": (SMALL, "/ 16 * 8 + threadIdx.x % 8", "/ 8 * 8 + threadIdx.x % 8"),
     "a box is written before the last is stored": (SMALL, ONE_PLACE, ""),
     "warpgroups have the same columns": (COLUMNS, "? threadIdx.y * WIDTH : 0", "? 0 : 0"),
-    "warpgroups have each other's rows": (COLUMNS, "PART_COLUMNS ? 0 :", "0 ? 0 :"),
+    "warpgroups have each other's rows": (COLUMNS, "BY_COLUMNS ? 0 :", "false ? 0 :"),
 }  # fmt: skip
 """Fault -> configuration, a text that its twin has once, and the text in its place."""
 

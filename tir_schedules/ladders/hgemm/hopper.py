@@ -35,9 +35,6 @@ STEP = 16
 """What a side of a tile is a multiple of, where it is free: two of the steps that wgmma's columns have, as
 `stmatrix` takes them."""
 
-NARROW = 32
-"""Columns of the narrowest tile. Its box of B has rows along K, for boxes across would be half as wide."""
-
 ROW_BYTES = 128  # of a box in shared memory
 SIZES = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes
 SUM_REGISTERS = {1: 128, 2: 128, 3: 96}
@@ -63,15 +60,13 @@ SHAPES_STORED = "any with rows of A, B and C of a multiple of 16 bytes; others a
 @dataclass(frozen=True)
 class Tiling:
     """Block tile bm x bn, bk of a K tile, always 64. consumers: warpgroups that multiply, each
-    bm / consumers rows, a multiple of 64; bn is a multiple of 64, 256 at most, or NARROW if it
-    `may_be_narrow`."""
+    bm / consumers rows, a multiple of 64; bn is a multiple of 64, 256 at most."""
 
     bm: int = 128
     bn: int = 256
     bk: int = 64
     consumers: int = 2
 
-    may_be_narrow = False  # whether tiles are written in such a way that they may have NARROW columns
     free = False  # whether a side of the tile is any multiple of STEP, see hgemm/tile_shapes
     swap = 0  # 1: A and B change places
     part_columns = 0  # 1: warpgroups part the tile along wgmma's columns, else along its rows
@@ -175,12 +170,10 @@ def reason_against_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         side = "bn" if tiling.swap else "bm"
         each = ", and there are" if tiling.part_columns else " for each of"
         return f"{side} must be a multiple of {ROWS}{each} 1 to {max(SUM_REGISTERS)} consumers"
-    narrow = tiling.bn == NARROW and tiling.may_be_narrow and gemm.transposed
     if tiling.free:
         return reason_against_free_tile(gemm, tiling)
-    if (tiling.bn % COLUMNS and not narrow) or not 0 < tiling.bn <= 256 or tiling.bm > 256:
-        also = f", or {NARROW} where B is stored NxK and boxes is 0" if tiling.bn == NARROW else ""
-        return f"bn must be a multiple of {COLUMNS}{also}, and bm and bn at most 256"
+    if tiling.bn % COLUMNS or not 0 < tiling.bn <= 256 or tiling.bm > 256:
+        return f"bn must be a multiple of {COLUMNS}, and bm and bn at most 256"
     return reason_against_sums(gemm, tiling)
 
 
@@ -206,7 +199,7 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
     ):
         if blocks > 1 and extent % (blocks * (8 if rows else COLUMNS)):
             return f"{name} is {extent}: the blocks of a cluster copy parts of {8 if rows else COLUMNS} each"
-    if tiling.swap and gemm.result == "float32":
+    if tiling.swap and gemm.result == "float32" and getattr(tiling, "boxes", 0):
         return "swap is 1: stmatrix transposes elements of 16 bits, and C is float32; use swap=0"
     return reason_against_sums(gemm, tiling)
 
@@ -300,6 +293,22 @@ def map_of(name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int]) 
     )
 
 
+def cast(value: Any, dtype: str, of: str) -> Any:
+    """A value of one format in another."""
+    from tvm.tirx import Cast
+
+    return Cast(dtype, value) if dtype != of else value
+
+
+def product_of(gemm: HalfGemm, tiling: Tiling, A: Any, B: Any, i: Any, j: Any, k: Any) -> Any:
+    """Of a row of A and a column of B, or of a column and a row where they are swapped, in the format of
+    sums."""
+    row, column = (j, i) if tiling.swap else (i, j)
+    factors = A[row, k], B[column, k] if gemm.transposed else B[k, column]
+    first, second = (cast(each, gemm.accumulate, gemm.dtype) for each in factors)
+    return second * first if tiling.swap else first * second
+
+
 def tiled_gemm(
     gemm: HalfGemm, tiling: Tiling, name: str, boxes: bool = False, stored: bool = False
 ) -> PrimFunc:
@@ -318,7 +327,9 @@ def tiled_gemm(
     a_shape, b_shape = ((M, K), b_whole) if boxes else (a_true, b_true)
     c_shape = (M, N) if stored else (gemm.m, gemm.n)
     # TVM would have every warpgroup read the sums of 64 rows, all there are, as if they were its own.
-    guarded = not stored and gemm.m == ROWS < M
+    extent, tall = (gemm.n, N) if tiling.swap else (gemm.m, M)
+    guarded = not stored and extent == ROWS < tall
+    c_loops = c_shape if not guarded else (gemm.m, N) if tiling.swap else (M, gemm.n)
     narrow, wide, result = gemm.dtype, gemm.accumulate, gemm.result
     zero, nothing = FloatImm(wide, 0.0), FloatImm(narrow, 0.0)
 
@@ -327,18 +338,14 @@ def tiled_gemm(
         condition = T.And(*bounds) if len(bounds) > 1 else bounds[0] if bounds else None
         return buffer[i, j] if condition is None else T.if_then_else(condition, buffer[i, j], nothing)
 
-    def cast(value: Any, dtype: str, of: str) -> Any:
-        return T.Cast(dtype, value) if dtype != of else value
-
     def product(A: Any, B: Any, i: Any, j: Any, k: Any) -> Any:
-        """Of a row of A and a column of B, or of a column and a row where they are swapped."""
-        row, column = (j, i) if tiling.swap else (i, j)
-        factors = A[row, k], B[column, k] if gemm.transposed else B[k, column]
-        first, second = reversed(factors) if tiling.swap else factors
-        return cast(first, wide, narrow) * cast(second, wide, narrow)
+        return product_of(gemm, tiling, A, B, i, j, k)
 
     def sum_of(sums: Any, i: Any, j: Any) -> Any:
         return cast(sums[j, i] if tiling.swap else sums[i, j], result, wide)
+
+    def within(i: Any, j: Any) -> Any:
+        return (j if tiling.swap else i) < extent
 
     sums_shape = (N, M) if tiling.swap else (M, N)
 
@@ -362,11 +369,11 @@ def tiled_gemm(
                 with T.init():
                     C_sums[vi, vj] = zero
                 C_sums[vi, vj] += product(A_tiles, B_tiles, vi, vj, vk)
-        for i, j in T.grid(M if guarded else c_shape[0], c_shape[1]):
+        for i, j in T.grid(*c_loops):
             with T.sblock("C"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 if guarded:
-                    if T.tvm_thread_invariant(vi < gemm.m):
+                    if T.tvm_thread_invariant(within(vi, vj)):
                         C[vi, vj] = sum_of(C_sums, vi, vj)
                 else:
                     C[vi, vj] = sum_of(C_sums, vi, vj)
@@ -490,15 +497,20 @@ def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: T
     sch.transform_layout(
         tiles.products, ("write", 0), sums_map(tiling.columns), assume_injective_transform=True
     )
-    eight = bind_sums_to_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1)
+    eight = bind_sums_to_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1, tiling.swap > 0)
     if gemm.n <= 2:
         sch.annotate(eight, "pragma_unroll_explicit", 1)
 
 
-def bind_sums_to_threads(sch: Schedule, block: Block, tiling: Tiling, width: int) -> Loop:
+def bind_sums_to_threads(
+    sch: Schedule, block: Block, tiling: Tiling, width: int, transposed: bool = False
+) -> Loop:
     """The two innermost loops of a block, over a warpgroup's rows and columns: each thread takes what it
-    holds of the sums, `width` neighbours at a time. Returns the loop over eight columns each."""
+    holds of the sums, `width` neighbours at a time. transposed: the loops are over columns and rows, and a
+    thread's neighbours stand in different rows. Returns the loop over eight columns each."""
     row, column = sch.get_loops(block)[-2:]
+    if transposed:
+        (row, column), width = (column, row), 1
     part, warp, half, lane_row = sch.split(row, [tiling.rows // ROWS, 4, 2, 8])
     eight, lane_column, pair = sch.split(column, [tiling.columns // 8, 4, 2])
     sch.reorder(warp, lane_row, lane_column, part, eight, half, pair)

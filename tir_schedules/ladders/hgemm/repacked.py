@@ -29,7 +29,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.hgemm import cluster, hopper, repack, specialization, tile_choice, tma_store
+from tir_schedules.ladders.hgemm import (
+    hopper,
+    repack,
+    specialization,
+    tile_choice,
+    tile_shape,
+    tile_shapes,
+    tma_store,
+)
 from tir_schedules.ladders.hgemm.unpack import unpacking_of
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Around, Preparation, configs_as, run_as_script
@@ -39,16 +47,11 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 
 @dataclass(frozen=True)
-class Config(tma_store.Config):
-    """As of `tma_store`. boxes: 0 where C is written from registers. line: 16, 32, 64 or 128 bytes; rows of A
-    and B that are no multiple of it are copied."""
+class Config(tile_shape.Config):
+    """As of `tile_shapes`. boxes: 0 where C is written from registers. line: 16, 32, 64 or 128 bytes; rows of
+    A and B that are no multiple of it are copied."""
 
     line: int = 16
-
-    @property
-    def may_be_narrow(self) -> bool:
-        """Where no boxes of C, each 64 columns wide, are written."""
-        return not self.boxes
 
 
 LINES = (16, 32, 64, 128)
@@ -139,7 +142,7 @@ def choose(gemm: HalfGemm) -> str:
     return FASTEST(gemm)
 
 
-RUNG = cluster.RUNG.followed_by(
+RUNG = tile_shapes.RUNG.followed_by(
     "repacked",
     "rows that the copy engine does not take are copied to rows of a multiple of 16 bytes before",
     schedule,

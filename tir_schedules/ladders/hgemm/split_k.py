@@ -124,15 +124,26 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
 
     parts, part = parts_of(gemm, config), count_k_tiles(gemm, config) * hopper.DEPTH
     m, pitch, K = gemm.m, gemm.part_pitch, parts * part
-    M, N = ceil_div(m, config.bm) * config.bm, ceil_div(gemm.n, config.bn) * config.bn
+    whole = (m, config.bm * config.cluster_m), (gemm.n, config.bn * config.cluster_n)
+    M, N = (ceil_div(*each) * each[1] for each in whole)
     b_shape = (N, K) if gemm.transposed else (K, N)
     narrow, wide, zero = gemm.dtype, gemm.accumulate, FloatImm(gemm.accumulate, 0.0)
+    tall, wide_side = (N, M) if config.swap else (M, N)
+    c_loops = (m, parts * N) if config.swap else (parts * M, pitch)
 
-    def cast(value: Any, dtype: str, of: str) -> Any:
-        return T.Cast(dtype, value) if dtype != of else value
+    def product(A: Any, B: Any, i: Any, j: Any, k: Any) -> Any:
+        return hopper.product_of(gemm, config, A, B, i, j, k)
 
-    def of_b(k: Any, j: Any) -> tuple[Any, Any]:
-        return (j, k) if gemm.transposed else (k, j)
+    def place(i: Any, j: Any) -> tuple[Any, Any]:
+        """Of a row and a column of all parts' tiles, where a part has them in C."""
+        return (j // N * m + i, j % N) if config.swap else (i // M * m + i % M, j)
+
+    def within(i: Any, j: Any) -> Any:
+        """Whether the part has them."""
+        return j % N < pitch if config.swap else i % M < m
+
+    def sum_of(sums: Any, i: Any, j: Any) -> Any:
+        return hopper.cast(sums[j, i] if config.swap else sums[i, j], "float32", wide)
 
     @T.prim_func(s_tir=True)
     def partial_products(
@@ -141,7 +152,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
         T.func_attr({"tirx.noalias": True})
         A_tiles = T.sblock_alloc_buffer((M, K), narrow)
         B_tiles = T.sblock_alloc_buffer(b_shape, narrow)
-        C_sums = T.sblock_alloc_buffer((parts * M, N), wide)
+        C_sums = T.sblock_alloc_buffer((parts * tall, wide_side), wide)
         for i, j in T.grid(M, K):
             with T.sblock("A_tiles"):
                 vi, vj = T.axis.remap("SS", [i, j])
@@ -150,24 +161,22 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
             with T.sblock("B_tiles"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 B_tiles[vi, vj] = B[vi, vj]
-        for p, i, j, k in T.grid(parts, M, N, part):
+        for p, i, j, k in T.grid(parts, tall, wide_side, part):
             with T.sblock("C_sums"):
                 vp, vi, vj, vk = T.axis.remap("SSSR", [p, i, j, k])
-                row, column = T.meta_var(of_b(vp * part + vk, vj))
                 with T.init():
-                    C_sums[vp * M + vi, vj] = zero
-                C_sums[vp * M + vi, vj] += cast(A_tiles[vi, vp * part + vk], wide, narrow) * cast(
-                    B_tiles[row, column], wide, narrow
-                )
-        for i, j in T.grid(parts * M, pitch):
+                    C_sums[vp * tall + vi, vj] = zero
+                C_sums[vp * tall + vi, vj] += product(A_tiles, B_tiles, vi, vj, vp * part + vk)
+        for i, j in T.grid(*c_loops):
             with T.sblock("C"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                if T.tvm_thread_invariant(vi % M < m):
-                    C[vi // M * m + vi % M, vj] = cast(C_sums[vi, vj], "float32", wide)
+                row, column = T.meta_var(place(vi, vj))
+                if T.tvm_thread_invariant(within(vi, vj)):
+                    C[row, column] = sum_of(C_sums, vi, vj)
 
     extents = {"A": (gemm.m, gemm.k), "B": gemm.stored["B"]}
     made: Any = partial_products
-    made = made.with_attr({"global_symbol": name, EXTENTS: extents, CLUSTER: 1})
+    made = made.with_attr({"global_symbol": name, EXTENTS: extents, CLUSTER: config.blocks})
     return repack.set_pitches(made, gemm, config.line)
 
 
@@ -197,7 +206,7 @@ TILES = {
 }
 CONFIGS = configs_as(Config, TILES, boxes=0)
 CONFIGS["128x256"] = replace(CONFIGS["128x256"], stages=4)
-CONFIGS["64x32"] = replace(CONFIGS["64x64"], bn=hopper.NARROW)
+CONFIGS["64x32"] = replace(CONFIGS["64x64"], bn=32)
 FASTEST = tile_choice.chooser(CONFIGS.copy(), launch, around, split=True)
 CONFIGS |= {
     f"{name}{tile_choice.WHOLE}": config

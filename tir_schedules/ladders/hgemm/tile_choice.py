@@ -114,7 +114,7 @@ class Estimate:
         share = ceil_div(tiles, rounds) * cluster * parts / hopper.WAVE
         stored = STORED + ELEMENT * config.bm * config.bn
         each = nanoseconds_per_k_tile(gemm, name, config, share) - stored / DEEP
-        each *= AGAIN if rounds > 1 and config.bn == hopper.NARROW else 1
+        each *= AGAIN if rounds > 1 and config.bn == 32 else 1
         k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
         adding = SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / PARTS if parts > 1 else 0
         busy = tiles * cluster * parts / rounds  # SMs, in the mean of rounds
