@@ -14,9 +14,10 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
 from tir_schedules.emit import emit_text
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders import fastest
 from tir_schedules.ladders.hgemm.repack import RUNG as REPACK
 from tir_schedules.ladders.hgemm.repack_both import RUNG as REPACK_BOTH
-from tir_schedules.ladders.hgemm.tma_store import RUNG as TMA_STORE
+from tir_schedules.ladders.hgemm.tile_shapes import RUNG as TILE_SHAPES
 from tir_schedules.ladders.hgemm.unpack import RUNG as UNPACK
 from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine
@@ -73,15 +74,20 @@ def test_only_what_has_such_rows_is_copied(variant, gemm, copied):
 
 
 def test_a_large_c_goes_through_a_workspace():
-    kinds = [HalfGemm(*shape, 64, "nt", "float32", output="float16") for shape in [(511, 513), (1023, 1023)]]
-    assert [REPACKED.choose(gemm).endswith("_registers") for gemm in kinds] == [True, False]
-    assert REPACKED.choose(HalfGemm(2047, 2047, 64, "nt", "float32")).endswith("_registers")
+    kinds = [HalfGemm(*shape, "nt", "float32", output="float16") for shape in [(511, 513, 515), (1023,) * 3]]
+    kinds.append(HalfGemm(2047, 2047, 64, "nt", "float32"))
+    assert [REPACKED.fitted(gemm).config.boxes for gemm in kinds] == [0, 2, 0]
 
 
-def test_without_such_rows_it_is_tma_store():
+def test_without_such_rows_it_is_tile_shapes():
     gemm = HalfGemm(200, 304, 72, "nn", "float32", "bfloat16", "bfloat16")
-    (own,), (other,) = (launches(lower, rung, gemm, ARCH) for rung in (REPACKED, TMA_STORE))
-    assert own.source.replace("hgemm_repacked", "hgemm_tma_store") == other.source and own.maps == other.maps
+    for make in (lower, load_twin):
+        (own,), (other,) = (launches(make, rung, gemm, ARCH) for rung in (REPACKED, TILE_SHAPES))
+        assert own.maps == other.maps and own.grid == other.grid
+    own, other = (lower(rung, gemm, ARCH).source for rung in (REPACKED, TILE_SHAPES))
+    overlap = [line for line in other.splitlines() if "griddepcontrol" in line]
+    assert len(overlap) == 2  # nothing is before or after the one launch of the other
+    assert own.replace("hgemm_repacked", "hgemm_tile_shapes") == other.replace("\n".join([*overlap, ""]), "")
 
 
 def test_the_products_are_of_the_copies():
@@ -136,14 +142,15 @@ def test_rows_that_start_within_a_line_are_copied_by_choice(name, gemm, copied):
             assert any("C[0, 0] is nan" in fault for fault in outcome_of(kernels[1:], gemm, machine).faults)
 
 
-def test_they_are_copied_where_that_is_estimated_to_pay():
-    """On an H200 4096x4096x4072 took 270 us, and 214 with its copies; 1896x640x3112 took 26.8, and 28.5."""
-    kinds = "nt", "float32", "float16", "float16"
-    assert REPACKED.choose(HalfGemm(4096, 4096, 4072, *kinds)) == "128x256_lines"
-    assert REPACKED.choose(HalfGemm(4096, 4096, 4080, *kinds)) == "128x256"
-    assert REPACKED.choose(HalfGemm(1896, 640, 3112, *kinds)) == "128x128"
-    (split,), (wrong,) = find("hgemm/split_k"), find("hgemm/repacked:line=24")
-    assert split.choose(HalfGemm(4096, 4096, 4072, *kinds)) == "128x256_lines_whole"
+def test_pairs_take_rows_that_start_within_a_line():
+    """On an H200 128x256 took 270 us for 4096x4096x4072, and 214 with copies of A and B."""
+    gemm = HalfGemm(4096, 4096, 4072, "nt", "float32", output="float16")
+    alone, copies, pairs = (
+        fastest.estimated(rung, gemm).estimate.microseconds
+        for rung in (*find("hgemm/repacked:128x256"), *find("hgemm/repacked:128x256_lines"), REPACKED)
+    )
+    assert alone > copies > pairs and REPACKED.fitted(gemm).config.blocks == 2
+    (wrong,) = find("hgemm/repacked:line=24")
     with pytest.raises(BadInput, match="line is 24; it is one of 16, 32, 64, 128"):
         wrong.declared(HalfGemm(64, 64, 64))
 
@@ -166,7 +173,7 @@ def test_a_pack_knows_the_copies(tmp_path):
     "gemm, copies",
     [
         (HalfGemm(8_000_000, 257, 40, "nt"), 0),  # C has more than 2**31 elements in whole lines
-        (HalfGemm(8_000_000, 250, 40, "nt"), 1),
+        (HalfGemm(2_000_000, 251, 40, "nt"), 1),
         (HalfGemm(4_000_000, 257, 33, "nt"), 3),
     ],
     ids=str,

@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import specialization
-from tir_schedules.ladders.hgemm.tile_choice import TIMES, Estimate
+from tir_schedules.ladders.hgemm.tile_costs import Estimate, form_cost
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.model.launch import check_grid
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -64,7 +64,10 @@ def test_rows_that_no_line_begins_with_cost_two():
     """Measured at 3000x1000x2000: 64x128 35.0 us, 128x256_4_stages 23.7."""
     slow = HalfGemm(3000, 1000, 2000, "nt", "float32", output="float16")
     assert STORE.fitted(slow).variant == "128x256_4_stages"
-    assert STORE.fitted(HalfGemm(3008, 1024, 2048, "nt", "float32", output="float16")).variant == "64x128"
+    lines = HalfGemm(3008, 1024, 2048, "nt", "float32", output="float16")
+    assert STORE.fitted(lines).variant == "128x256_4_stages"
+    times = [Estimate.of(gemm, STORE.configs["64x128"]).microseconds for gemm in (slow, lines)]
+    assert times == pytest.approx([37.6, 25.1], abs=0.1)
 
 
 def test_skinny_matrices_take_what_covers_them_in_fewest_rounds():
@@ -74,12 +77,18 @@ def test_skinny_matrices_take_what_covers_them_in_fewest_rounds():
     assert chosen(64, 64 * 132) == chosen(64 * 132, 64) == "64x64"
 
 
-def test_every_configuration_that_can_be_chosen_has_its_times():
-    assert {*STORE.configs, "64x32"} == {*TIMES}
-    estimate = Estimate.of(HalfGemm(2048, 2048, 2048), "128x256", STORE.configs["128x256"])
+def test_a_form_that_was_not_measured_takes_as_long_for_each_element():
+    assert form_cost(192, 3, 0, 192, False) == (806, 650)
+    assert form_cost(192, 3, 0, 256, False) == form_cost(192, 2, 1, 256, False)
+    assert form_cost(64, 3, 1, 48, False) == form_cost(192, 3, 0, 16, False)
+    assert form_cost(128, 2, 0, 112, False) == (347, 260.5)
+
+
+def test_tiles_are_taken_in_rounds_of_whole_clusters():
+    estimate = Estimate.of(HalfGemm(2048, 2048, 2048), STORE.configs["128x256"])
     assert (estimate.tiles, estimate.rounds, estimate.k_tiles) == (128, 1, 32)
     cluster = find_one("hgemm/cluster", "run")
-    pairs = Estimate.of(HalfGemm(128 * 3, 256 * 66, 64), "128x256", cluster.configs["128x256"])
+    pairs = Estimate.of(HalfGemm(128 * 3, 256 * 66, 64), cluster.configs["128x256"])
     assert (pairs.tiles, pairs.rounds) == (2 * 2 * 66, 2)
 
 

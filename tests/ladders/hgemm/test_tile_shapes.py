@@ -13,7 +13,7 @@ from mutants import loaded
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.hgemm import hopper, tile_costs
+from tir_schedules.ladders.hgemm import hopper, tile_choice
 from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.gpus import find_sm
@@ -195,9 +195,9 @@ def test_every_form_settles_within_shared_memory_or_not_at_all():
         HalfGemm(1024, 1024, 1024, *NN_BFLOAT),
         HalfGemm(64, 64, 64, *NT_FLOAT),
     ):
-        for form in tile_costs.FORMS:
+        for form in (type(RUNG.config)(**each) for each in tile_choice.FORMS):
             if not hopper.reason_against_tile(gemm, form):
-                settled = tile_costs.settle(gemm, form)
+                settled = tile_choice.settle(gemm, form)
                 assert settled and settled.stages >= 3 and RUNG.launch(gemm, settled).dynamic_shared <= limit
                 assert not RUNG.refuses(gemm, settled)
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tir_schedules.ladders.hgemm import stream_k, tile_costs
-from tir_schedules.ladders.hgemm.tile_choice import estimate_with_copies
+from tir_schedules.ladders.hgemm import stream_k
+from tir_schedules.ladders.hgemm.tile_costs import estimate
 from tir_schedules.ladders.sgemm.models import matrix_times_vector
 from tir_schedules.ladders.waves import Rate
 from tir_schedules.model.rung import Rung
@@ -31,31 +31,25 @@ of_ladder = partial(Rate, elements=lambda gemm: not gemm.aligned)
 by_elements = partial(of_ladder, slow=f"{BY_ELEMENTS}, with nothing under way")
 
 
-def of_tiles(gemm: HalfGemm, rung: Rung) -> Any:
-    """The estimate of a rung from `tma_store` on: of its form where it has one launch, else with others and
-    parts of K."""
-    return tile_costs.estimate(gemm, rung) or estimate_with_copies(gemm, rung)
-
-
 def of_shares(gemm: HalfGemm, rung: Rung) -> Any:
-    """The same of `stream_k`, whose programs may share tiles."""
+    """The estimate of `stream_k`, whose programs may share tiles."""
     shared = stream_k.Shares.of(gemm, rung.config).streamed
-    return stream_k.estimate(gemm, rung) if shared else of_tiles(gemm, rung)
+    return stream_k.estimate(gemm, rung) if shared else estimate(gemm, rung)
 
 
 MODELS = {
-    "tile_shapes": of_tiles,
-    "repacked": of_tiles,
-    "split_k": of_tiles,
+    "tile_shapes": estimate,
+    "repacked": estimate,
+    "split_k": estimate,
     "stream_k": of_shares,
     "gemv": matrix_times_vector,
-    "tma_store": of_tiles,
-    "cluster": of_tiles,
-    "persistent": partial(estimate_with_copies, slower=1.14),
-    "warp_specialized": partial(estimate_with_copies, slower=1.19),
-    "tma": partial(estimate_with_copies, slower=1.17),
-    "wgmma_async": partial(estimate_with_copies, slower=1.18, odd=5.6),
-    "wgmma": partial(estimate_with_copies, slower=2.24, odd=6.2),
+    "tma_store": estimate,
+    "cluster": estimate,
+    "persistent": partial(estimate, slower=1.14),
+    "warp_specialized": partial(estimate, slower=1.19),
+    "tma": partial(estimate, slower=1.17),
+    "wgmma_async": partial(estimate, slower=1.18, odd=5.6),
+    "wgmma": partial(estimate, slower=2.24, odd=6.2),
     "mma_multistage": by_elements(2150, 0.1, odd=0.24, odd_few=0),
     "mma_multistage:128x128": by_elements(1450, 0, odd=0.54, odd_few=3.1),
     "mma_xor_swizzle": by_elements(1956, 0.15, odd=0.43),

@@ -20,14 +20,20 @@ whose `boxes` is 0.
 
 All in all that is 228 us, 602 TFLOPS; `wgmma_async`, which copies elements, has 101, and cuBLAS 135.
 
-Where all rows are multiples of 16 bytes there is one launch, and this is `tma_store`, unless they start
-within sectors and it pays to copy them nevertheless: configurations "..._lines", whose `line` is 32. At
-4096x4096x4072 they take 214 us in place of 270.
+Where all rows are multiples of 16 bytes there is one launch, and this is `tile_shapes`. Rows that start
+within sectors may be copied nevertheless: configurations "..._lines", whose `line` is 32. At 4096x4096x4072
+128x256 takes 214 us so in place of 270. Pairs of blocks, which copy half of the rows, are estimated to be
+faster, and no copies are chosen there.
+
+Tiles are those of `tile_shapes`, with a free side, swapped and in pairs. Where A and B are swapped and C is
+written from registers, a thread has single elements of a row, and eight lanes have neighbours.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Iterator, TypeVar
 
 from tir_schedules.ladders.hgemm import (
     hopper,
@@ -56,9 +62,7 @@ class Config(tile_shape.Config):
 
 LINES = (16, 32, 64, 128)
 
-LEAST = 1 << 19
-"""Elements of a C from which on a launch that copies it costs less than threads that write it from registers.
-On an H200 1023 x 1023 is sooner copied, 511 x 513 is not."""
+C = TypeVar("C", bound=Config)
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
@@ -119,27 +123,32 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.overlap_launches()
 
 
-THROUGH_BOXES = configs_as(Config, tma_store.CONFIGS)
+NAMED = tma_store.CONFIGS | {"64x32": tma_store.Config(bm=64, bn=32, consumers=1, stages=8, boxes=1)}
+THROUGH_BOXES = configs_as(Config, NAMED)
 THROUGH_BOXES |= {
-    f"{name}{tile_choice.LINES}": replace(config, line=32)
+    f"{name}_lines": replace(config, line=32)
     for name, config in THROUGH_BOXES.items()
     if config.bn > 128  # a copy pays for large matrices
 }
-FROM_REGISTERS = {name: replace(config, boxes=0) for name, config in THROUGH_BOXES.items()}
 CONFIGS = THROUGH_BOXES | {
-    f"{name}{tile_choice.REGISTERS}": config for name, config in FROM_REGISTERS.items()
+    f"{name}_registers": replace(config, boxes=0) for name, config in THROUGH_BOXES.items()
 }
-FASTEST, FASTEST_FROM_REGISTERS = (
-    tile_choice.chooser(configs, launch, around) for configs in (THROUGH_BOXES, FROM_REGISTERS)
-)
 
 
-def choose(gemm: HalfGemm) -> str:
-    """The tile that `tma_store` takes; see LEAST. A C too large to be copied is written from registers."""
-    small = gemm.result == "float32" or gemm.m * gemm.n < LEAST
-    if hopper.reason_against_stored_boxes(gemm) and (small or reason_against_copies(gemm, CONFIGS["64x64"])):
-        return f"{FASTEST_FROM_REGISTERS(gemm)}{tile_choice.REGISTERS}"
-    return FASTEST(gemm)
+def candidates(gemm: HalfGemm, kind: type[C], registers: bool) -> Iterator[C]:
+    """Each form that a gemm can have: its C written as boxes and, with `registers` or where boxes take a copy
+    of C, from registers, too."""
+    registers = registers or bool(hopper.reason_against_stored_boxes(gemm))
+    for boxes in (1, 0) if registers else (1,):
+        for config in tile_choice.settled(gemm, kind, boxes=boxes):
+            if not refuses(gemm, config):
+                yield config
+
+
+@lru_cache(maxsize=1024)
+def choose(gemm: HalfGemm) -> str | Config:
+    """The form that is estimated to be the fastest; the first where all are refused."""
+    return tile_choice.fastest(gemm, candidates(gemm, Config, False), around) or "128x256"
 
 
 RUNG = tile_shapes.RUNG.followed_by(

@@ -44,6 +44,7 @@ Measured on an H200 at 4096 nt float16: 816 TFLOPS, 1.00 times the 815 of `repac
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from tir_schedules.ladders import split_k_sum
@@ -202,24 +203,20 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
 TILES = {
     name: each
     for name, each in repacked.THROUGH_BOXES.items()
-    if "4_stages" not in name and tile_choice.LINES not in name
+    if "4_stages" not in name and "_lines" not in name
 }
 CONFIGS = configs_as(Config, TILES, boxes=0)
 CONFIGS["128x256"] = replace(CONFIGS["128x256"], stages=4)
-CONFIGS["64x32"] = replace(CONFIGS["64x64"], bn=32)
-FASTEST = tile_choice.chooser(CONFIGS.copy(), launch, around, split=True)
 CONFIGS |= {
-    f"{name}{tile_choice.WHOLE}": config
-    for name, config in configs_as(Config, repacked.THROUGH_BOXES, splits=1).items()
+    f"{name}_whole": config for name, config in configs_as(Config, repacked.THROUGH_BOXES, splits=1).items()
 }
 
 
-def choose(gemm: HalfGemm) -> str:
-    """The tile and the parts of K that are estimated to be the fastest; for one part see `repacked`."""
-    name, whole = FASTEST(gemm), repacked.choose(gemm)
-    if whole.endswith(tile_choice.REGISTERS) or parts_of(gemm, CONFIGS[name]) > 1:
-        return name
-    return f"{whole}{tile_choice.WHOLE}"
+@lru_cache(maxsize=1024)
+def choose(gemm: HalfGemm) -> str | Config:
+    """The form and the parts of K that are estimated to be the fastest; the first where all are refused."""
+    forms = repacked.candidates(gemm, Config, True)
+    return tile_choice.fastest(gemm, forms, around, parts_of) or "128x256"
 
 
 RUNG = repacked.RUNG.followed_by(

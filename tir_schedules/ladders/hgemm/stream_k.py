@@ -53,7 +53,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tir_schedules.ladders.hgemm import hopper, specialization, tile_choice, tma_store
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_costs, tma_store
 from tir_schedules.ladders.waves import MOST_WORTH
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
@@ -157,7 +157,7 @@ START, PART, BYTE = 2000, 830, 0.061
 """Nanoseconds that sharing costs a program: once, where it has K tiles of two tiles; for each part that is
 added to a tile; and for each byte of a part, which one program writes and another one reads. Fitted to 45
 measurements on an H200 of nine shapes, to 8 %. `worth` of a configuration is what they make of float32 sums,
-of 256x256 of float16 ones, over the nanoseconds of a K tile in `tile_choice`."""
+of 256x256 of float16 ones, over the nanoseconds of a K tile in `tile_costs`."""
 
 LATE = 1.05
 """How many times as long as all that a kernel takes whose programs share tiles: some are late, and others
@@ -187,22 +187,23 @@ class Estimate:
     once: int
 
     @classmethod
-    def of(cls, gemm: HalfGemm, name: str, config: Config) -> "Estimate":
+    def of(cls, gemm: HalfGemm, config: Config) -> "Estimate":
         shares = Shares.of(gemm, config)
+        whole = tile_costs.Estimate.of(gemm, config)
+        once = round(whole.once + whole.stored)
         if not shares.streamed:
-            whole = tile_choice.Estimate.of(gemm, name, config)
             k_tiles = whole.rounds * whole.k_tiles
             slowest = max(whole.multiplying, whole.reading) / k_tiles
-            return cls(shares, k_tiles, slowest, 0, 0, 0, whole.once)
-        each = tile_choice.nanoseconds_per_k_tile(gemm, name, config, shares.programs / hopper.WAVE)
+            return cls(shares, k_tiles, slowest, 0, 0, 0, once)
+        each = tile_costs.nanoseconds_per_k_tile(gemm, config, shares.programs / hopper.WAVE)
         missed = max(0, 1 - NEAR / bytes_at_a_time(gemm, config, shares.programs))
         far = max(each, 1000 * missed * config.stage_bytes * shares.programs / FAR)
-        reading = tile_choice.nanoseconds_of_reading(gemm, config, shares.programs) / shares.busiest
+        reading = tile_costs.nanoseconds_of_reading(gemm, config, shares.programs) / shares.busiest
         alone = ceil_div(shares.tiles - shares.streamed, shares.programs) * shares.k_tiles
         adding = PART * shares.others + BYTE * config.bm * config.bn * hopper.SIZES[gemm.accumulate]
         adding += START if shares.programs % shares.tiles else 0
         each, far, together = max(each, reading), max(far, reading), shares.busiest - alone
-        return cls(shares, alone, each, together, far, adding, tile_choice.TIMES[name][1])
+        return cls(shares, alone, each, together, far, adding, once)
 
     @property
     def microseconds(self) -> float:
@@ -230,13 +231,12 @@ def bytes_at_a_time(gemm: HalfGemm, config: Config, programs: int) -> int:
 def choose(gemm: HalfGemm) -> str:
     """The configuration that is estimated to be the fastest; the first where all are refused."""
     able = [name for name, config in CONFIGS.items() if not refuses(gemm, config)] or [*CONFIGS][:1]
-    return min(able, key=lambda name: Estimate.of(gemm, name, CONFIGS[name]).microseconds)
+    return min(able, key=lambda name: Estimate.of(gemm, CONFIGS[name]).microseconds)
 
 
-def estimate(gemm: HalfGemm, rung: Rung) -> Estimate | None:
+def estimate(gemm: HalfGemm, rung: Rung) -> Estimate:
     """Of a rung in a configuration, what `choose` compares."""
-    name = rung.variant.partition(",")[0] or "128x256"
-    return Estimate.of(gemm, name, rung.config) if name in CONFIGS else None
+    return Estimate.of(gemm, rung.config)
 
 
 RUNG = tma_store.RUNG.followed_by(

@@ -24,7 +24,9 @@ In the emitted CUDA look for the number of columns in the name of wgmma, and for
 
 from __future__ import annotations
 
-from tir_schedules.ladders.hgemm import cluster, hopper, specialization, tile_costs
+from functools import lru_cache
+
+from tir_schedules.ladders.hgemm import cluster, hopper, specialization, tile_choice
 from tir_schedules.ladders.hgemm.tile_shape import Config
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
@@ -62,10 +64,12 @@ CONFIGS = {
 }
 
 
+@lru_cache(maxsize=1024)
 def choose(gemm: HalfGemm) -> str | Config:
     """The form that is estimated to be the fastest. Where a gemm can have no form it is the first
     configuration, whose refusal says why."""
-    return "128x256" if refuses(gemm, CONFIGS["128x256"]) else tile_costs.fastest(gemm) or "128x256"
+    forms = () if refuses(gemm, CONFIGS["128x256"]) else tile_choice.settled(gemm, Config)
+    return tile_choice.fastest(gemm, forms) or "128x256"
 
 
 RUNG = cluster.RUNG.followed_by(

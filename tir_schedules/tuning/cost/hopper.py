@@ -3,7 +3,7 @@
 An SM multiplies the K tiles of its tiles one after another. A K tile takes
 
 - products: what the tensor cores take for it, at the rate that they keep up under full load, and a start;
-- lines: of L2 that its copies read, see `tile_choice`;
+- lines: of L2 that its copies read, see `tile_costs`;
 - waiting: the latency of its copies, divided among the K tiles under way: all stages of all blocks of the SM.
 
 These happen at the same time, though not all of the time: together they need (a^4 + b^4)^(1/4), where a is
@@ -12,7 +12,7 @@ are: there waiting comes on top. The end of a tile costs STORE for each of its e
 from registers, and BLOCK where another block begins; other blocks of the same SM hide it. What comes once is
 ONCE.
 
-The constants are fitted to an H200. Most are the times that `tile_choice` has of tiles of hgemm/tma_store,
+The constants are fitted to an H200. Most are the times that `tile_costs` has of tiles of hgemm/tma_store,
 to 8 %; those of other rungs come from benchmarks of one tile, 128x256.
 
 Left out, for want of measurements or because they made less than 3 %: the order of tiles (`group`,
@@ -29,7 +29,7 @@ from typing import cast
 from tir_schedules.insight.metrics.counting import occupancy_of
 from tir_schedules.insight.metrics.roofline import Gpu
 from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.hgemm.tile_choice import nanoseconds_of_rows
+from tir_schedules.ladders.hgemm.tile_costs import nanoseconds_of_rows
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.building.candidate import Candidate
 from tir_schedules.tuning.cost.gemm import MEMORY
