@@ -102,13 +102,13 @@ def test_it_is_one_that_takes_the_shape():
 def test_commands_say_which_it_is(tool):
     code, out, err = tool("run", "sgemm/fastest", "--mnk", "40,36,33", "--machine", "cpu")
     assert code == 0 and "sgemm/split_k:32x32" in out
-    assert "sgemm/fastest on 40x36x33 is sgemm/split_k:32x32, estimated for an H200: 4 tiles" in err
+    assert "sgemm/fastest on 40x36x33 is sgemm/split_k:32x32, estimated for an H100 or H200: 4 tiles" in err
     asked = ("--arch", "sm_80", "--machine", "cpu", "--mnk", "16,16,16", "--accumulate", "float32")
     code, out, _ = tool("run", "hgemm/fastest", *asked, "--json")
     assert code == 0 and {row["rung"] for row in json.loads(out)} == {"hgemm/mma_multistage:128x128"}
     assert all("hgemm/fastest on 16x16x16" in row["why"] for row in json.loads(out))
     _, out, _ = tool("inspect", "sgemm/split_k", "--mnk", "40,36,33", "--json")
-    assert "sgemm/split_k:32x32, estimated for an H200" in json.loads(out)["why"]
+    assert "sgemm/split_k:32x32, estimated for an H100 or H200" in json.loads(out)["why"]
     code, out, err = tool("emit", "reduce/fastest", "--n", "1000")
     assert code == 0 and "reduce_single_pass" in out and "reduce/fastest on 1000" in err
     code, _, err = tool("trace", "sgemm/fastest", "--arch", "sm_50")

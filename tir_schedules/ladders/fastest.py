@@ -4,8 +4,8 @@ A ladder teaches in steps, and none of its rungs is the fastest everywhere: larg
 work where C is small, and a rung that the copy engine feeds needs a GPU that has one. Who only wants a kernel
 names the ladder and says his shape: `tir-schedules emit sgemm/fastest --mnk 1000,64,5000`.
 
-A model takes microseconds to ask, a search minutes and a GPU. It knows what was measured on an H200; what a
-search has found is taken by --tuned.
+A model takes a fraction of a second to ask, a search minutes and a GPU. It knows what was measured on an H200
+or an H100, whose SMs are the same; what a search has found is taken by --tuned.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Choice:
     estimate: Estimate
 
     def __str__(self) -> str:
-        return f"{self.rung.id}, estimated for an H200: {self.estimate}"
+        return f"{self.rung.id}, estimated for an H100 or H200: {self.estimate}"
 
 
 def fastest_rung(family: str) -> Rung | None:

@@ -66,9 +66,12 @@ def kind_in_turn(rung):
     return kinds[place % len(kinds)]
 
 
+NAMES = {"hgemm/tile_shapes": "144x128", "hgemm/repacked": "64x64", "hgemm/split_k": "64x64"}
+
+
 def of_name(rung):
-    """The rung, or a form with a name, because what hgemm/tile_shapes chooses changes with measured costs."""
-    return find("hgemm/tile_shapes:144x128")[0] if rung.id == "hgemm/tile_shapes" else rung
+    """The rung, or a form with a name, because what some rungs choose changes with measured costs."""
+    return find(f"{rung.id}:{NAMES[rung.id]}")[0] if rung.id in NAMES else rung
 
 
 @layers(

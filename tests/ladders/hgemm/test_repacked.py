@@ -216,9 +216,10 @@ def test_free_tiles_are_right_and_equal_bit_for_bit(name, gemm):
     assert verdict.faults == () and verdict.identical
 
 
-def test_two_columns_are_read_from_registers_after_the_wait():
-    (rung,), gemm = find("hgemm/repacked:64x64_registers"), HalfGemm(8, 2, 64, accumulate="float32")
-    gemm = replace(gemm, output="float16")
+@pytest.mark.parametrize("m, n, swap", [(8, 2, 0), (2, 8, 1), (1, 8, 1)])
+def test_two_columns_are_read_from_registers_after_the_wait(m, n, swap):
+    (rung,) = find(f"hgemm/repacked:64x64_registers,swap={swap}")
+    gemm = HalfGemm(m, n, 64, accumulate="float32", output="float16")
     assert not outcome_of(launches(lower, rung, gemm, ARCH), gemm, CpuMachine()).faults
 
 

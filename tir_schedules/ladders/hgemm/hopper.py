@@ -487,9 +487,9 @@ def pipeline_products(
 def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
     """Every thread writes its sums to C, two neighbours at a time where rows allow.
 
-    Of two columns one lane of four has both, of the first eight. Where that is asked in a loop, nvcc has the
-    lane's number as index in place of the loop's, and keeps all sums in local memory, where it stores them
-    before they are waited for. So the loop is written out.
+    Of two columns of wgmma one lane of four has both, of the first eight. Where that is asked in a loop, nvcc
+    has the lane's number as index in place of the loop's, and keeps all sums in local memory, where it stores
+    them before they are waited for. So the loop is written out.
     """
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
@@ -498,7 +498,7 @@ def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: T
         tiles.products, ("write", 0), sums_map(tiling.columns), assume_injective_transform=True
     )
     eight = bind_sums_to_threads(sch, tiles.result, tiling, 2 if gemm.n % 2 == 0 else 1, tiling.swap > 0)
-    if gemm.n <= 2:
+    if (gemm.m if tiling.swap else gemm.n) <= 2:
         sch.annotate(eight, "pragma_unroll_explicit", 1)
 
 

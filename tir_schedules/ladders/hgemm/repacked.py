@@ -123,8 +123,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.overlap_launches()
 
 
-NAMED = tma_store.CONFIGS | {"64x32": tma_store.Config(bm=64, bn=32, consumers=1, stages=8, boxes=1)}
-THROUGH_BOXES = configs_as(Config, NAMED)
+THROUGH_BOXES = configs_as(Config, tma_store.CONFIGS)
 THROUGH_BOXES |= {
     f"{name}_lines": replace(config, line=32)
     for name, config in THROUGH_BOXES.items()

@@ -18,8 +18,9 @@ would. It costs the parts of C, written and read once, and a launch. Where tiles
 is short, nothing is won: then there is one part, and the products are those of `repacked`.
 
 Where C is small a launch more counts. Rows of A and B that are no multiples of 16 bytes are copied before, as
-in `repacked`, but both by one launch, see `repack_both`. And tiles may have 32 columns, "64x32", where B is
-stored N x K: 328x102x346 has 12 tiles of 64x64 and 24 of these, and an H200 takes 4.52 us in place of 4.89.
+in `repacked`, but both by one launch, see `repack_both`. And where B is stored N x K tiles may have as few
+as 16 columns: 328x102x346 has 12 tiles of 64x64 and 24 of 64x32, and an H200 takes 4.52 us in place of 4.89.
+With A and B swapped they have as few rows: a C of 5 rows takes tiles of 16x128 in place of 64x128.
 
 The parts of C are float32, whatever the sums are: sums in float16 are exact in it, so are added up in float32
 and rounded to float16 once. Sums in float32 become a C in 16 bits once, too, in the second launch. It adds in
@@ -30,8 +31,9 @@ Threads write the parts from registers, two neighbours at a time: a quad of lane
 float32. Rows of parts are filled up to multiples of 16 bytes, for the second launch to read four elements at
 once. What a part has beyond K is 0, as the copy engine reads it there.
 
-The tile and the number of parts are estimated together in `tile_choice`: rounds in which SMs take tiles,
-times K tiles, how fast so many SMs get A and B from memory, and the second launch.
+The tile, with a free side as in `tile_shapes`, and the number of parts are chosen together in `tile_choice`,
+by the estimate of `tile_costs`: rounds in which SMs take tiles, times K tiles, how fast so many SMs get A and
+B from memory, and the second launch.
 
 In the emitted CUDA look for blockIdx.z, in the coordinate of K tiles and in the row of C.
 
@@ -207,6 +209,7 @@ TILES = {
 }
 CONFIGS = configs_as(Config, TILES, boxes=0)
 CONFIGS["128x256"] = replace(CONFIGS["128x256"], stages=4)
+CONFIGS["64x32"] = replace(CONFIGS["64x64"], bn=32)
 CONFIGS |= {
     f"{name}_whole": config for name, config in configs_as(Config, repacked.THROUGH_BOXES, splits=1).items()
 }
