@@ -4,7 +4,7 @@
 //   nvcc -arch=sm_80 -cubin mma_multistage.cu
 //   grid (S, ceil(M/BM), ceil(N/BN) / S) with S = gcd(ceil(N/BN), THREADBLOCK_SWIZZLE)
 //   block (32, BM/WM * BN/WN)
-//   dynamic shared memory: the larger of STAGES * (BM + BN) * BK halves and BM * (BN + 8) elements of C
+//   dynamic shared memory: the larger of STAGES * (BM + BN) * BK halves and BM * (BN + 8) sums
 //
 // One barrier per tile: behind it all warps have the last fragments of the tile, so the copy of the tile
 // STAGES further on starts into its stage. The drain multiplies the last STAGES tiles, when all copies are
@@ -29,7 +29,10 @@
 #define NT 1 // B is stored N x K, else K x N
 #endif
 #ifndef ACC
-#define ACC half // accumulator and element of C: half or float
+#define ACC half // accumulators: half or float
+#endif
+#ifndef OUT
+#define OUT ACC // elements of C: half or float
 #endif
 #ifndef ALIGNED
 #define ALIGNED 1 // K % 8 == 0 and N % 8 == 0
@@ -59,7 +62,7 @@ static_assert(NT || (WN & (WN - 1)) == 0, "an XOR must lead from the warp's firs
 static_assert(STAGES >= 2, "a tile must be copied while others are read");
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-hgemm_mma_multistage(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M,
+hgemm_mma_multistage(const half *__restrict__ A, const half *__restrict__ B, OUT *__restrict__ C, int M,
                      int N, int K)
 {
 #ifdef SIZE_M

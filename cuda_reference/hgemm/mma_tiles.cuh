@@ -52,6 +52,7 @@ template <int HEIGHT, int WIDTH> struct MmaOperands {
 
 // A warp's tile of C, HEIGHT x WIDTH; zeros to begin with.
 template <int HEIGHT, int WIDTH, typename Element> struct MmaAccumulators {
+    using Sum = Element;
     static_assert(HEIGHT % 16 == 0 && WIDTH % 16 == 0, "mmas must cover the warp tile");
     unsigned c[HEIGHT / 16][WIDTH / 8][sizeof(Element)] = {}; // zeros of either type
 

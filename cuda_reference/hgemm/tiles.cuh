@@ -100,14 +100,35 @@ static __device__ void copy_tiles(half *tiles, const half *__restrict__ A, const
         copy_tile<TileB, THREADS, Copy>(tile_b, B, k0, col, k, n);
 }
 
+// COUNT neighbours in a row that are written at once.
+template <typename Element, int COUNT> struct alignas(COUNT * sizeof(Element)) Neighbours {
+    Element of[COUNT];
+};
+
+// Writes neighbours, each rounded where the matrix has another format.
+template <typename Result, typename Element, int COUNT>
+static __device__ __forceinline__ void write_neighbours(Result *to, const Neighbours<Element, COUNT> &from)
+{
+    if constexpr (std::is_same_v<Result, Element>) {
+        *reinterpret_cast<Neighbours<Element, COUNT> *>(to) = from;
+    } else {
+        Neighbours<Result, COUNT> rounded;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            rounded.of[i] = static_cast<Result>(from.of[i]);
+        *reinterpret_cast<Neighbours<Result, COUNT> *>(to) = rounded;
+    }
+}
+
 // All threads write a tile of HEIGHT x WIDTH elements, in rows of STRIDE, to (row, col) of a rows x cols
-// matrix, in pieces of 16 bytes where its rows start on such, else of elements.
-template <int HEIGHT, int WIDTH, int STRIDE, int THREADS, bool ON_16_BYTES, typename Element>
-static __device__ void write_tile(Element *__restrict__ matrix, const Element *tile, int row, int col,
+// matrix, in pieces of 16 bytes of the tile where rows of the matrix start on such, else of elements.
+template <int HEIGHT, int WIDTH, int STRIDE, int THREADS, bool ON_16_BYTES, typename Result,
+          typename Element>
+static __device__ void write_tile(Result *__restrict__ matrix, const Element *tile, int row, int col,
                                   int rows, int cols)
 {
-    using Piece = std::conditional_t<ON_16_BYTES, uint4, Element>;
-    constexpr int PIECE = sizeof(Piece) / sizeof(Element);
+    constexpr int PIECE = ON_16_BYTES ? 16 / sizeof(Element) : 1;
+    using Piece = Neighbours<Element, PIECE>;
     using Share = RowsOfWarp<HEIGHT, WIDTH / PIECE, THREADS / 32>;
     static_assert(WIDTH % PIECE == 0, "rows must consist of pieces");
     const Share share;
@@ -117,6 +138,6 @@ static __device__ void write_tile(Element *__restrict__ matrix, const Element *t
 #pragma unroll
         for (int j = 0; j < WIDTH; j += Share::ACROSS * PIECE)
             if (share.has(i) && row + r + i < rows && col + c + j < cols)
-                *reinterpret_cast<Piece *>(matrix + (row + r + i) * cols + col + c + j) =
-                    *reinterpret_cast<const Piece *>(tile + (r + i) * STRIDE + c + j);
+                write_neighbours(matrix + (row + r + i) * cols + col + c + j,
+                                 *reinterpret_cast<const Piece *>(tile + (r + i) * STRIDE + c + j));
 }

@@ -3,8 +3,8 @@
 //
 //   nvcc -arch=sm_80 -cubin wmma_padded.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: a tile of A and one of B, or one of C if larger and the block tile does not divide
-//     M and N
+//   dynamic shared memory: a tile of A and one of B, or one of sums if larger and the block tile does not
+//     divide M and N, or C is in another format
 //
 // As wmma_shared.cu, but rows are PADDING halves further apart. A warp reads a fragment in pieces of 16 bytes
 // from 8 rows at a time; where rows are 64 bytes long, as of the tile of A with BK 32, such 8 pieces lie in
@@ -23,7 +23,10 @@
 #define NT 1 // B is stored N x K (1) or K x N (0)
 #endif
 #ifndef ACC
-#define ACC half // type of the accumulators and of C: half or float
+#define ACC half // accumulators: half or float
+#endif
+#ifndef OUT
+#define OUT ACC // elements of C: half or float
 #endif
 #ifndef ALIGNED
 #define ALIGNED 1 // whether K and N are multiples of 8, so that all rows start on 16 bytes
@@ -44,7 +47,7 @@ static_assert(BM % WM == 0 && BN % WN == 0, "warps must cover the block tile");
 static_assert(BK % FRAGMENT == 0, "tiles must consist of fragments");
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-hgemm_wmma_padded(const half *__restrict__ A, const half *__restrict__ B, ACC *__restrict__ C, int M, int N,
+hgemm_wmma_padded(const half *__restrict__ A, const half *__restrict__ B, OUT *__restrict__ C, int M, int N,
                   int K)
 {
 #ifdef SIZE_M

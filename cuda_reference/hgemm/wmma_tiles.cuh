@@ -34,6 +34,7 @@ template <int HEIGHT, int WIDTH, bool B_BY_COLUMNS> struct Operands {
 
 // A warp's tile of C, HEIGHT x WIDTH; zeros to begin with.
 template <int HEIGHT, int WIDTH, typename Element> struct Accumulators {
+    using Sum = Element;
     static_assert(HEIGHT % FRAGMENT == 0 && WIDTH % FRAGMENT == 0, "tiles must consist of fragments");
     wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, Element> c[HEIGHT / FRAGMENT]
                                                                             [WIDTH / FRAGMENT];

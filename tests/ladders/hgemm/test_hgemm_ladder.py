@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kinds import ARCH, CASES, EVERY, LADDER, ODD, RAGGED, RUNGS, SHARED, kinds_of, other_kinds, workload
 from layers import every_pair, layers
+from mutants import loaded
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
@@ -55,6 +56,40 @@ def check(rung, gemm):
 @layers("rung, gemm", SHARED, EVERY + [(rung, workload(FEW_TILES, kind)) for rung, kind in CASES])
 def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
     check(rung, gemm)
+
+
+ROUNDED = [
+    ("mma_multistage:64x64", "100x100x100", "nt"),
+    ("mma_multistage:64x64", "72x136x72", "nn"),
+    ("wmma_padded:32x64", "100x100x100", "nn"),
+    ("wmma_padded", "256x128x40", "nt"),
+]
+MORE_ROUNDED = [
+    (f"{name}{config}", shape, layout)
+    for name, configs in (("mma_multistage", ("", ":128x128", ":64x64")), ("wmma_padded", ("", ":32x64")))
+    for config in configs
+    for shape in ("1x1x1", RAGGED, ODD, FEW_TILES)
+    for layout in ("nt", "nn")
+]
+
+
+def rounding(shape, layout):
+    return workload(shape, (layout, "float32", "float16", "float16"))
+
+
+@layers("name, shape, layout", ROUNDED, MORE_ROUNDED)
+def test_sums_in_float32_become_a_c_in_float16(name, shape, layout):
+    (rung,) = find(f"hgemm/{name}")
+    check(rung, rounding(shape, layout))
+
+
+@pytest.mark.parametrize("name", ["mma_multistage:64x64", "wmma_padded:32x64"])
+def test_a_c_that_is_cut_off_is_found(name):
+    (rung,), gemm = find(f"hgemm/{name}"), rounding("40x72x33", "nt")
+    source, cast = load_twin(rung, gemm, ARCH).source, "static_cast<Result>(from.of[i])"
+    assert source.count(cast) == 1
+    faulty = loaded(source.replace(cast, "__float2half_rz(from.of[i])"), rung, gemm, ARCH)
+    assert outcome_of([faulty], gemm, CpuMachine()).faults
 
 
 @layers(

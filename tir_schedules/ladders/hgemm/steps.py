@@ -26,6 +26,10 @@ WARP = 32
 HALF = 2  # bytes
 ELEMENT = {"float16": 2, "float32": 4}  # bytes
 ACCUMULATOR_REGISTERS = 128  # at most; the others are for fragments and addresses
+RUNGS_TAKE = {
+    False: "wmma and mma rungs take A and B in float16 and leave C in the format of the sums",
+    True: "wmma and mma rungs take A and B in float16",
+}
 SHAPES = (
     "any; 16-byte copies where K % 8 == 0 and N % 8 == 0, else one element at a time; C through shared"
     " memory unless tiles divide it"
@@ -46,6 +50,8 @@ class Tiling:
     bk: int = 32
     wm: int = 64
     wn: int = 64
+
+    rounds = False  # whether C may be in another format than the sums
 
     @property
     def warps(self) -> int:
@@ -148,15 +154,16 @@ def shared_bytes(
     staged: bool = False,
     result_padding: int = 0,
 ) -> int:
-    """Bytes of shared memory: `stages` tiles of A and B. When they are used up, C takes their place, if it is
-    `staged` or block tiles reach beyond it.
+    """Bytes of shared memory: `stages` tiles of A and B. When they are used up, sums take their place, if C
+    is `staged`, in another format or reached beyond by block tiles.
 
     padding, result_padding: elements that pad the rows of A and B, and of C.
     """
     rows_of_b, row_of_b = (tiling.bn, tiling.bk) if gemm.transposed else (tiling.bk, tiling.bn)
     operands = stages * HALF * (tiling.bm * (tiling.bk + padding) + rows_of_b * (row_of_b + padding))
     result = tiling.bm * (tiling.bn + result_padding) * ELEMENT[gemm.accumulate]
-    return max(operands, result) if staged or reaches_beyond(gemm, tiling) else operands
+    staged = staged or gemm.rounds or reaches_beyond(gemm, tiling)
+    return max(operands, result) if staged else operands
 
 
 def staged_bytes(gemm: HalfGemm, config: Staged) -> int:
@@ -167,12 +174,12 @@ def staged_bytes(gemm: HalfGemm, config: Staged) -> int:
 def check_kind(gemm: HalfGemm, tiling: Tiling) -> None:
     """BadInput for formats that the rungs before Hopper's instructions do not take, with those that do, and
     when a warp's accumulators do not fit into registers."""
-    if gemm.dtype != "float16" or gemm.rounds:
+    if gemm.dtype != "float16" or (gemm.rounds and not tiling.rounds):
         asked = Problem("hgemm", gemm.shape, gemm.dtype, gemm.layout, gemm.accumulate, gemm.output)
         others = [rung.base_id for rung in package_rungs("hgemm") if offered(rung, asked)]
         raise BadInput(
-            f"wmma and mma rungs take A and B in float16 and leave C in the format of the sums; {gemm.dtype}"
-            f" to {gemm.result} by sums in {gemm.accumulate} is for {', '.join(others) or 'other rungs'}"
+            f"{RUNGS_TAKE[tiling.rounds]}; {gemm.dtype} to {gemm.result} by sums in {gemm.accumulate} is for"
+            f" {', '.join(others) or 'other rungs'}"
         )
     if gemm.accumulate not in tiling.accumulators:
         fitting = " or ".join(tiling.accumulators)
@@ -193,14 +200,18 @@ def reaches_beyond(gemm: HalfGemm, tiling: Tiling) -> bool:
 
 
 def stage_ragged_result(sch: Schedule) -> Block | None:
-    """A C beyond which tiles reach written to shared memory: the block that copies it from there, leaving out
-    what lies beyond. None for another C, which warps write to global memory themselves."""
+    """A C beyond which tiles reach, or whose sums are in another format, written to shared memory: the block
+    that copies it from there, leaving out what lies beyond. None for another C, which warps write to global
+    memory themselves."""
     block = sch.get_sblock("C")
-    copies = sch.get_consumers(block)  # one where C was padded
+    copies = sch.get_consumers(block)  # one where C was padded, or is rounded
     if not copies:
         return None
     sch.set_scope(block, 0, SHARED)
-    return copies[0]
+    rounding = sch.get_consumers(copies[0])
+    if rounding:
+        sch.compute_inline(copies[0])
+    return [*copies, *rounding][-1]
 
 
 def stage_result(sch: Schedule) -> Block:
@@ -275,7 +286,7 @@ def share_copies(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) ->
 
 def share_result(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
     """All threads copy C from shared to global memory at the end of the block's work, if it is there, 16
-    bytes at a time where rows allow."""
+    bytes of sums at a time where rows allow."""
     result = tiles.result
     if result is None:
         return

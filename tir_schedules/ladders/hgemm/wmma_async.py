@@ -66,6 +66,7 @@ RUNG = wmma_padded.RUNG.followed_by(
     shapes=steps.SHAPES_ASYNC,
     launch=steps.launch_pipelined,
     min_arch=80,
+    outputs=(),
 )
 
 if __name__ == "__main__":

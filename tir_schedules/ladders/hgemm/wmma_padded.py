@@ -17,13 +17,21 @@ Measured on an H200 at 4096 nt float16: 307 TFLOPS, 1.80 times the 171 of `wmma_
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tir_schedules.ladders.hgemm import steps, wmma_shared
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
+from tir_schedules.workloads import RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-Config = steps.Padded
+
+@dataclass(frozen=True)
+class Config(steps.Padded):
+    """As Padded."""
+
+    rounds = True
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
@@ -47,6 +55,7 @@ RUNG = wmma_shared.RUNG.followed_by(
     config=Config(),
     configs={"article_004": Config(bm=128, bn=256), "32x64": Config(bm=32, bn=64, bk=128, wm=16, wn=16)},
     launch=launch,
+    outputs=RESULTS[:2],
 )
 
 if __name__ == "__main__":
