@@ -152,7 +152,7 @@ NO_NUMBERS = (*NO_INTEGERS, "2^", "^3", "2^-1", "2^99", "2^20^2", "２^２０", 
             ["wmma and mma rungs take A and B in float16", "bfloat16 to float32 by sums in float32 is for "],
         ),
         (
-            ["run", "hgemm/mma_multistage", "--accumulate", "float32", "--result", "float16"],
+            ["run", "hgemm/mma_xor_swizzle", "--accumulate", "float32", "--result", "float16"],
             ["leave C in the format of the sums", "float16 to float16 by sums in float32 is for "],
         ),
         (["emit", "hgemm/wmma_naive", "--result", "bfloat16"], ["bfloat16 to bfloat16 by sums in float32"]),
