@@ -90,9 +90,11 @@ for entry in RECORDED:
         KERNELS.setdefault(key, {})[entry.get("launch", 0)] = entry
 
 
-ALIKE = re.compile(r"hgemm/(repacked|split_k):\w+_(lines|registers|whole) |hgemm/tile_shapes")
+ALIKE = re.compile(
+    r"hgemm/(repacked|split_k):(\w+_(lines|registers|whole) |bm=)|hgemm/(tile_shapes|mma_multistage:64x64)"
+)
 """Kernels that are not counted: at the shapes of COUNTED they are those of the configuration without it.
-Those of hgemm/tile_shapes no GPU has counted yet."""
+Those of hgemm/tile_shapes, of forms without a name and of mma_multistage:64x64 no GPU has counted yet."""
 
 
 def named(key):
