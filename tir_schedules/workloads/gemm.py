@@ -117,9 +117,18 @@ class Gemm:
         """Of A, B and C, which has a matrix for each part of K that blocks along z take, with rows that are
         filled up; and of workspaces, with rows of whole lines of L2."""
         rows = self.stored | {"C": (self.m, self.n)}
+        parts = {"C": (grid[2], self.m, self.part_pitch)} if grid[2] > 1 else {}
+        return rows | parts | self.workspace_shapes(rows)
+
+    def workspace_shapes(self, rows: dict[str, tuple[int, int]]) -> dict[str, tuple[int, ...]]:
+        """Of workspaces. rows: rows and columns of A, B and C."""
         copies = {name: rows[name.removesuffix("_rows")] for name in self.workspaces}
-        shapes = {name: (height, in_lines(width, self.vector)) for name, (height, width) in copies.items()}
-        return rows | ({"C": (grid[2], self.m, self.part_pitch)} if grid[2] > 1 else {}) | shapes
+        return {name: (height, in_lines(width, self.vector)) for name, (height, width) in copies.items()}
+
+    @property
+    def workspace_type(self) -> str:
+        """The format of copies of A and B."""
+        return self.dtype
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """Kinds and seeds of the inputs that a kernel is verified with."""
@@ -138,7 +147,7 @@ class Gemm:
             a, b = self.integers(draws, seed) if kind == EXACT else self.reals(draws)
             a = a * (alternating(xp, self.m)[:, None] * (-1 if kind == EXACT else 1))
             b = b * alternating(xp, self.n)
-        operands, results, shapes = self.dtype, self.result, self.array_shapes((1, 1, 1))
+        operands, results, shapes = self.workspace_type, self.result, self.array_shapes((1, 1, 1))
         types = {name: results if name.startswith("C") else operands for name in ("C", *self.workspaces)}
         return {
             "A": a,

@@ -216,9 +216,11 @@ def reason_against_sums(gemm: HalfGemm, tiling: Tiling) -> str:
 
 def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
     """Why a tiling cannot be, or empty. shared: bytes of dynamic shared memory."""
-    reason = reason_against_tile(gemm, tiling)
-    if reason:
-        return reason
+    return reason_against_tile(gemm, tiling) or reason_against_shared(shared)
+
+
+def reason_against_shared(shared: int) -> str:
+    """Why a block cannot have so many bytes of dynamic shared memory, or empty."""
     limit = find_sm(ARCH).shared_limit - BARRIERS
     return (
         f"it takes {shared} bytes of shared memory, and {ARCH} has {limit} for it" if shared > limit else ""

@@ -214,7 +214,7 @@ def pipeline(asked: Mapping[str, Any]) -> transform.Pass:
             s_tir.transform.InferFragment(),
             s_tir.transform.LowerThreadAllreduce(),
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and not early else []),
-            *([tirx.transform.LowerWarpMemory()] if stream_k else []),
+            *chosen(annotations.WARP_SPECIALIZATION, tirx.transform.LowerWarpMemory()),
             s_tir.transform.MergeSharedMemoryAllocations(),
             *chosen(annotations.L2_PREFETCH, l2_prefetch),
             tirx.transform.SplitHostDevice(),

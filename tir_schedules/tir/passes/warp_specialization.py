@@ -42,13 +42,15 @@ the producer's loop: much code, each line of which is executed once."""
 class Work:
     """The statements of a block for a tile: before the loop over K tiles, in it, and behind it.
 
-    tiles: the loop over the block's tiles, if it has one. k_loop: the loop over K tiles; copies, multiply:
-    its body. stages: of the pipeline. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a
+    tiles: the loop over the block's tiles, if it has one. parts: a loop over parts of K whose sums are added
+    to others, with the statements before its loop over K tiles and behind that, if there is one; before,
+    after: what stands around it. k_loop: the loop over K tiles; copies, multiply: its body. stages: of the pipeline. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a
     warpgroup's tile. places: how many boxes of a warpgroup shared memory holds; they take turns.
     part_columns: whether warpgroups have columns of boxes, else rows of them.
     """
 
     tiles: Any
+    parts: "tuple[Any, Sequence[tirx.Stmt], Sequence[tirx.Stmt]] | None"
     before: Sequence[tirx.Stmt]
     k_loop: Any
     copies: Sequence[tirx.Stmt]
@@ -67,25 +69,31 @@ class Work:
         body: Any = statements_of(threads.body)[-1] if tile_counters(threads) else threads.body
         is_tile_loop = isinstance(body, tirx.For) and WARP_SPECIALIZATION not in body.annotations
         tiles: Any = body if is_tile_loop else None
-        statements = statements_of(body if tiles is None else tiles.body)
-        places = [
-            place
-            for place, statement in enumerate(statements)
-            if isinstance(statement, tirx.For) and WARP_SPECIALIZATION in statement.annotations
-        ]
-        if not places:
+        found = around_k_loop(statements_of(body if tiles is None else tiles.body))
+        if not found:
             return None
-        (place,) = places
-        before, k_loop, after = statements[:place], statements[place], statements[place + 1 :]
+        before, k_loop, after = found
+        parts = None
+        if WARP_SPECIALIZATION not in k_loop.annotations:
+            within = around_k_loop(statements_of(k_loop.body))
+            assert within
+            parts, k_loop = (k_loop, within[0], within[2]), within[1]
         *copies, multiply = statements_of(k_loop.body)
         numbers = map(int, k_loop.annotations[WARP_SPECIALIZATION])
-        return cls(tiles, before, k_loop, copies, multiply, after, *numbers)
+        return cls(tiles, parts, before, k_loop, copies, multiply, after, *numbers)
 
     def loop_over_k_tiles(
         self, statements: Sequence[tirx.Stmt], state: PipelineState, annotations: Any = None
     ) -> tirx.For:
         body = bind_mbarriers(sequence(statements), state.stage, state.parity)
         return copy_loop(self.k_loop, sequence([body, *state.advance()]), annotations)
+
+    def loop_over_parts(self, statements: Sequence[tirx.Stmt], alone: bool) -> list[tirx.Stmt]:
+        """The statements of a part of K, for each of them. alone: without those that add up."""
+        if self.parts is None:
+            return [*statements]
+        loop, before, after = self.parts
+        return [copy_loop(loop, sequence(statements if alone else [*before, *statements, *after]))]
 
     def loop_over_tiles(self, statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
         body = sequence(statements)
@@ -262,20 +270,16 @@ def producer(work: Work, state: PipelineState, stage_bytes: int) -> tirx.Stmt:
     # A wait for the phase before the first one does not wait.
     before = tirx.const(1, "uint32") - state.parity
     counters = [statement for statement in work.before if isinstance(statement, tirx.BufferStore)]
-    return work.loop_over_tiles(
+    k_tiles = work.loop_over_k_tiles(
         [
-            *counters,
-            work.loop_over_k_tiles(
-                [
-                    evaluate("wait_for_parity", empty, before),
-                    evaluate("arrive_announcing", ring.full(), stage_bytes),
-                    *work.copies,
-                ],
-                state,
-                NOT_UNROLLED,
-            ),
-        ]
+            evaluate("wait_for_parity", empty, before),
+            evaluate("arrive_announcing", ring.full(), stage_bytes),
+            *work.copies,
+        ],
+        state,
+        NOT_UNROLLED,
     )
+    return work.loop_over_tiles([*counters, *work.loop_over_parts([k_tiles], True)])
 
 
 def consumer(work: Work, state: PipelineState) -> tirx.Stmt:
@@ -284,9 +288,8 @@ def consumer(work: Work, state: PipelineState) -> tirx.Stmt:
     release = ring.release(state.previous_stage, work.blocks)
     behind = tirx.IfThenElse(work.k_loop.loop_var > 0, release, None)
     k_tiles = work.loop_over_k_tiles([work.multiply, behind], state)
-    return work.loop_over_tiles(
-        [*work.before, k_tiles, evaluate("wait_for_products<0>"), release, *work.after]
-    )
+    done = work.loop_over_parts([k_tiles, evaluate("wait_for_products<0>"), release], False)
+    return work.loop_over_tiles([*work.before, *done, *work.after])
 
 
 def wait_for_stores(work: Work) -> list[tirx.Stmt]:
@@ -335,6 +338,22 @@ def tile_counters(threads: Any) -> list[tirx.Stmt]:
     """The counters that producer and consumers share, and their values before the loop over tiles."""
     first, *_ = statements = statements_of(threads.body)
     return statements[:-1] if isinstance(first, tirx.AllocBuffer) else []
+
+
+def around_k_loop(statements: Sequence[Any]) -> "tuple[Sequence[Any], Any, Sequence[Any]] | None":
+    """The loop over K tiles among statements, or one around it, with what stands before and behind it. None
+    where no loop is annotated."""
+
+    def has_it(statement: Any) -> bool:
+        return isinstance(statement, tirx.For) and (
+            WARP_SPECIALIZATION in statement.annotations
+            or any(map(has_it, statements_of(statement.body)))
+        )
+
+    for place, statement in enumerate(statements):
+        if has_it(statement):
+            return statements[:place], statement, statements[place + 1 :]
+    return None
 
 
 def statements_of(statement: Any) -> list[Any]:

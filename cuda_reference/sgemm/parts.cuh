@@ -1,0 +1,45 @@
+// A float32 as a sum of parts in 16 bits.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <type_traits>
+
+// The nearest number of a format that is finite.
+template <typename Part> static __device__ __forceinline__ Part rounded(float value)
+{
+    if constexpr (std::is_same_v<Part, half>)
+        return __float2half_rn(fmaxf(fminf(value, 65504.0f), -65504.0f));
+    else
+        return __float2bfloat16_rn(fmaxf(fminf(value, 0x1.fep127f), -0x1.fep127f));
+}
+
+static __device__ __forceinline__ float widened(half value)
+{
+    return __half2float(value);
+}
+
+static __device__ __forceinline__ float widened(__nv_bfloat16 value)
+{
+    return __bfloat162float(value);
+}
+
+// The parts of eight neighbours along K, `first` the first one's k, to their places in a row of parts.
+template <typename Part, int PART_COUNT, int K_TILE_DEPTH>
+static __device__ __forceinline__ void store_parts(float (&left)[8], Part *row, int first)
+{
+    row += first / K_TILE_DEPTH * PART_COUNT * K_TILE_DEPTH + first % K_TILE_DEPTH;
+#pragma unroll
+    for (int part = 0; part < PART_COUNT; ++part) {
+        union {
+            Part each[8];
+            uint4 all;
+        } elements;
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+            elements.each[e] = rounded<Part>(left[e]);
+            left[e] -= widened(elements.each[e]);
+        }
+        *reinterpret_cast<uint4 *>(row + part * K_TILE_DEPTH) = elements.all;
+    }
+}

@@ -1,0 +1,56 @@
+// Float32 matrices as sums of parts in 16 bits: the launch before bf16x6.cu.
+//
+//   nvcc -arch=sm_90a -cubin split_parts.cu
+//   grid ceil(M / 8) * ceil(P / 256) + ceil(P / 32) * ceil(N / 64), block (32, 8); P is K, filled up to a
+//   multiple of 64
+//
+// X is M x K and X_2 is K x N. Y has a row of parts for each row of X, Y_2 one for each column of X_2: for each
+// K tile, DEPTH of K, all first parts, then all second ones. A part is what is left of an element by those
+// before, rounded.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "../dependent_launch.cuh"
+#include "parts.cuh"
+
+#ifndef DEPTH
+#define DEPTH 32 // of a K tile
+#define PARTS 3  // of an element
+#define PART __nv_bfloat16
+#endif
+
+extern "C" __global__ void __launch_bounds__(256)
+sgemm_split_parts(const float *__restrict__ X, PART *__restrict__ Y, const float *__restrict__ X_2,
+                  PART *__restrict__ Y_2, int M, int N, int K)
+{
+    constexpr int WARP = 32, WARPS = 8, VECTOR = 8, COLUMNS = 8;
+    overlap_launches();
+#ifdef SIZE_M
+    M = SIZE_M, N = SIZE_N, K = SIZE_K;
+#endif
+    const int padded = (K + 63) / 64 * 64;
+    const int across = (padded / VECTOR + WARP - 1) / WARP, columns = (N + WARPS * COLUMNS - 1) / (WARPS * COLUMNS);
+    const int of_a = (M + WARPS - 1) / WARPS * across; // blocks
+    float left[VECTOR];
+    if (blockIdx.x < of_a) {
+        const int row = blockIdx.x / across * WARPS + threadIdx.y;
+        const int first = (blockIdx.x % across * WARP + threadIdx.x) * VECTOR;
+        if (row >= M || first >= padded)
+            return;
+#pragma unroll
+        for (int e = 0; e < VECTOR; ++e)
+            left[e] = first + e < K ? X[row * K + first + e] : 0;
+        store_parts<PART, PARTS, DEPTH>(left, Y + row * (padded * PARTS), first);
+    } else {
+        const int block = blockIdx.x - of_a;
+        const int column = (block % columns * WARPS + threadIdx.y) * COLUMNS + threadIdx.x % COLUMNS;
+        const int first = (block / columns * (WARP / COLUMNS) + threadIdx.x / COLUMNS) * VECTOR;
+        if (column >= N || first >= padded)
+            return;
+#pragma unroll
+        for (int e = 0; e < VECTOR; ++e)
+            left[e] = first + e < K ? X_2[(first + e) * N + column] : 0;
+        store_parts<PART, PARTS, DEPTH>(left, Y_2 + column * (padded * PARTS), first);
+    }
+}

@@ -1,0 +1,90 @@
+// A warpgroup's tile of C by products of parts: sums of tensor cores, and sums in float32 to which these are
+// added; and the K tiles that it multiplies.
+#pragma once
+
+#include "../hgemm/boxes.cuh"
+#include "../hgemm/warpgroup_tile.cuh"
+#include "split_products.cuh"
+
+// K tiles of HEIGHT rows of A and WIDTH columns of B, DEEP of K in rows along it; of each matrix all parts, one
+// behind the other.
+template <int HEIGHT, int WIDTH, int DEEP, int PART_COUNT> struct SplitKTile {
+    static constexpr int ROW = 2 * DEEP; // bytes
+    static constexpr int PART_OF_A = HEIGHT * ROW, PART_OF_B = WIDTH * ROW;
+    static constexpr int BYTES_OF_A = PART_COUNT * PART_OF_A, BYTES = BYTES_OF_A + PART_COUNT * PART_OF_B;
+
+    // One thread has the copy engine load K tile number k_tile; the barrier is told of BYTES bytes.
+    static __device__ __forceinline__ void load(unsigned stage, const CUtensorMap &A_map,
+                                                const CUtensorMap &B_map, int row, int col, int k_tile,
+                                                unsigned barrier)
+    {
+#pragma unroll
+        for (int part = 0; part < PART_COUNT; ++part)
+            load_box(stage + part * PART_OF_A, A_map, row, (k_tile * PART_COUNT + part) * DEEP, barrier);
+#pragma unroll
+        for (int part = 0; part < PART_COUNT; ++part)
+            load_box(stage + BYTES_OF_A + part * PART_OF_B, B_map, col, (k_tile * PART_COUNT + part) * DEEP,
+                     barrier);
+    }
+};
+
+// HEIGHT x WIDTH sums of tensor cores, of a part of K. Pairs: which parts of A and B are multiplied, in this
+// order.
+template <int HEIGHT, int WIDTH, int DEEP, typename Part, typename Operands, typename Pairs>
+struct SplitTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
+    // Starts to multiply the parts of a K tile. add: to the sums there are; else they begin.
+    __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
+    {
+        constexpr int ROW = 2 * DEEP;
+        begin_products();
+#pragma unroll
+        for (int pair = 0; pair < Pairs::COUNT; ++pair)
+#pragma unroll
+            for (int step = 0; step < DEEP / 16; ++step)
+#pragma unroll
+                for (int rows = 0; rows < HEIGHT / 64; ++rows)
+                    wgmma_k16<Part, false, false>(
+                        this->sums[rows],
+                        describe_rows<ROW>(a + Pairs::of_a(pair) * Operands::PART_OF_A + rows * 64 * ROW + step * 32),
+                        describe_rows<ROW>(b + Pairs::of_b(pair) * Operands::PART_OF_B + step * 32),
+                        pair > 0 || step > 0 || add);
+        commit_products();
+    }
+};
+
+// Sums in float32, to which those are added.
+template <int HEIGHT, int WIDTH, typename Part>
+struct PromotedTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
+    __device__ __forceinline__ PromotedTile()
+    {
+#pragma unroll
+        for (auto &rows : this->sums)
+#pragma unroll
+            for (float &sum : rows)
+                sum = 0;
+    }
+
+    template <typename Tile> __device__ __forceinline__ void add(const Tile &tile)
+    {
+#pragma unroll
+        for (int rows = 0; rows < HEIGHT / 64; ++rows)
+#pragma unroll
+            for (int i = 0; i < WIDTH / 2; ++i)
+                this->sums[rows][i] += tile.sums[rows][i];
+    }
+};
+
+// What bf16x6 multiplies of three parts: all but what is smaller than a float32's last bit. Small ones first.
+struct SixPairs {
+    static constexpr int COUNT = 6;
+
+    static __device__ constexpr int of_a(int pair)
+    {
+        return pair == 0 || pair == 3 ? 1 : pair == 1 ? 2 : 0;
+    }
+
+    static __device__ constexpr int of_b(int pair)
+    {
+        return pair == 0 || pair == 4 ? 1 : pair == 2 ? 2 : 0;
+    }
+};

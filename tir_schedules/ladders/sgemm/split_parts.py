@@ -1,0 +1,127 @@
+"""Float32 matrices as sums of parts in 16 bits: the launch before the products of `bf16x6`.
+
+A part of an element is what the parts before have left of it, rounded: three of bfloat16, 8 bits each, have
+all 24 bits of a float32. The subtractions are exact.
+
+Rows of parts are what the copy engine takes for a K tile: all parts of it side by side, rows of whole 16 bytes
+whatever K is, and of B rows along K, which it is not stored in. So the products need no other form for odd
+extents. A thread takes eight neighbours along K and stores eight of each part at once, 16 bytes. Of A these are
+neighbours in memory. Of B eight lanes have neighbours in a row, and the others the next rows: what a warp loads
+at once are whole sectors, and what it stores, too.
+
+It is read once and takes a small share of the time: 4 bytes are read and 6 written for each element, which is
+used as often as C has rows or columns.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from tir_schedules.model.gpus import WARP
+from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.model.rung import NoConfig, Preparation, Rung
+from tir_schedules.tir.schedule import PrimFunc
+from tir_schedules.workloads.split_gemm import SplitGemm
+from tir_schedules.workloads.splitting import LARGEST, Splitting
+
+VECTOR = 8  # parts in 16 bytes
+WARPS = 8  # of a block
+COLUMNS = 8  # of B that a warp has, and four times VECTOR of K
+
+
+def blocks_of(splitting: Splitting) -> tuple[int, int, int]:
+    """Blocks along a row of A, those for all of A, and for all of B."""
+    pieces = splitting.padded // VECTOR
+    across = ceil_div(pieces, WARP)
+    of_a = ceil_div(splitting.m, WARPS) * across
+    of_b = ceil_div(pieces, WARP // COLUMNS) * ceil_div(splitting.n, WARPS * COLUMNS)
+    return across, of_a, of_b
+
+
+def launch(splitting: Splitting, config: NoConfig) -> Launch:
+    _, of_a, of_b = blocks_of(splitting)
+    return Launch((of_a + of_b, 1, 1), (WARP, WARPS, 1))
+
+
+def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
+    """Of each matrix the loads of a thread; and the parts, of whichever it has."""
+    from tvm.script import tirx as T
+    from tvm.tirx import FloatImm
+
+    from tir_schedules.model.annotations import DEPENDENT_LAUNCH
+
+    m, n, k = splitting.shape
+    padded, row, depth, form = splitting.padded, splitting.row, splitting.depth, splitting.form
+    across, of_a, of_b = blocks_of(splitting)
+    columns = ceil_div(n, WARPS * COLUMNS)
+    blocks, most, zero = of_a + of_b, FloatImm("float32", LARGEST[form.dtype]), FloatImm("float32", 0.0)
+
+    def of_row(block: Any, warp: Any, lane: Any) -> tuple[Any, Any]:
+        """A row of A, and the first k of a thread."""
+        return block // across * WARPS + warp, (block % across * WARP + lane) * VECTOR
+
+    def of_column(block: Any, warp: Any, lane: Any) -> tuple[Any, Any]:
+        """A column of B, and the first k of a thread."""
+        column = (block % columns * WARPS + warp) * COLUMNS + lane % COLUMNS
+        return column, (block // columns * (WARP // COLUMNS) + lane // COLUMNS) * VECTOR
+
+    def place(part: Any, first: Any) -> Any:
+        """Of a part of a thread's first element, in a row."""
+        return (first // depth * form.parts + part) * depth + first % depth
+
+    def cast(value: Any) -> Any:
+        return T.Cast(form.dtype, T.max(T.min(value, most), -most))
+
+    @T.prim_func(s_tir=True)
+    def split_parts(
+        X: T.Buffer((m, k), "float32"),
+        Y: T.Buffer((m, row), form.dtype),
+        X_2: T.Buffer((k, n), "float32"),
+        Y_2: T.Buffer((n, row), form.dtype),
+    ):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True, DEPENDENT_LAUNCH: 1})
+        for b in T.thread_binding(blocks, thread="blockIdx.x"):
+            for w in T.thread_binding(WARPS, thread="threadIdx.y"):
+                for t in T.thread_binding(WARP, thread="threadIdx.x"):
+                    left = T.alloc_buffer((VECTOR,), "float32", scope="local")
+                    part = T.alloc_buffer((VECTOR,), form.dtype, scope="local")
+                    i, first = T.meta_var(of_row(b, w, t))
+                    j, first_2 = T.meta_var(of_column(b - of_a, w, t))
+                    if b < of_a:
+                        for e in T.unroll(VECTOR):
+                            left[e] = T.if_then_else(i < m and first + e < k, X[i, first + e], zero)
+                    else:
+                        for e in T.unroll(VECTOR):
+                            left[e] = T.if_then_else(j < n and first_2 + e < k, X_2[first_2 + e, j], zero)
+                    for p in T.unroll(form.parts):
+                        for e in T.unroll(VECTOR):
+                            part[e] = cast(left[e])
+                            left[e] = left[e] - T.Cast("float32", part[e])
+                        if b < of_a:
+                            if i < m and first < padded:
+                                for e in T.vectorized(VECTOR):
+                                    Y[i, place(p, first) + e] = part[e]
+                        else:
+                            if j < n and first_2 < padded:
+                                for e in T.vectorized(VECTOR):
+                                    Y_2[j, place(p, first_2) + e] = part[e]
+
+    return split_parts
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="split_parts",
+    summary="two float32 matrices as sums of parts in 16 bits",
+    launch=launch,
+    prim_func=prim_func,
+)
+
+
+def splitting_of(gemm: SplitGemm, depth: int) -> Preparation:
+    """The launch that splits A and B of a GEMM. depth: of its K tiles."""
+    names = {"X": "A", "Y": "A_parts", "X_2": "B", "Y_2": "B_parts"} | dict(zip("MNK", "MNK"))
+    return Preparation(RUNG, Splitting(*gemm.shape, gemm.products, depth), names)

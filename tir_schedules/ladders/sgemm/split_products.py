@@ -1,0 +1,205 @@
+"""Schedule steps of the SGEMM rungs that multiply on Hopper's tensor cores, by products of parts.
+
+They are those of HGEMM's rungs where these have them, see `ladders/hgemm/hopper.py` and `specialization.py`:
+tiles, warp specialization, a persistent grid. What is here is the rest: K tiles with all parts of an element,
+their products, and sums that are promoted.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tir_schedules.ladders.hgemm import hopper, specialization
+from tir_schedules.ladders.sgemm.split_parts import splitting_of
+from tir_schedules.model.launch import Launch, TensorMap, ceil_div
+from tir_schedules.model.rung import Preparation
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.split_gemm import FORMS, LONGEST, Form, SplitGemm
+
+DEPTHS = (32, 64)
+"""Of a K tile: rows of 64 or of 128 bytes, each under the swizzle of as many."""
+
+SUM_REGISTERS = {1: 208, 2: 208, 3: 128}
+"""Warpgroups that multiply -> registers of a thread for both sums, at most."""
+
+
+@dataclass(frozen=True)
+class Config(specialization.Persistent):
+    """As Persistent. bk: of K, 32 or 64. promote: of K, after so much of it sums of tensor cores are added to
+    those in float32."""
+
+    bm: int = 128
+    bn: int = 192
+    bk: int = 32
+    stages: int = 3
+    promote: int = LONGEST
+
+    products: ClassVar[str] = "bf16x6"
+
+    @property
+    def form(self) -> Form:
+        return FORMS[self.products]
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a K tile: all parts of A and of B."""
+        return self.form.parts * (self.bm + self.bn) * self.bk * 2
+
+
+def refuses(gemm: SplitGemm, config: Config) -> str:
+    """Why a configuration cannot be, or empty."""
+    if config.bk not in DEPTHS:
+        return f"bk is {config.bk}: rows of 64 or 128 bytes, as the swizzles have them, are 32 or 64"
+    if config.promote % config.bk or not 0 < config.promote <= LONGEST:
+        return f"promote is {config.promote}: a multiple of bk, {LONGEST} at most"
+    if config.consumers not in SUM_REGISTERS or config.rows % hopper.ROWS or not config.rows:
+        return f"bm must be a multiple of {hopper.ROWS} for each of 1 to {max(SUM_REGISTERS)} consumers"
+    if config.bn % hopper.STEP or not 0 < config.bn <= 256 or config.bm > 256:
+        return f"bn must be a multiple of {hopper.STEP}, and bm and bn at most 256"
+    registers = 2 * config.registers("float32")
+    if registers > SUM_REGISTERS[config.consumers]:
+        return f"two sums of {config.rows}x{config.columns} do not fit into a warpgroup's registers"
+    if not 2 <= config.stages <= hopper.MOST_STAGES:
+        return f"stages is {config.stages}: the ring has 2 to {hopper.MOST_STAGES} stages"
+    return hopper.reason_against_shared(config.ring_bytes)
+
+
+def groups_of(gemm: SplitGemm, config: Config) -> tuple[int, int]:
+    """How often sums are promoted, and after how many K tiles: as many each time, `promote` of K at most."""
+    k_tiles = ceil_div(gemm.k, config.bk)
+    groups = ceil_div(k_tiles * config.bk, config.promote)
+    return groups, ceil_div(k_tiles, groups)
+
+
+def maps_of(gemm: SplitGemm, config: Config) -> tuple[TensorMap, ...]:
+    """The tensor maps of the parts of A and B."""
+    rows = ("A_parts", gemm.m, config.bm), ("B_parts", gemm.n, config.bn)
+    return tuple(
+        hopper.map_of(name, gemm.form.dtype, (extent, gemm.row), (box, config.bk)) for name, extent, box in rows
+    )
+
+
+def before(gemm: SplitGemm, config: Config) -> list[Preparation]:
+    return [splitting_of(gemm, config.bk)]
+
+
+def launch(gemm: SplitGemm, config: Config) -> Launch:
+    hopper.check(refuses(gemm, config))
+    grid = specialization.programs_of(gemm, config), 1, 1
+    return Launch(grid, specialization.block_of(config), config.ring_bytes, maps=maps_of(gemm, config))
+
+
+def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
+    """The algorithm over whole tiles: blocks A_tiles and B_tiles, K tiles with all parts of their elements;
+    C_sums, which adds the products of parts; C. Rows of parts are as the copy engine shows them."""
+    from tvm.script import tirx as T
+
+    from tir_schedules.model.annotations import EXTENTS
+    from tir_schedules.tir.intrinsics.split_products import sum_of_products
+
+    form, depth, parts = gemm.form, config.bk, gemm.form.parts
+    groups, each = groups_of(gemm, config)
+    M, N = (ceil_div(*tiles) * tiles[1] for tiles in ((gemm.m, config.bm), (gemm.n, config.bn)))
+    k_tiles, m, n, dtype = groups * each, gemm.m, gemm.n, form.dtype
+    row = k_tiles * parts * depth
+    guarded = m == hopper.ROWS < M  # see hopper.tiled_gemm
+
+    def product(A: Any, B: Any, i: Any, j: Any, t: Any, k: Any) -> Any:
+        return sum_of_products(lambda p: A[t, p, i, k], lambda p: B[t, p, j, k], form.products)
+
+    @T.prim_func(s_tir=True)
+    def algorithm(
+        A_parts: T.Buffer((M, row), dtype), B_parts: T.Buffer((N, row), dtype), C: T.Buffer((m, n), "float32")
+    ):
+        T.func_attr({"tirx.noalias": True})
+        A_tiles = T.sblock_alloc_buffer((k_tiles, parts, M, depth), dtype)
+        B_tiles = T.sblock_alloc_buffer((k_tiles, parts, N, depth), dtype)
+        C_sums = T.sblock_alloc_buffer((M, N), "float32")
+        for t, p, i, k in T.grid(k_tiles, parts, M, depth):
+            with T.sblock("A_tiles"):
+                vt, vp, vi, vk = T.axis.remap("SSSS", [t, p, i, k])
+                A_tiles[vt, vp, vi, vk] = A_parts[vi, (vt * parts + vp) * depth + vk]
+        for t, p, j, k in T.grid(k_tiles, parts, N, depth):
+            with T.sblock("B_tiles"):
+                vt, vp, vj, vk = T.axis.remap("SSSS", [t, p, j, k])
+                B_tiles[vt, vp, vj, vk] = B_parts[vj, (vt * parts + vp) * depth + vk]
+        for i, j, t, k in T.grid(M, N, k_tiles, depth):
+            with T.sblock("C_sums"):
+                vi, vj, vt, vk = T.axis.remap("SSRR", [i, j, t, k])
+                with T.init():
+                    C_sums[vi, vj] = T.float32(0)
+                C_sums[vi, vj] += product(A_tiles, B_tiles, vi, vj, vt, vk)
+        for i, j in T.grid(M if guarded else m, n):
+            with T.sblock("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                if guarded:
+                    if T.tvm_thread_invariant(vi < m):
+                        C[vi, vj] = C_sums[vi, vj]
+                else:
+                    C[vi, vj] = C_sums[vi, vj]
+
+    made: Any = algorithm
+    extents = {"A_parts": (m, gemm.row), "B_parts": (n, gemm.row), "C": (m, n)}
+    return made.with_attr({"global_symbol": name, EXTENTS: extents})
+
+
+def schedule(sch: Schedule, gemm: SplitGemm, config: Config) -> None:
+    from tir_schedules.tir.intrinsics import boxes, split_products
+    from tir_schedules.tir.intrinsics.wgmma import SUMS
+
+    form, sums, result = gemm.form, sch.get_sblock("C_sums"), sch.get_sblock("C")
+    copies = sch.get_sblock("A_tiles"), sch.get_sblock("B_tiles")
+    for copy in copies:
+        sch.set_scope(copy, 0, hopper.SHARED)
+    sch.set_warp_size(hopper.WARPGROUP)
+
+    # Promotion: sums of a part of K are sums of their own, which are added up.
+    *_, k_tile, _ = sch.get_loops(sums)
+    groups, each = groups_of(gemm, config)
+    group, _ = sch.split(k_tile, [groups, each])
+    partial = sch.rfactor(group, 0)
+    for block in (partial, sums):
+        sch.set_scope(block, 0, SUMS)
+
+    i, j, group = sch.get_loops(sums)
+    block_i, warpgroup, i = sch.split(i, [None, config.consumers, config.rows])
+    block_j, j = sch.split(j, [None, config.bn])
+    sch.reorder(block_i, block_j, warpgroup, group, i, j)
+    sch.bind(block_i, "blockIdx.y")
+    sch.bind(block_j, "blockIdx.x")
+    sch.bind(warpgroup, "threadIdx.y")
+    sch.compute_at(partial, group)
+    if each > 1:
+        i, j, k_tile, k = sch.get_loops(partial)[-4:]
+        sch.reorder(k_tile, i, j, k)
+    else:  # compute_at makes no loop over a single K tile
+        k_tile = sch.add_unit_loop(sch.get_loops(partial)[-3])
+
+    for copy, rows in zip(copies, (config.bm, config.bn)):
+        sch.compute_at(copy, k_tile, preserve_unit_loops=True)
+        part, row, _ = sch.get_loops(copy)[-3:]
+        sch.unroll(part)
+        sch.tensorize(row, boxes.load(rows, form.dtype, True, False, 0, 1, config.bk))
+    sch.encode_tensor_maps()
+    sch.specialize_warps(k_tile, config.stages)
+    tiles = hopper.Tiles(sums, copies, result, block_i, block_j, warpgroup, group)
+    specialization.walk_tiles(sch, gemm, config, tiles)
+    hopper.store_from_registers(sch, gemm, config, tiles)
+    sch.transform_layout(
+        partial, ("write", 0), split_products.partial_sums_map(config.columns), assume_injective_transform=True
+    )
+    blocks = config.rows // hopper.ROWS
+    zero = sch.decompose_reduction(sums, group)
+    hopper.bind_sums_to_threads(sch, zero, config, 2)
+    zero = sch.decompose_reduction(partial, k_tile)
+    hopper.bind_sums_to_threads(sch, zero, config, 2)
+    intrinsic = split_products.multiply(
+        blocks, config.columns, form.dtype, config.bk, form.parts, form.products
+    )
+    sch.tensorize(sch.get_loops(partial)[-3], intrinsic)
+    sch.tensorize(sch.get_loops(sums)[-2], split_products.promote(blocks, config.columns))
+    sch.overlap_launches()

@@ -1,0 +1,162 @@
+"""Products of parts by wgmma, and their sums, which are added to others in float32 now and then.
+
+An element of A or B is a sum of parts. A K tile in shared memory has all parts of its elements, each as a
+matrix of its own in rows along K. Which parts are multiplied is a list of pairs; all products of a K tile are
+one group.
+
+A tensor core cuts its sums off, it does not round: of long sums more is lost than by additions in float32. So
+sums of a part of K begin from 0, and `promote` adds them to others, in registers as well.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from tvm.backend.cuda.op import cuda_func_call
+from tvm.script import tirx as T
+
+from tir_schedules.tir.intrinsics import in_halves, ring
+from tir_schedules.tir.intrinsics.device import call
+from tir_schedules.tir.intrinsics.wgmma import ROWS, SHARED, SUMS, THREADS, fence_text, product_text, share
+from tir_schedules.tir.schedule import PrimFunc
+
+STEP = 16  # of K, of a product
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def sum_of_products(left: Callable[[int], Any], right: Callable[[int], Any], pairs: Pairs) -> Any:
+    """The products of parts in float32, added up. left, right: a part of an element of A, or of B."""
+    first, *others = (T.Cast("float32", left(i)) * T.Cast("float32", right(j)) for i, j in pairs)
+    for each in others:
+        first = first + each
+    return first
+
+
+def partial_sums_map(n: int) -> Callable[[Any, Any, Any], list[Any]]:
+    """As `wgmma.sums_map`, with the number of a part of K before it."""
+
+    def index_map(part: Any, i: Any, j: Any) -> list[Any]:
+        return [part, j // n, i // ROWS, *share(i % ROWS, j % n)]
+
+    return index_map
+
+
+def group_text(name: str, product: str, blocks: int, n: int, depth: int, pairs: Pairs) -> str:
+    """A device function that starts all products of a K tile."""
+    row = 2 * depth  # bytes
+    lines = [
+        f"    {product}((&first)[{block * n // 2}],"
+        f" describe_rows<{row}>(a + {i} * a_part + {block * ROWS * row + step * 2 * STEP}),"
+        f" describe_rows<{row}>(b + {j} * b_part + {step * 2 * STEP}));"
+        for i, j in pairs
+        for step in range(depth // STEP)
+        for block in range(blocks)
+    ]
+    return f"""// Starts the products of parts of a K tile. a, b: addresses of the first parts; a_part, b_part: bytes to the next.
+static __device__ __forceinline__ void {name}(float &first, unsigned a, unsigned a_part, unsigned b, unsigned b_part)
+{{
+{chr(10).join(lines)}
+    commit_products();
+}}
+"""
+
+
+@in_halves
+def multiply(
+    describes: bool, blocks: int, n: int, dtype: str, depth: int, parts: int, pairs: Pairs
+) -> PrimFunc:
+    """sums += the products of parts of a K tile: blocks * 64 rows of A, n columns of B, `depth` deep, which a
+    producer warpgroup has copied. Three statements as in `wgmma.multiply`."""
+    rows, places = blocks * ROWS, n // 2
+    product = f"multiply_64x{n}x16"
+    name = f"multiply_parts_{rows}x{n}x{depth}"
+    fence = fence_text(blocks * n // 2, "float32")
+    text = product_text(product, n, dtype, "float32", (True, True)) + group_text(
+        name, product, blocks, n, depth, pairs
+    )
+
+    def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
+        return (i // ROWS, *share(i % ROWS, j))
+
+    def added(A: Any, B: Any, i: Any, j: Any, k: Any) -> Any:
+        return sum_of_products(lambda part: A[part, i, k], lambda part: B[part, j, k], pairs)
+
+    def address(buffer: Any) -> Any:
+        return call("shared_address", T.address_of(buffer[0, 0, 0]), returns="uint32")
+
+    def bytes_of(stride: Any) -> Any:
+        return T.Cast("uint32", stride * 2)
+
+    @T.prim_func(s_tir=True)
+    def half(a: T.handle, b: T.handle, c: T.handle) -> None:
+        a_part, b_part = T.int32(), T.int32()
+        A = T.match_buffer(
+            a, (parts, rows, depth), dtype, align=64, offset_factor=1, scope=SHARED, strides=[a_part, depth, 1]
+        )
+        B = T.match_buffer(
+            b, (parts, n, depth), dtype, align=64, offset_factor=1, scope=SHARED, strides=[b_part, depth, 1]
+        )
+        C = T.match_buffer(c, (blocks, THREADS, places), "float32", align=4, offset_factor=1, scope=SUMS)
+        with T.sblock("root"):
+            T.reads(C[0:blocks, 0:THREADS, 0:places], A[0:parts, 0:rows, 0:depth], B[0:parts, 0:n, 0:depth])
+            T.writes(C[0:blocks, 0:THREADS, 0:places])
+            if describes:
+                for i, j, k in T.grid(rows, n, depth):
+                    with T.sblock("multiply"):
+                        vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                        at = T.meta_var(place_of_sum(vi, vj))
+                        T.reads(C[at], A[0:parts, vi, vk], B[0:parts, vj, vk])
+                        T.writes(C[at])
+                        C[at] = C[at] + added(A, B, vi, vj, vk)
+            else:
+                for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
+                    T.evaluate(call("wait_for_parity", ring.full(), ring.phase()))
+                    T.evaluate(cuda_func_call("begin_sums", C[0, thread, 0], source_code=fence))
+                    T.evaluate(
+                        cuda_func_call(
+                            name, C[0, thread, 0], address(A), bytes_of(a_part), address(B), bytes_of(b_part),
+                            source_code=text,
+                        )
+                    )  # fmt: skip
+                    T.evaluate(call("wait_for_products<1>"))
+
+    return half
+
+
+@in_halves
+def promote(describes: bool, blocks: int, n: int) -> PrimFunc:
+    """sums += those of a part of K, whose products are done: blocks * 64 rows, n columns."""
+    rows, places = blocks * ROWS, n // 2
+    fence = fence_text(blocks * n // 2, "float32")
+
+    def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
+        return (i // ROWS, *share(i % ROWS, j))
+
+    @T.prim_func(s_tir=True)
+    def half(p: T.handle, c: T.handle) -> None:
+        P = T.match_buffer(p, (blocks, THREADS, places), "float32", align=4, offset_factor=1, scope=SUMS)
+        C = T.match_buffer(c, (blocks, THREADS, places), "float32", align=4, offset_factor=1, scope=SUMS)
+        with T.sblock("root"):
+            T.reads(C[0:blocks, 0:THREADS, 0:places], P[0:blocks, 0:THREADS, 0:places])
+            T.writes(C[0:blocks, 0:THREADS, 0:places])
+            if describes:
+                for i, j in T.grid(rows, n):
+                    with T.sblock("promote"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        at = T.meta_var(place_of_sum(vi, vj))
+                        T.reads(C[at], P[at])
+                        T.writes(C[at])
+                        C[at] = C[at] + P[at]
+            else:
+                for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
+                    # After the wait nvcc must not take them for what they were before: they are operands.
+                    T.evaluate(cuda_func_call("begin_sums", P[0, thread, 0], source_code=fence))
+                    for block in T.unroll(blocks):
+                        for place in T.unroll(places):
+                            C[block, thread, place] = C[block, thread, place] + P[block, thread, place]
+
+    return half

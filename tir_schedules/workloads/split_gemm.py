@@ -1,0 +1,158 @@
+"""Multiplication of float32 matrices on tensor cores, each element as a sum of parts in a narrower format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tir_schedules.errors import BadInput
+from tir_schedules.workloads import C_TYPES
+from tir_schedules.workloads.drawing import Draws
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.rounding import TRUNCATION, growth, largest_exact
+
+if TYPE_CHECKING:
+    from tir_schedules.model.workload import Workload
+
+STEP = 16  # of K: what a tensor core adds up at once
+LONGEST = 256
+"""Of K: a form that promotes its sums adds them to others in float32 after so much of it at the latest."""
+
+PADDED = 64
+"""Rows of parts are filled up with zeros to a multiple of so many elements of each part."""
+
+CUT = 2.0**-21
+"""Of the largest term and sum, what a tensor core loses when it adds 16 products to a sum. On Hopper each of
+the 17 is cut off 25 bits below the largest, and the sum to 24 bits: less than 17 / 2**25 + 1 / 2**23."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How elements are split, and which products of parts are added.
+
+    dtype: format of the parts. parts: of an element, each what is left of it by those before, rounded.
+    products: parts of A and of B that are multiplied, in this order, the small ones first. promoted: whether
+    sums of tensor cores are added up in float32 registers. bits: integers up to 2**bits are exact.
+    """
+
+    dtype: str
+    parts: int
+    products: tuple[tuple[int, int], ...]
+    promoted: bool
+    bits: int
+
+    @property
+    def dropped(self) -> float:
+        """Largest error of a product of two elements, in units of it, by what is not multiplied or not
+        in the parts. A part is at most a unit roundoff of the one before."""
+        unit = 2.0 ** -(self.bits // self.parts + 1)
+        sizes = [unit**part for part in range(self.parts)]
+        pairs = [(i, j) for i in range(self.parts) for j in range(self.parts)]
+        missing = sum(sizes[i] * sizes[j] for i, j in pairs if (i, j) not in self.products)
+        return (missing + 2 * unit**self.parts) * (1 + 4 * unit)
+
+
+SIX = (1, 1), (2, 0), (0, 2), (1, 0), (0, 1), (0, 0)
+
+FORMS = {
+    "bf16x6": Form("bfloat16", 3, SIX, True, 24),
+}
+"""Forms by name. The sum of products is cut off by tensor cores, where it is not promoted."""
+
+PRODUCTS = ("float32", *FORMS)
+"""What a float32 matrix multiplication can be made of: fused multiply-adds, or products of parts."""
+
+
+@dataclass(frozen=True)
+class SplitGemm(Gemm):
+    """As Gemm, by products of parts: see FORMS. products: the name of the form.
+
+    Workspaces: A_parts has a row for each row of A, B_parts one for each column of B, with all parts of an
+    element of K tiles side by side, see `Splitting`.
+    """
+
+    products: str = "bf16x6"
+
+    workspaces = ("A_parts", "B_parts")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.products not in FORMS:
+            raise BadInput(f"products is {self.products!r}; it can be {' or '.join(FORMS)}")
+        for name, rows in (("A", self.m), ("B", self.n)):
+            if rows * self.row >= 2**31:
+                raise BadInput(f"{self}: parts of {name} have 2**31 elements or more (32-bit indices)")
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} {self.products}"
+
+    @property
+    def form(self) -> Form:
+        return FORMS[self.products]
+
+    @property
+    def row(self) -> int:
+        """Elements of a row of parts."""
+        return -(-self.k // PADDED) * PADDED * self.form.parts
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What a kernel may take, and its C type."""
+        kind = f"{C_TYPES[self.form.dtype]}*"
+        return super().parameters | dict.fromkeys(self.workspaces, kind)
+
+    def workspace_shapes(self, rows: dict[str, tuple[int, int]]) -> dict[str, tuple[int, ...]]:
+        """Of the parts of A and B."""
+        return {"A_parts": (self.m, self.row), "B_parts": (self.n, self.row)}
+
+    @property
+    def workspace_type(self) -> str:
+        """The format of the parts."""
+        return self.form.dtype
+
+    def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """A and B, integers without 0 of which no product that the form leaves out is more than 0. Where there
+        is room some have all bits that parts hold: in one column of A, in one row of B, and half of them each
+        in another of both."""
+        xp, bits = draws.xp, min(self.form.bits, 22)
+        if self.k < 4:
+            most = 2 ** (min(bits, 20) // 2)
+            return draws.integers(most, (self.m, self.k), "float32"), draws.integers(
+                most, (self.k, self.n), "float32"
+            )
+        beside = min(largest_exact(self.k, "float32", 3 * 2**bits), 2**bits)
+        one = max(1, int(beside**0.5))
+        a, b = self.taking_turns(draws, one, max(1, beside // one))
+        first, second, both = (int(k) for k in xp.argsort(draws.rng.random(self.k, np.float32))[:3])
+        for k, of_a, of_b in (
+            (first, 2**bits - 1, 1),
+            (second, 1, 2**bits - 1),
+            (both, 2 ** (bits // 2), 2 ** (bits // 2)),
+        ):
+            a[:, k] = draws.integers(of_a, (self.m,), "float32")
+            b[k] = draws.integers(of_b, (self.n,), "float32")
+        return a, b
+
+    def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """What C may be off by: the form's bound times |A| |B|."""
+        return self.bound * self.matmul(np.abs(a), np.abs(b))
+
+    @property
+    def bound(self) -> float:
+        """Of the error of an element of C, in units of |A| |B|: what products leave out, what tensor cores cut
+        off, and the additions in float32 of sums that are promoted."""
+        form, length = self.form, min(self.k, LONGEST) if self.form.promoted else self.k
+        cuts = -(-length // STEP) * len(form.products)
+        promotions = -(-self.k // LONGEST) if form.promoted else 0
+        return form.dropped + cuts * CUT + promotions * TRUNCATION["float32"] / 2
+
+
+def float_gemm(m: int, n: int, k: int, products: str = "float32") -> Gemm:
+    """A multiplication of float32 matrices: a Gemm, or by products of parts a SplitGemm."""
+    return Gemm(m, n, k) if products == "float32" else SplitGemm(m, n, k, products)
+
+
+if TYPE_CHECKING:  # holds it to the protocol
+    CHECKED: type[Workload] = SplitGemm
