@@ -21,8 +21,8 @@ Scheduler = Callable[[Any], object]
 
 class Shape(TypedDict, total=False):
     """What a rung is run on. mnk: (M, N, K), or several of them for functions that take several. n: a length,
-    or several. shape: the extents of a ladder from elsewhere. dtype, layout, accumulate, result: kinds, such
-    as "bfloat16", "nn", "float32". workload: in place of all these, one that `workload` made."""
+    or several. shape: the extents of a ladder from elsewhere. dtype, layout, accumulate, products, result:
+    kinds, such as "bfloat16", "nn", "float32". workload: in place of all these, one that `workload` made."""
 
     mnk: Sequence[Any] | None
     n: int | Sequence[int] | None
@@ -30,6 +30,7 @@ class Shape(TypedDict, total=False):
     dtype: str | None
     layout: str | None
     accumulate: str | None
+    products: str | None
     result: str | None
     workload: Workload | None
 

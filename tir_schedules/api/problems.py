@@ -1,6 +1,6 @@
 # pyright: strict
 """Shapes and kinds of problems as a user names them, by the options of the command: `mnk`, `n`, `shape`,
-`sizes`, `dtype`, `layout`, `accumulate` and `result`."""
+`sizes`, `dtype`, `layout`, `accumulate`, `products` and `result`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SIZES = OfLadders(lambda ladder: ladder.option)
 OPTIONS = OfLadders(lambda ladder: (ladder.option, *ladder.kind_options.values()))
 """Ladder -> the options that say what it is run on."""
 
-OF_PROBLEMS = ("accumulate", "dtype", "layout", "mnk", "n", "result", "shape")
+OF_PROBLEMS = ("accumulate", "dtype", "layout", "mnk", "n", "products", "result", "shape")
 """All of them, whatever ladders there are."""
 
 

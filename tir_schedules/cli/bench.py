@@ -27,7 +27,7 @@ from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.numerals import integer_for
 
 SIZES = ("sizes", "mnk", "n", "random", "seed")
-PROBLEM = (*SIZES, "layout", "accumulate", "dtype", "result", "configs", "arch")
+PROBLEM = (*SIZES, "layout", "accumulate", "dtype", "products", "result", "configs", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
 TWINS = ("run_time_sizes", "no_twins")
 TAKEN = {

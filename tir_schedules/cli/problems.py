@@ -1,5 +1,5 @@
-"""The options that say a problem: --mnk, --n, --shape, --sizes, --dtype, --layout, --accumulate and
---result."""
+"""The options that say a problem: --mnk, --n, --shape, --sizes, --dtype, --layout, --accumulate,
+--products and --result."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def defaults(option: str, shapes: Shapes) -> str:
 
 
 def add_kinds(verb: Parser, several: bool) -> None:
-    """--layout, --accumulate, --dtype and --result. several: whether a verb without them takes
+    """--layout, --accumulate, --dtype, --products and --result. several: whether a verb without them takes
     all there are."""
     helps: dict[str, list[str]] = {}
     for family in FAMILIES[::-1]:

@@ -34,7 +34,7 @@ from tir_schedules.ladders.problems import SMALL_SHAPES, Job, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find, find_each
 from tir_schedules.machines.choice import CPU_ARCH, arch_for
 
-PROBLEM = ("mnk", "layout", "accumulate", "dtype", "result", "n")
+PROBLEM = ("mnk", "layout", "accumulate", "dtype", "products", "result", "n")
 TAKEN = {
     "count": (*PROBLEM, "arch", "output", "all"),
     "pack": (*PROBLEM, "arch", "pack"),

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from operator import index
-from typing import Iterable, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import OfLadders, ladder_of, workload_class
 from tir_schedules.model.ladder import Ladder
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Rung, StandIn
 from tir_schedules.model.workload import Workload
 
 Shapes = Mapping[str, tuple[tuple[int, ...], ...]]
@@ -23,7 +23,7 @@ Shapes = Mapping[str, tuple[tuple[int, ...], ...]]
 class Problem:
     """ladder: its name, such as "sgemm". shape: its extents, such as (M, N, K).
 
-    dtype, layout, accumulate, output: of a ladder that has this kind, see Ladder.kinds. An empty shape and
+    dtype, layout, accumulate, output, products: of a ladder that has this kind, see Ladder.kinds. An empty shape and
     None leave it open: a command about one workload takes what comes first, one about several takes all there
     are. BadInput for a ladder that does not exist, and for what it has not.
     """
@@ -34,6 +34,7 @@ class Problem:
     layout: str | None = None
     accumulate: str | None = None
     output: str | None = None
+    products: str | None = None
 
     def __post_init__(self) -> None:
         ladder = ladder_of(self.ladder)
@@ -46,7 +47,7 @@ class Problem:
             names = f"{', '.join(extents)}{',' if len(extents) == 1 else ''}"
             raise BadInput(f"the shape of {self.ladder} is ({names}), all integers, not {self.shape!r}")
         object.__setattr__(self, "shape", shape)
-        for name in ("dtype", "layout", "accumulate", "output"):
+        for name in ("dtype", "layout", "accumulate", "output", "products"):
             if getattr(self, name) is not None and name not in ladder.kinds:
                 raise BadInput(f"{self.ladder} has no {name}")
 
@@ -142,9 +143,12 @@ def possible(problem: Problem, kinds: Mapping[str, Sequence[str]]) -> list[Workl
 
 def check_job(rung: Rung, workload: Workload) -> None:
     """BadInput for a workload of another ladder than the rung's."""
-    wanted = workload_class(rung.family)
-    if type(workload) is not wanted:
+    wanted: Any = workload_class(rung.family)
+    if type(workload) not in getattr(wanted, "makes", (wanted,)):
         raise BadInput(f"{rung.id} takes a {wanted.__name__}, not {workload!r}")
+    asked, had = getattr(workload, "products", ""), ladder_of(rung.family).kinds_of(rung).get("products")
+    if had and asked not in had and not isinstance(rung, StandIn):
+        raise BadInput(f"{rung.id} multiplies {had[0]}, not {asked}")
 
 
 def workload_of(rung: Rung, problem: Problem, shapes: Shapes = SMALL_SHAPES) -> Workload:

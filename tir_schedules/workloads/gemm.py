@@ -54,7 +54,7 @@ class Gemm:
 
     inputs = ("A", "B")
     outputs = ("C",)
-    dtype = result = "float32"
+    dtype = result = products = "float32"
     vector = 4  # elements in 16 bytes, the widest access
     macros = {}
 

@@ -61,9 +61,6 @@ FORMS = {
 }
 """Forms by name. The sum of products is cut off by tensor cores, where it is not promoted."""
 
-PRODUCTS = ("float32", *FORMS)
-"""What a float32 matrix multiplication can be made of: fused multiply-adds, or products of parts."""
-
 
 @dataclass(frozen=True)
 class SplitGemm(Gemm):
@@ -151,7 +148,11 @@ class SplitGemm(Gemm):
 
 def float_gemm(m: int, n: int, k: int, products: str = "float32") -> Gemm:
     """A multiplication of float32 matrices: a Gemm, or by products of parts a SplitGemm."""
-    return Gemm(m, n, k) if products == "float32" else SplitGemm(m, n, k, products)
+    return Gemm(m, n, k) if products == Gemm.products else SplitGemm(m, n, k, products)
+
+
+float_gemm.makes = Gemm, SplitGemm  # pyright: ignore[reportFunctionMemberAccess]
+float_gemm.__name__ = Gemm.__name__
 
 
 if TYPE_CHECKING:  # holds it to the protocol

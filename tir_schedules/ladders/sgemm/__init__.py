@@ -3,7 +3,15 @@
 After article 003 ("choiBLAMS") up to `vectorized`, and article 000 ("Warp Tiling") up to `warp_tiling`.
 """
 
-from tir_schedules.model.ladder import Ladder
+from tir_schedules.model.ladder import Kind, Ladder
+from tir_schedules.model.rung import Rung
+from tir_schedules.workloads import PRODUCTS
+
+
+def offered(rung: Rung) -> dict[str, tuple[str, ...]]:
+    """What a rung multiplies: float32, where it says nothing else."""
+    return {"products": (getattr(rung.config, "products", PRODUCTS[0]),)}
+
 
 LADDER = Ladder(
     "sgemm",
@@ -23,8 +31,9 @@ LADDER = Ladder(
         "split_k",
         "stream_k",
         "tma",
+        "bf16x6",
     ),
-    workload="tir_schedules.workloads.gemm:Gemm",
+    workload="tir_schedules.workloads.split_gemm:float_gemm",
     extents=("M", "N", "K"),
     sizes="A is MxK, B is KxN",
     shape=(256, 256, 256),
@@ -37,6 +46,11 @@ LADDER = Ladder(
         "time": ((4096, 4096, 4096),),
         "largest": ((1024, 1024, 1024),),
     },
+    kinds={
+        "products": Kind(PRODUCTS, "products of float32, or of parts on tensor cores", "what the rung has")
+    },
+    offered=offered,
+    in_turn=({"products": PRODUCTS[0]},),
     beside=("gemv",),
     models="tir_schedules.ladders.sgemm.models:MODELS",
     vendor="cuBLAS",

@@ -17,6 +17,9 @@ class Config(split_products.Config):
 
 CONFIGS = {
     "128x192": Config(),
+    "192x128": Config(bm=192, bn=128, consumers=3),
+    "128x176": Config(bn=176),
+    "128x160": Config(bn=160, stages=4),
     "128x128": Config(bn=128, stages=4),
     "64x64": Config(bm=64, bn=64, consumers=1, stages=4),
 }

@@ -15,7 +15,7 @@ from tir_schedules.ladders.known import ladder_of, workload_class
 from tir_schedules.ladders.problems import Problem, possible
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.model.kernel import FIXED_TWIN
-from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, OPERANDS, RESULTS
+from tir_schedules.workloads import ACCUMULATORS, LAYOUTS, OPERANDS, PRODUCTS, RESULTS
 
 try:
     from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -109,6 +109,7 @@ class Workload(Exact):
     accumulate: Literal[ACCUMULATORS] = None
     dtype: Literal[("int32", "float32", *OPERANDS)] = None
     output: Literal[RESULTS] = None
+    products: Literal[PRODUCTS] = None
 
 
 def workload_of(family: str, fields: Workload) -> Any:
