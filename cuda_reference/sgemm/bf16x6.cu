@@ -8,8 +8,7 @@
 //
 // A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. A K tile has all
 // parts of its elements: they are loaded once, and multiplied six times. Tensor cores cut their sums off, so
-// after PROMOTE of K these are added to sums in float32 and begin from 0 again: GROUPS of k_tiles / groups K
-// tiles each.
+// after PROMOTE of K at most these are added to sums in float32, and begin from 0 again.
 // Otherwise as ../hgemm/persistent.cu.
 
 #include <cuda.h>
@@ -18,8 +17,7 @@
 
 #include "../dependent_launch.cuh"
 #include "../sizes.cuh"
-#include "../hgemm/programs.cuh"
-#include "split_tile.cuh"
+#include "split_programs.cuh"
 
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
@@ -32,7 +30,6 @@
 #define PROMOTE 256  // of K, after which sums are promoted
 #endif
 
-constexpr int HEIGHT = BM / CONSUMERS; // of a warpgroup's tile
 using Operands = SplitKTile<BM, BN, BK, 3>;
 
 extern "C" __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
@@ -46,36 +43,7 @@ sgemm_bf16x6(const __grid_constant__ CUtensorMap A_parts_map, const __grid_const
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_parts_map, B_parts_map);
     overlap_launches();
-
-    const unsigned stages = shared_address(shared);
-    const int rows = (M + BM - 1) / BM, cols = (N + BN - 1) / BN; // of tiles
-    const int all = (K + BK - 1) / BK;                            // K tiles
-    const int groups = (all * BK + PROMOTE - 1) / PROMOTE, k_tiles = (all + groups - 1) / groups;
-    PipelineState<STAGES> state;
-    if (threadIdx.y == CONSUMERS) {
-        RegistersOf<CONSUMERS>::give();
-        if (threadIdx.x == 0)
-            for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
-                const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
-                ring.fill(state, stages, groups * k_tiles, [&](unsigned stage, int k0, unsigned barrier) {
-                    Operands::load(stage, A_parts_map, B_parts_map, at.row * BM, at.col * BN, k0 / K_TILE, barrier);
-                });
-            }
-    } else {
-        RegistersOf<CONSUMERS>::take();
-        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
-        for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
-            const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
-            PromotedTile<HEIGHT, BN, __nv_bfloat16> total;
-            for (int group = 0; group < groups; ++group) {
-                SplitTile<HEIGHT, BN, BK, __nv_bfloat16, Operands, SixPairs> tile;
-                ring.multiply(state, stages, k_tiles, first_row * Operands::ROW / ROW_BYTES, tile);
-                total.add(tile);
-            }
-            if (N % 2 == 0)
-                total.store<true>(C, at.row * BM + first_row, at.col * BN, M, N);
-            else
-                total.store<false>(C, at.row * BM + first_row, at.col * BN, M, N);
-        }
-    }
+    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, __nv_bfloat16, SixPairs>(
+        shared_address(shared), ring, A_parts_map, B_parts_map, M, N, K,
+        [&](const auto &tile, int row, int col) { store_sums(tile, C, row, col, M, N); });
 }

@@ -3,15 +3,16 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <type_traits>
 
-// The nearest number of a format that is finite.
-template <typename Part> static __device__ __forceinline__ Part rounded(float value)
+// The nearest number of a format. FINITE: of those that are finite.
+template <bool FINITE> static __device__ __forceinline__ void round_to(half &part, float value)
 {
-    if constexpr (std::is_same_v<Part, half>)
-        return __float2half_rn(fmaxf(fminf(value, 65504.0f), -65504.0f));
-    else
-        return __float2bfloat16_rn(fmaxf(fminf(value, 0x1.fep127f), -0x1.fep127f));
+    part = __float2half_rn(value);
+}
+
+template <bool FINITE> static __device__ __forceinline__ void round_to(__nv_bfloat16 &part, float value)
+{
+    part = __float2bfloat16_rn(FINITE ? fmaxf(fminf(value, 0x1.fep127f), -0x1.fep127f) : value);
 }
 
 static __device__ __forceinline__ float widened(half value)
@@ -37,7 +38,10 @@ static __device__ __forceinline__ void store_parts(float (&left)[8], Part *row, 
         } elements;
 #pragma unroll
         for (int e = 0; e < 8; ++e) {
-            elements.each[e] = rounded<Part>(left[e]);
+            if (part == 0)
+                round_to<true>(elements.each[e], left[e]);
+            else
+                round_to<false>(elements.each[e], left[e]);
             left[e] -= widened(elements.each[e]);
         }
         *reinterpret_cast<uint4 *>(row + part * K_TILE_DEPTH) = elements.all;

@@ -72,6 +72,24 @@ struct PromotedTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
             for (int i = 0; i < WIDTH / 2; ++i)
                 this->sums[rows][i] += tile.sums[rows][i];
     }
+
+    // Multiplies each sum by the powers of two that its row and its column were divided by, the smaller one
+    // first: what overflows then does so in float32, too. The tile begins at (row, col) of an m x n matrix.
+    __device__ __forceinline__ void scale(const float *__restrict__ of_rows, const float *__restrict__ of_columns,
+                                          int row, int col, int m, int n)
+    {
+#pragma unroll
+        for (int i = 0; i < WIDTH / 2; ++i) {
+            const int c = col + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
+            const float of_column = c < n ? of_columns[c] : 0;
+#pragma unroll
+            for (int rows = 0; rows < HEIGHT / 64; ++rows) {
+                const int r = row + rows * 64 + i % 4 / 2 * 8 + this->row();
+                const float of_row = r < m ? of_rows[r] : 0;
+                this->sums[rows][i] = this->sums[rows][i] * fminf(of_row, of_column) * fmaxf(of_row, of_column);
+            }
+        }
+    }
 };
 
 // What bf16x6 multiplies of three parts: all but what is smaller than a float32's last bit. Small ones first.
@@ -86,5 +104,20 @@ struct SixPairs {
     static __device__ constexpr int of_b(int pair)
     {
         return pair == 0 || pair == 4 ? 1 : pair == 2 ? 2 : 0;
+    }
+};
+
+// What fp16x3 multiplies of two parts.
+struct ThreePairs {
+    static constexpr int COUNT = 3;
+
+    static __device__ constexpr int of_a(int pair)
+    {
+        return pair == 0;
+    }
+
+    static __device__ constexpr int of_b(int pair)
+    {
+        return pair == 1;
     }
 };

@@ -125,10 +125,9 @@ class Gemm:
         copies = {name: rows[name.removesuffix("_rows")] for name in self.workspaces}
         return {name: (height, in_lines(width, self.vector)) for name, (height, width) in copies.items()}
 
-    @property
-    def workspace_type(self) -> str:
-        """The format of copies of A and B."""
-        return self.dtype
+    def workspace_type(self, name: str) -> str:
+        """The format of a workspace: of a copy that of the matrix."""
+        return self.result if name.startswith("C") else self.dtype
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:
         """Kinds and seeds of the inputs that a kernel is verified with."""
@@ -147,8 +146,8 @@ class Gemm:
             a, b = self.integers(draws, seed) if kind == EXACT else self.reals(draws)
             a = a * (alternating(xp, self.m)[:, None] * (-1 if kind == EXACT else 1))
             b = b * alternating(xp, self.n)
-        operands, results, shapes = self.workspace_type, self.result, self.array_shapes((1, 1, 1))
-        types = {name: results if name.startswith("C") else operands for name in ("C", *self.workspaces)}
+        shapes = self.array_shapes((1, 1, 1))
+        types = {"C": self.result} | {name: self.workspace_type(name) for name in self.workspaces}
         return {
             "A": a,
             "B": b,

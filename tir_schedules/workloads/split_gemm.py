@@ -11,7 +11,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.workloads import C_TYPES
 from tir_schedules.workloads.drawing import Draws
 from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.rounding import TRUNCATION, growth, largest_exact
+from tir_schedules.workloads.rounding import MANTISSA, UNIT, largest_exact
 
 if TYPE_CHECKING:
     from tir_schedules.model.workload import Workload
@@ -22,6 +22,13 @@ LONGEST = 256
 
 PADDED = 64
 """Rows of parts are filled up with zeros to a multiple of so many elements of each part."""
+
+LARGEST = 2.0**15
+"""Below this are elements of a scaled form: the largest of a row of A, or a column of B, is at least half of
+it. Float16 ends at 65504, and has multiples of 2**-24 where numbers are small: what is left of an element by
+its parts is below 2**-25, or 2**-39 of the largest of its row."""
+
+LOST = 2.0**-25 / (LARGEST / 2)
 
 CUT = 2.0**-21
 """Of the largest term and sum, what a tensor core loses when it adds 16 products to a sum. On Hopper each of
@@ -34,7 +41,8 @@ class Form:
 
     dtype: format of the parts. parts: of an element, each what is left of it by those before, rounded.
     products: parts of A and of B that are multiplied, in this order, the small ones first. promoted: whether
-    sums of tensor cores are added up in float32 registers. bits: integers up to 2**bits are exact.
+    sums of tensor cores are added up in float32 registers. bits: integers up to 2**bits are exact. scaled:
+    whether rows of A and columns of B are multiplied by powers of two before, see LARGEST.
     """
 
     dtype: str
@@ -42,22 +50,26 @@ class Form:
     products: tuple[tuple[int, int], ...]
     promoted: bool
     bits: int
+    scaled: bool = False
 
     @property
     def dropped(self) -> float:
         """Largest error of a product of two elements, in units of it, by what is not multiplied or not
         in the parts. A part is at most a unit roundoff of the one before."""
-        unit = 2.0 ** -(self.bits // self.parts + 1)
-        sizes = [unit**part for part in range(self.parts)]
+        unit = 2.0 ** -(self.bits // self.parts)
         pairs = [(i, j) for i in range(self.parts) for j in range(self.parts)]
-        missing = sum(sizes[i] * sizes[j] for i, j in pairs if (i, j) not in self.products)
-        return (missing + 2 * unit**self.parts) * (1 + 4 * unit)
+        missing = sum(unit ** (i + j) for i, j in pairs if (i, j) not in self.products)
+        rest = 0.0 if self.bits >= MANTISSA["float32"] else 2 * unit**self.parts
+        return (missing + rest) * (1 + 4 * unit)
 
 
 SIX = (1, 1), (2, 0), (0, 2), (1, 0), (0, 1), (0, 0)
+THREE = (1, 0), (0, 1), (0, 0)
 
 FORMS = {
     "bf16x6": Form("bfloat16", 3, SIX, True, 24),
+    "bf16x6_unpromoted": Form("bfloat16", 3, SIX, False, 24),
+    "fp16x3": Form("float16", 2, THREE, True, 22, scaled=True),
 }
 """Forms by name. The sum of products is cut off by tensor cores, where it is not promoted."""
 
@@ -71,8 +83,6 @@ class SplitGemm(Gemm):
     """
 
     products: str = "bf16x6"
-
-    workspaces = ("A_parts", "B_parts")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +100,10 @@ class SplitGemm(Gemm):
         return FORMS[self.products]
 
     @property
+    def workspaces(self) -> tuple[str, ...]:
+        return ("A_parts", "B_parts", *(("A_scales", "B_scales") if self.form.scaled else ()))
+
+    @property
     def row(self) -> int:
         """Elements of a row of parts."""
         return -(-self.k // PADDED) * PADDED * self.form.parts
@@ -97,17 +111,18 @@ class SplitGemm(Gemm):
     @property
     def parameters(self) -> dict[str, str]:
         """What a kernel may take, and its C type."""
-        kind = f"{C_TYPES[self.form.dtype]}*"
-        return super().parameters | dict.fromkeys(self.workspaces, kind)
+        kinds = {name: f"{C_TYPES[self.workspace_type(name)]}*" for name in self.workspaces}
+        return super().parameters | kinds
 
     def workspace_shapes(self, rows: dict[str, tuple[int, int]]) -> dict[str, tuple[int, ...]]:
-        """Of the parts of A and B."""
-        return {"A_parts": (self.m, self.row), "B_parts": (self.n, self.row)}
+        """Of the parts of A and B, and what elements of a row are to be multiplied by."""
+        parts = {"A_parts": (self.m, self.row), "B_parts": (self.n, self.row)}
+        scales = {"A_scales": (self.m,), "B_scales": (self.n,)}
+        return {name: (parts | scales)[name] for name in self.workspaces}
 
-    @property
-    def workspace_type(self) -> str:
-        """The format of the parts."""
-        return self.form.dtype
+    def workspace_type(self, name: str) -> str:
+        """The format of a workspace."""
+        return self.form.dtype if name.endswith("_parts") else "float32"
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """A and B, integers without 0 of which no product that the form leaves out is more than 0. Where there
@@ -133,8 +148,13 @@ class SplitGemm(Gemm):
         return a, b
 
     def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """What C may be off by: the form's bound times |A| |B|."""
-        return self.bound * self.matmul(np.abs(a), np.abs(b))
+        """What C may be off by: the form's bound times |A| |B|; of one that scales, also by what small elements
+        lose beside the largest of their row or column."""
+        a, b = np.abs(a), np.abs(b)
+        found = self.bound * self.matmul(a, b)
+        if self.form.scaled:
+            found += LOST * (a.max(1, keepdims=True) * b.sum(0) + a.sum(1, keepdims=True) * b.max(0))
+        return found
 
     @property
     def bound(self) -> float:
@@ -143,7 +163,7 @@ class SplitGemm(Gemm):
         form, length = self.form, min(self.k, LONGEST) if self.form.promoted else self.k
         cuts = -(-length // STEP) * len(form.products)
         promotions = -(-self.k // LONGEST) if form.promoted else 0
-        return form.dropped + cuts * CUT + promotions * TRUNCATION["float32"] / 2
+        return form.dropped + cuts * CUT + promotions * UNIT
 
 
 def float_gemm(m: int, n: int, k: int, products: str = "float32") -> Gemm:

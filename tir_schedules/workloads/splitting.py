@@ -10,15 +10,17 @@ import numpy as np
 from tir_schedules.model.workload import Arguments, OneLaunch
 from tir_schedules.workloads import C_TYPES, array_of, element_type
 from tir_schedules.workloads.drawing import Draws
-from tir_schedules.workloads.split_gemm import FORMS, PADDED, Form
+from tir_schedules.workloads.split_gemm import FORMS, LARGEST, PADDED, Form
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
     from tir_schedules.model.workload import Workload
 
-LARGEST = {"bfloat16": 255 * 2.0**120, "float16": 65504.0}
-"""The largest number of a format. A finite element is not split into an infinite part and the rest."""
+MOST = 255 * 2.0**120
+"""The largest bfloat16. A finite element is not split into an infinite part and the rest."""
+
+LEAST_SCALE = 2.0**-126
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Splitting(OneLaunch):
     A row of Y has for each K tile, `depth` of K, first the largest parts of its elements, then the second, and
     so on: element k of part p is at (k // depth * parts + p) * depth + k % depth. Rows are filled up with zeros
     to a multiple of PADDED of K. A part is what is left of an element by the parts before, rounded to the
-    nearest number of their format.
+    nearest number of their format. Of a form that scales, elements are multiplied by a power of two before:
+    A_scales and B_scales have its inverse, for each row.
     """
 
     m: int
@@ -37,8 +40,12 @@ class Splitting(OneLaunch):
     products: str = "bf16x6"
     depth: int = 32
 
-    inputs, outputs = ("X", "X_2"), ("Y", "Y_2")
+    inputs = ("X", "X_2")
     flops = 0
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return ("Y", "Y_2", *(("SCALES", "SCALES_2") if self.form.scaled else ()))
 
     @property
     def form(self) -> Form:
@@ -53,6 +60,7 @@ class Splitting(OneLaunch):
         """What the kernel may take, and its C type."""
         kind = f"{C_TYPES[self.form.dtype]}*"
         given = {"X": "const float*", "Y": kind, "X_2": "const float*", "Y_2": kind}
+        given |= dict.fromkeys(self.outputs[2:], "float*")
         return given | dict.fromkeys("MNK", "int")
 
     @property
@@ -80,29 +88,41 @@ class Splitting(OneLaunch):
         """X and X_2 over a wide range, Y and Y_2 of NaN, and the extents."""
         draws, dtype = Draws(seed, xp), element_type(self.form.dtype)
         given = {"X": draws.reals(20, (self.m, self.k)), "X_2": draws.reals(20, (self.k, self.n))}
-        made = {"Y": xp.full((self.m, self.row), np.nan, dtype), "Y_2": xp.full((self.n, self.row), np.nan, dtype)}
+        made = {name: xp.full((rows, self.row), np.nan, dtype) for name, rows in (("Y", self.m), ("Y_2", self.n))}
+        scales = {"SCALES": xp.full(self.m, np.nan, "float32"), "SCALES_2": xp.full(self.n, np.nan, "float32")}
+        made |= {name: scales[name] for name in self.outputs[2:]}
         return given | made | {"M": self.m, "N": self.n, "K": self.k}
 
     def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
-        return {
-            "Y": self.parts_of(array_of(arguments, "X")).astype("float64"),
-            "Y_2": self.parts_of(array_of(arguments, "X_2").T).astype("float64"),
-        }
+        found = {}
+        for name, rows in (("", array_of(arguments, "X")), ("_2", array_of(arguments, "X_2").T)):
+            scales = self.scales_of(rows)
+            found[f"Y{name}"] = self.parts_of(rows / scales[:, None]).astype("float64")
+            if self.form.scaled:
+                found[f"SCALES{name}"] = scales.astype("float64")
+        return found
+
+    def scales_of(self, rows: np.ndarray) -> np.ndarray:
+        """What elements are divided by: a power of two, so that the largest of a row is just below LARGEST.
+        1 of forms that do not scale."""
+        if not self.form.scaled:
+            return np.ones(len(rows), "float32")
+        _, exponents = np.frexp(np.abs(rows).max(1))
+        return np.maximum(np.ldexp(np.float32(1), exponents) / np.float32(LARGEST), np.float32(LEAST_SCALE))
 
     def parts_of(self, rows: np.ndarray) -> np.ndarray:
         """Rows of parts, of float32 rows."""
-        form, dtype = self.form, element_type(self.form.dtype)
+        form, dtype, most = self.form, element_type(self.form.dtype), np.float32(MOST)
         left = np.pad(rows.astype("float32"), ((0, 0), (0, self.padded - self.k)))
         parts = []
-        for _ in range(form.parts):
-            most = np.float32(LARGEST[form.dtype])
-            parts.append(np.clip(left, -most, most).astype(dtype))
+        for part in range(form.parts):
+            parts.append((left if part else np.clip(left, -most, most)).astype(dtype))
             left = left - parts[-1].astype("float32")
         stacked = np.stack(parts, axis=1).reshape(len(rows), form.parts, -1, self.depth)
         return stacked.transpose(0, 2, 1, 3).reshape(len(rows), self.row)
 
     def tolerance(self, arguments: Arguments, kind: str = "") -> dict[str, float]:
-        return {"Y": 0.0, "Y_2": 0.0}
+        return dict.fromkeys(self.outputs, 0.0)
 
     def prim_func(self, name: str) -> PrimFunc:
         """There is none: `sgemm/split_parts` says itself what each thread does."""

@@ -32,6 +32,7 @@ LADDER = Ladder(
         "stream_k",
         "tma",
         "bf16x6",
+        "fp16x3",
     ),
     workload="tir_schedules.workloads.split_gemm:float_gemm",
     extents=("M", "N", "K"),

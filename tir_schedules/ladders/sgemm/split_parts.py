@@ -25,7 +25,7 @@ from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
 from tir_schedules.tir.schedule import PrimFunc
 from tir_schedules.workloads.split_gemm import SplitGemm
-from tir_schedules.workloads.splitting import LARGEST, Splitting
+from tir_schedules.workloads.splitting import MOST, Splitting
 
 VECTOR = 8  # parts in 16 bytes
 WARPS = 8  # of a block
@@ -57,7 +57,7 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
     padded, row, depth, form = splitting.padded, splitting.row, splitting.depth, splitting.form
     across, of_a, of_b = blocks_of(splitting)
     columns = ceil_div(n, WARPS * COLUMNS)
-    blocks, most, zero = of_a + of_b, FloatImm("float32", LARGEST[form.dtype]), FloatImm("float32", 0.0)
+    blocks, most, zero = of_a + of_b, FloatImm("float32", MOST), FloatImm("float32", 0.0)
 
     def of_row(block: Any, warp: Any, lane: Any) -> tuple[Any, Any]:
         """A row of A, and the first k of a thread."""
@@ -72,8 +72,9 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
         """Of a part of a thread's first element, in a row."""
         return (first // depth * form.parts + part) * depth + first % depth
 
-    def cast(value: Any) -> Any:
-        return T.Cast(form.dtype, T.max(T.min(value, most), -most))
+    def kept(value: Any, part: Any) -> Any:
+        """Of the first part: a finite number."""
+        return T.if_then_else(part == 0, T.max(T.min(value, most), -most), value)
 
     @T.prim_func(s_tir=True)
     def split_parts(
@@ -98,7 +99,7 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                             left[e] = T.if_then_else(j < n and first_2 + e < k, X_2[first_2 + e, j], zero)
                     for p in T.unroll(form.parts):
                         for e in T.unroll(VECTOR):
-                            part[e] = cast(left[e])
+                            part[e] = T.Cast(form.dtype, kept(left[e], p))
                             left[e] = left[e] - T.Cast("float32", part[e])
                         if b < of_a:
                             if i < m and first < padded:

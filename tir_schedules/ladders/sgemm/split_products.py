@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.sgemm.split_parts import splitting_of
+from tir_schedules.ladders.sgemm import split_parts, split_scaled
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
 from tir_schedules.model.rung import Preparation
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -84,7 +84,8 @@ def maps_of(gemm: SplitGemm, config: Config) -> tuple[TensorMap, ...]:
 
 
 def before(gemm: SplitGemm, config: Config) -> list[Preparation]:
-    return [splitting_of(gemm, config.bk)]
+    launched = split_scaled if gemm.form.scaled else split_parts
+    return [launched.splitting_of(gemm, config.bk)]
 
 
 def launch(gemm: SplitGemm, config: Config) -> Launch:
@@ -111,11 +112,16 @@ def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
     def product(A: Any, B: Any, i: Any, j: Any, t: Any, k: Any) -> Any:
         return sum_of_products(lambda p: A[t, p, i, k], lambda p: B[t, p, j, k], form.products)
 
-    @T.prim_func(s_tir=True)
-    def algorithm(
-        A_parts: T.Buffer((M, row), dtype), B_parts: T.Buffer((N, row), dtype), C: T.Buffer((m, n), "float32")
-    ):
-        T.func_attr({"tirx.noalias": True})
+    def result(sums: Any, i: Any, j: Any, scales: Any) -> Any:
+        """A sum, multiplied by the powers of two that A and B were divided by, the smaller one first: what
+        overflows then does so in float32, too."""
+        if not scales:
+            return sums[i, j]
+        of_a, of_b = scales[0][i], scales[1][j]
+        return sums[i, j] * T.min(of_a, of_b) * T.max(of_a, of_b)
+
+    @T.macro
+    def multiply_parts(A_parts, B_parts, C, scales):
         A_tiles = T.sblock_alloc_buffer((k_tiles, parts, M, depth), dtype)
         B_tiles = T.sblock_alloc_buffer((k_tiles, parts, N, depth), dtype)
         C_sums = T.sblock_alloc_buffer((M, N), "float32")
@@ -138,9 +144,33 @@ def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
                 vi, vj = T.axis.remap("SS", [i, j])
                 if guarded:
                     if T.tvm_thread_invariant(vi < m):
-                        C[vi, vj] = C_sums[vi, vj]
+                        C[vi, vj] = result(C_sums, vi, vj, scales)
                 else:
-                    C[vi, vj] = C_sums[vi, vj]
+                    C[vi, vj] = result(C_sums, vi, vj, scales)
+
+    if form.scaled:
+
+        @T.prim_func(s_tir=True)
+        def algorithm(
+            A_parts: T.Buffer((M, row), dtype),
+            A_scales: T.Buffer((m,), "float32"),
+            B_parts: T.Buffer((N, row), dtype),
+            B_scales: T.Buffer((n,), "float32"),
+            C: T.Buffer((m, n), "float32"),
+        ):
+            T.func_attr({"tirx.noalias": True})
+            multiply_parts(A_parts, B_parts, C, (A_scales, B_scales))
+
+    else:
+
+        @T.prim_func(s_tir=True)
+        def algorithm(
+            A_parts: T.Buffer((M, row), dtype),
+            B_parts: T.Buffer((N, row), dtype),
+            C: T.Buffer((m, n), "float32"),
+        ):
+            T.func_attr({"tirx.noalias": True})
+            multiply_parts(A_parts, B_parts, C, ())
 
     made: Any = algorithm
     extents = {"A_parts": (m, gemm.row), "B_parts": (n, gemm.row), "C": (m, n)}

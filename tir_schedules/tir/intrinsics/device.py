@@ -23,6 +23,7 @@ HEADERS = (
     "program_shares.cuh",
     "hgemm/streamed_parts.cuh",
     "sgemm/added_sums.cuh",
+    "sgemm/scales.cuh",
     "sgemm/split_products.cuh",
     "sgemm/transposed_k_tile.cuh",
     "reduce/last_block.cuh",

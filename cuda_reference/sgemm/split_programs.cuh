@@ -1,0 +1,56 @@
+// What a block does that computes tile after tile of C by products of parts: as in ../hgemm/programs.cuh, with
+// sums that are promoted.
+#pragma once
+
+#include "../hgemm/programs.cuh"
+#include "split_tile.cuh"
+
+// Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows. A K
+// tile is DEEP of K; after at most LENGTH of it sums are promoted, each time of as many K tiles. store(tile, row,
+// col): a warpgroup's tile of C goes there.
+template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, int DEEP, int LENGTH, typename Part, typename Pairs,
+          typename Operands, int STAGE_COUNT, typename Store>
+static __device__ __forceinline__ void multiply_parts(unsigned stages, Ring<Operands, STAGE_COUNT> &ring,
+                                                      const CUtensorMap &A_map, const CUtensorMap &B_map, int M,
+                                                      int N, int K, const Store &store)
+{
+    constexpr int HEIGHT = TALL / WARPGROUPS; // of a warpgroup's tile
+    const int rows = (M + TALL - 1) / TALL, cols = (N + WIDE - 1) / WIDE; // of tiles
+    const int all = (K + DEEP - 1) / DEEP;                                // K tiles
+    const int groups = (all * DEEP + LENGTH - 1) / LENGTH, k_tiles = (all + groups - 1) / groups;
+    PipelineState<STAGE_COUNT> state;
+    if (threadIdx.y == WARPGROUPS) {
+        RegistersOf<WARPGROUPS>::give();
+        if (threadIdx.x == 0)
+            for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
+                const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
+                ring.fill(state, stages, groups * k_tiles, [&](unsigned stage, int k0, unsigned barrier) {
+                    Operands::load(stage, A_map, B_map, at.row * TALL, at.col * WIDE, k0 / K_TILE, barrier);
+                });
+            }
+    } else {
+        RegistersOf<WARPGROUPS>::take();
+        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
+            const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
+            PromotedTile<HEIGHT, WIDE, Part> total;
+            for (int group = 0; group < groups; ++group) {
+                SplitTile<HEIGHT, WIDE, DEEP, Part, Operands, Pairs> tile;
+                ring.multiply(state, stages, k_tiles, first_row * Operands::ROW / ROW_BYTES, tile);
+                total.add(tile);
+            }
+            store(total, at.row * TALL + first_row, at.col * WIDE);
+        }
+    }
+}
+
+// C from registers, two neighbours at a time where its rows have an even number of elements.
+template <typename Tile>
+static __device__ __forceinline__ void store_sums(const Tile &tile, float *__restrict__ C, int row, int col, int M,
+                                                  int N)
+{
+    if (N % 2 == 0)
+        tile.template store<true>(C, row, col, M, N);
+    else
+        tile.template store<false>(C, row, col, M, N);
+}

@@ -1,0 +1,132 @@
+"""Float32 matrices as sums of parts in float16, rows of A and columns of B scaled: the launch before `fp16x3`.
+
+Two parts of float16 have 22 bits of a float32, but only a range of 2^-24 to 65504. So a row of A is divided by
+a power of two that brings its largest element just below 2^15, and so is a column of B. Division by a power of
+two is exact, and the products undo it. Elements of a row that are 2^17 times smaller than its largest begin to
+lose bits.
+
+The largest element of a row is known when all of it has been read. So a row is read twice, the second time
+from L2: a block takes eight rows of A, a warp each, or eight columns of B, of which each warp has some of K.
+Otherwise this is `split_parts`.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from tir_schedules.ladders.sgemm.split_parts import COLUMNS, VECTOR, WARPS
+from tir_schedules.model.gpus import WARP
+from tir_schedules.model.launch import Launch, ceil_div
+from tir_schedules.model.rung import NoConfig, Preparation, Rung
+from tir_schedules.tir.schedule import PrimFunc
+from tir_schedules.workloads.split_gemm import SplitGemm
+from tir_schedules.workloads.splitting import Splitting
+
+
+def splitting_of(gemm: SplitGemm, depth: int) -> Preparation:
+    """The launch that scales and splits A and B of a GEMM. depth: of its K tiles."""
+    names = {"X": "A", "Y": "A_parts", "SCALES": "A_scales", "X_2": "B", "Y_2": "B_parts", "SCALES_2": "B_scales"}
+    return Preparation(RUNG, Splitting(*gemm.shape, gemm.products, depth), names | dict(zip("MNK", "MNK")))
+
+
+def launch(splitting: Splitting, config: NoConfig) -> Launch:
+    blocks = ceil_div(splitting.m, WARPS) + ceil_div(splitting.n, COLUMNS)
+    return Launch((blocks, 1, 1), (WARP, WARPS, 1))
+
+
+def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
+    """Of each matrix the search for the largest of each row, and the parts."""
+    from tvm.script import tirx as T
+    from tvm.tirx import FloatImm
+
+    from tir_schedules.model.annotations import DEPENDENT_LAUNCH
+    from tir_schedules.tir.intrinsics.device import call
+
+    m, n, k = splitting.shape
+    padded, row, depth, form = splitting.padded, splitting.row, splitting.depth, splitting.form
+    of_a, blocks = ceil_div(m, WARPS), ceil_div(m, WARPS) + ceil_div(n, COLUMNS)
+    of_row, of_column = WARP * VECTOR, WARPS * WARP // COLUMNS * VECTOR  # of K, in a turn
+    zero = FloatImm("float32", 0.0)
+
+    def place(part: Any, first: Any) -> Any:
+        """Of a part of a thread's first element, in a row."""
+        return (first // depth * form.parts + part) * depth + first % depth
+
+    def call_of(function: str, value: Any) -> Any:
+        return call(function, value, returns="float32")
+
+    @T.prim_func(s_tir=True)
+    def split_scaled(
+        X: T.Buffer((m, k), "float32"),
+        Y: T.Buffer((m, row), form.dtype),
+        SCALES: T.Buffer((m,), "float32"),
+        X_2: T.Buffer((k, n), "float32"),
+        Y_2: T.Buffer((n, row), form.dtype),
+        SCALES_2: T.Buffer((n,), "float32"),
+    ):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True, DEPENDENT_LAUNCH: 1})
+        for b in T.thread_binding(blocks, thread="blockIdx.x"):
+            for w in T.thread_binding(WARPS, thread="threadIdx.y"):
+                for t in T.thread_binding(WARP, thread="threadIdx.x"):
+                    left = T.alloc_buffer((VECTOR,), "float32", scope="local")
+                    part = T.alloc_buffer((VECTOR,), form.dtype, scope="local")
+                    most = T.alloc_buffer((1,), "float32", scope="local")
+                    most[0] = zero
+                    if b < of_a:
+                        i = T.meta_var(b * WARPS + w)
+                        for turn in T.serial(ceil_div(padded, of_row)):
+                            first = T.meta_var(turn * of_row + t * VECTOR)
+                            for e in T.unroll(VECTOR):
+                                if i < m and first + e < k:
+                                    most[0] = T.max(most[0], T.fabs(X[i, first + e]))
+                        most[0] = call_of("scale_for", call_of("largest_of_lanes<1>", most[0]))
+                        if i < m and t == 0:
+                            SCALES[i] = most[0]
+                        most[0] = T.float32(1) / most[0]
+                        for turn in T.serial(ceil_div(padded, of_row)):
+                            first = T.meta_var(turn * of_row + t * VECTOR)
+                            if i < m and first < padded:
+                                for e in T.unroll(VECTOR):
+                                    left[e] = T.if_then_else(first + e < k, X[i, first + e] * most[0], zero)
+                                for p in T.unroll(form.parts):
+                                    for e in T.unroll(VECTOR):
+                                        part[e] = T.Cast(form.dtype, left[e])
+                                        left[e] = left[e] - T.Cast("float32", part[e])
+                                    for e in T.vectorized(VECTOR):
+                                        Y[i, place(p, first) + e] = part[e]
+                    else:
+                        j = T.meta_var((b - of_a) * COLUMNS + t % COLUMNS)
+                        for turn in T.serial(ceil_div(padded, of_column)):
+                            first = T.meta_var(turn * of_column + (w * (WARP // COLUMNS) + t // COLUMNS) * VECTOR)
+                            for e in T.unroll(VECTOR):
+                                if j < n and first + e < k:
+                                    most[0] = T.max(most[0], T.fabs(X_2[first + e, j]))
+                        most[0] = call_of("scale_for", call_of("largest_of_columns", most[0]))
+                        if j < n and t < COLUMNS and w == 0:
+                            SCALES_2[j] = most[0]
+                        most[0] = T.float32(1) / most[0]
+                        for turn in T.serial(ceil_div(padded, of_column)):
+                            first = T.meta_var(turn * of_column + (w * (WARP // COLUMNS) + t // COLUMNS) * VECTOR)
+                            if j < n and first < padded:
+                                for e in T.unroll(VECTOR):
+                                    left[e] = T.if_then_else(first + e < k, X_2[first + e, j] * most[0], zero)
+                                for p in T.unroll(form.parts):
+                                    for e in T.unroll(VECTOR):
+                                        part[e] = T.Cast(form.dtype, left[e])
+                                        left[e] = left[e] - T.Cast("float32", part[e])
+                                    for e in T.vectorized(VECTOR):
+                                        Y_2[j, place(p, first) + e] = part[e]
+
+    return split_scaled
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="split_scaled",
+    summary="two float32 matrices as sums of parts in float16, rows and columns scaled",
+    launch=launch,
+    prim_func=prim_func,
+)
