@@ -6,7 +6,7 @@
 #include "split_tile.cuh"
 
 // Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows. A K
-// tile is DEEP of K; after at most LENGTH of it sums are promoted, each time of as many K tiles. store(tile, row,
+// tile is DEEP of K; after at most LENGTH of it sums are promoted, each time of as many K tiles (0: of all). store(tile, row,
 // col): a warpgroup's tile of C goes there.
 template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, int DEEP, int LENGTH, typename Part, typename Pairs,
           typename Operands, int STAGE_COUNT, typename Store>
@@ -17,7 +17,7 @@ static __device__ __forceinline__ void multiply_parts(unsigned stages, Ring<Oper
     constexpr int HEIGHT = TALL / WARPGROUPS; // of a warpgroup's tile
     const int rows = (M + TALL - 1) / TALL, cols = (N + WIDE - 1) / WIDE; // of tiles
     const int all = (K + DEEP - 1) / DEEP;                                // K tiles
-    const int groups = (all * DEEP + LENGTH - 1) / LENGTH, k_tiles = (all + groups - 1) / groups;
+    const int groups = LENGTH ? (all * DEEP + LENGTH - 1) / max(LENGTH, 1) : 1, k_tiles = (all + groups - 1) / groups;
     PipelineState<STAGE_COUNT> state;
     if (threadIdx.y == WARPGROUPS) {
         RegistersOf<WARPGROUPS>::give();

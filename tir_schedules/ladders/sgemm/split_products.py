@@ -29,8 +29,8 @@ SUM_REGISTERS = {1: 208, 2: 208, 3: 128}
 
 @dataclass(frozen=True)
 class Config(specialization.Persistent):
-    """As Persistent. bk: of K, 32 or 64. promote: of K, after so much of it sums of tensor cores are added to
-    those in float32."""
+    """As Persistent. bk: of K, 32 or 64. promote: of K, after so much of it at most sums of tensor cores are
+    added to those in float32; 0 where they are when all of it is done."""
 
     bm: int = 128
     bn: int = 192
@@ -54,8 +54,10 @@ def refuses(gemm: SplitGemm, config: Config) -> str:
     """Why a configuration cannot be, or empty."""
     if config.bk not in DEPTHS:
         return f"bk is {config.bk}: rows of 64 or 128 bytes, as the swizzles have them, are 32 or 64"
-    if config.promote % config.bk or not 0 < config.promote <= LONGEST:
+    if config.form.promoted and (config.promote % config.bk or not 0 < config.promote <= LONGEST):
         return f"promote is {config.promote}: a multiple of bk, {LONGEST} at most"
+    if not config.form.promoted and config.promote:
+        return f"promote is {config.promote}: 0, or take sgemm/bf16x6, which promotes sums"
     if config.consumers not in SUM_REGISTERS or config.rows % hopper.ROWS or not config.rows:
         return f"bm must be a multiple of {hopper.ROWS} for each of 1 to {max(SUM_REGISTERS)} consumers"
     if config.bn % hopper.STEP or not 0 < config.bn <= 256 or config.bm > 256:
@@ -71,7 +73,7 @@ def refuses(gemm: SplitGemm, config: Config) -> str:
 def groups_of(gemm: SplitGemm, config: Config) -> tuple[int, int]:
     """How often sums are promoted, and after how many K tiles: as many each time, `promote` of K at most."""
     k_tiles = ceil_div(gemm.k, config.bk)
-    groups = ceil_div(k_tiles * config.bk, config.promote)
+    groups = ceil_div(k_tiles * config.bk, config.promote) if config.promote else 1
     return groups, ceil_div(k_tiles, groups)
 
 
