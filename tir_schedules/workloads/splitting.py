@@ -88,8 +88,13 @@ class Splitting(OneLaunch):
         """X and X_2 over a wide range, Y and Y_2 of NaN, and the extents."""
         draws, dtype = Draws(seed, xp), element_type(self.form.dtype)
         given = {"X": draws.reals(20, (self.m, self.k)), "X_2": draws.reals(20, (self.k, self.n))}
-        made = {name: xp.full((rows, self.row), np.nan, dtype) for name, rows in (("Y", self.m), ("Y_2", self.n))}
-        scales = {"SCALES": xp.full(self.m, np.nan, "float32"), "SCALES_2": xp.full(self.n, np.nan, "float32")}
+        made = {
+            name: xp.full((rows, self.row), np.nan, dtype) for name, rows in (("Y", self.m), ("Y_2", self.n))
+        }
+        scales = {
+            "SCALES": xp.full(self.m, np.nan, "float32"),
+            "SCALES_2": xp.full(self.n, np.nan, "float32"),
+        }
         made |= {name: scales[name] for name in self.outputs[2:]}
         return given | made | {"M": self.m, "N": self.n, "K": self.k}
 
@@ -107,8 +112,9 @@ class Splitting(OneLaunch):
         1 of forms that do not scale."""
         if not self.form.scaled:
             return np.ones(len(rows), "float32")
-        _, exponents = np.frexp(np.abs(rows).max(1))
-        return np.maximum(np.ldexp(np.float32(1), exponents) / np.float32(LARGEST), np.float32(LEAST_SCALE))
+        largest = np.abs(rows).max(1)
+        scales = np.ldexp(np.float32(1 / LARGEST), np.frexp(largest)[1])
+        return np.where(largest > 0, np.maximum(scales, np.float32(LEAST_SCALE)), np.float32(LEAST_SCALE))
 
     def parts_of(self, rows: np.ndarray) -> np.ndarray:
         """Rows of parts, of float32 rows."""

@@ -7,12 +7,16 @@ ask for the same shapes.
 from itertools import cycle, islice, product
 
 from tir_schedules.ladders.registry import every_rung, find, ladder
+from tir_schedules.ladders.sgemm import offered
 from tir_schedules.model.rung import Unasked
 from tir_schedules.workloads.gemm import Gemm
 
 ARCH = Unasked("sm_80")  # a rung for another one takes that
-RUNGS = every_rung("sgemm")
-LADDER = ladder("sgemm")
+RUNGS, LADDER = (
+    [rung for rung in rungs if offered(rung)["products"] == ("float32",)]
+    for rungs in (every_rung("sgemm"), ladder("sgemm"))
+)
+"""Without those of products of parts, which test_sgemm_split.py is about."""
 BASE = [*LADDER, *find("sgemm/multistage:32x64")]
 """The default layer's. For small shapes `multistage` takes a configuration that unrolls its stages, and that
 one does not."""

@@ -1,4 +1,16 @@
-"""Three products of float16 parts, rows of A and columns of B scaled by powers of two.
+"""Three products of float16 parts in place of six of bfloat16, rows of A and columns of B scaled.
+
+Two parts of float16 have 22 bits. Three of their four products matter, so this is half the work of `bf16x6`.
+Float16 has few exponents: a launch before divides each row of A and each column of B by a power of two, see
+`split_scaled`, and sums are multiplied by both when they are stored. Both are exact.
+
+What it promises is normwise, row by row: elements that are 2^17 times smaller than the largest of their row
+(column) of A (B) lose bits, below 2^-39 of that all. So the error of an element of C is small beside the
+largest elements of its row and its column, where that of `bf16x6` is small beside |A| |B| itself. Rows and
+columns of whatever size are as accurate as others, rows of zeros give zeros. In a row whose largest element is
+below 2^-112 elements lose bits below 2^-150. Infinities and NaN are as in `bf16x6`.
+
+`--products fp16x3` asks for it.
 """
 
 from __future__ import annotations
@@ -22,8 +34,6 @@ class Config(split_products.Config):
 
 CONFIGS = {
     "128x128": Config(),
-    "128x192": Config(bn=192, bk=32, stages=5),
-    "128x176": Config(bn=176, bk=32, stages=5),
     "128x128_32": Config(bk=32, stages=6),
     "64x64": Config(bm=64, bn=64, consumers=1, stages=4),
 }

@@ -81,7 +81,8 @@ def maps_of(gemm: SplitGemm, config: Config) -> tuple[TensorMap, ...]:
     """The tensor maps of the parts of A and B."""
     rows = ("A_parts", gemm.m, config.bm), ("B_parts", gemm.n, config.bn)
     return tuple(
-        hopper.map_of(name, gemm.form.dtype, (extent, gemm.row), (box, config.bk)) for name, extent, box in rows
+        hopper.map_of(name, gemm.form.dtype, (extent, gemm.row), (box, config.bk))
+        for name, extent, box in rows
     )
 
 
@@ -222,7 +223,10 @@ def schedule(sch: Schedule, gemm: SplitGemm, config: Config) -> None:
     specialization.walk_tiles(sch, gemm, config, tiles)
     hopper.store_from_registers(sch, gemm, config, tiles)
     sch.transform_layout(
-        partial, ("write", 0), split_products.partial_sums_map(config.columns), assume_injective_transform=True
+        partial,
+        ("write", 0),
+        split_products.partial_sums_map(config.columns),
+        assume_injective_transform=True,
     )
     blocks = config.rows // hopper.ROWS
     zero = sch.decompose_reduction(sums, group)

@@ -28,7 +28,14 @@ from tir_schedules.workloads.splitting import Splitting
 
 def splitting_of(gemm: SplitGemm, depth: int) -> Preparation:
     """The launch that scales and splits A and B of a GEMM. depth: of its K tiles."""
-    names = {"X": "A", "Y": "A_parts", "SCALES": "A_scales", "X_2": "B", "Y_2": "B_parts", "SCALES_2": "B_scales"}
+    names = {
+        "X": "A",
+        "Y": "A_parts",
+        "SCALES": "A_scales",
+        "X_2": "B",
+        "Y_2": "B_parts",
+        "SCALES_2": "B_scales",
+    }
     return Preparation(RUNG, Splitting(*gemm.shape, gemm.products, depth), names | dict(zip("MNK", "MNK")))
 
 
@@ -100,7 +107,9 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                     else:
                         j = T.meta_var((b - of_a) * COLUMNS + t % COLUMNS)
                         for turn in T.serial(ceil_div(padded, of_column)):
-                            first = T.meta_var(turn * of_column + (w * (WARP // COLUMNS) + t // COLUMNS) * VECTOR)
+                            first = T.meta_var(
+                                turn * of_column + (w * (WARP // COLUMNS) + t // COLUMNS) * VECTOR
+                            )
                             for e in T.unroll(VECTOR):
                                 if j < n and first + e < k:
                                     most[0] = T.max(most[0], T.fabs(X_2[first + e, j]))
@@ -109,7 +118,9 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                             SCALES_2[j] = most[0]
                         most[0] = T.float32(1) / most[0]
                         for turn in T.serial(ceil_div(padded, of_column)):
-                            first = T.meta_var(turn * of_column + (w * (WARP // COLUMNS) + t // COLUMNS) * VECTOR)
+                            first = T.meta_var(
+                                turn * of_column + (w * (WARP // COLUMNS) + t // COLUMNS) * VECTOR
+                            )
                             if j < n and first < padded:
                                 for e in T.unroll(VECTOR):
                                     left[e] = T.if_then_else(first + e < k, X_2[first + e, j] * most[0], zero)

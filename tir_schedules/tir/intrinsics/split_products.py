@@ -95,7 +95,13 @@ def multiply(
     def half(a: T.handle, b: T.handle, c: T.handle) -> None:
         a_part, b_part = T.int32(), T.int32()
         A = T.match_buffer(
-            a, (parts, rows, depth), dtype, align=64, offset_factor=1, scope=SHARED, strides=[a_part, depth, 1]
+            a,
+            (parts, rows, depth),
+            dtype,
+            align=64,
+            offset_factor=1,
+            scope=SHARED,
+            strides=[a_part, depth, 1],
         )
         B = T.match_buffer(
             b, (parts, n, depth), dtype, align=64, offset_factor=1, scope=SHARED, strides=[b_part, depth, 1]

@@ -346,8 +346,7 @@ def around_k_loop(statements: Sequence[Any]) -> "tuple[Sequence[Any], Any, Seque
 
     def has_it(statement: Any) -> bool:
         return isinstance(statement, tirx.For) and (
-            WARP_SPECIALIZATION in statement.annotations
-            or any(map(has_it, statements_of(statement.body)))
+            WARP_SPECIALIZATION in statement.annotations or any(map(has_it, statements_of(statement.body)))
         )
 
     for place, statement in enumerate(statements):

@@ -1,0 +1,238 @@
+"""Float32 products by tensor cores: parts of elements, products of parts, sums that are promoted."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from layers import layers
+from test_sgemm_emitted import facts
+
+from tir_schedules.compiler.lower import lower
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.twin import load_twin
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders.problems import check_job
+from tir_schedules.ladders.registry import every_rung, find, find_one
+from tir_schedules.ladders.sgemm import offered
+from tir_schedules.ladders.sgemm.split_parts import RUNG as SPLIT_PARTS
+from tir_schedules.ladders.sgemm.split_scaled import RUNG as SPLIT_SCALED
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.execution import execute
+from tir_schedules.run import launches, outcome_of
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.split_gemm import FORMS, SplitGemm, float_gemm
+from tir_schedules.workloads.splitting import MOST, Splitting
+
+ARCH = "sm_90a"
+MAKERS = (lower, load_twin)
+RECORDED = Path(__file__).parent / "emitted_split.json"
+NAMES = ("split_bf16", "bf16x6", "fp16x3")
+SPLIT = [rung for rung in every_rung("sgemm") if offered(rung)["products"] != ("float32",)]
+
+
+def small(name, more=""):
+    return find(f"sgemm/{name}:64x64{more}")[0]
+
+
+def gemm_of(rung, *shape):
+    return SplitGemm(*shape, rung.config.products)
+
+
+def result(rung, gemm, a, b, make=lower):
+    """C of these A and B."""
+    binaries = [compile_kernel(kernel) for kernel in launches(make, rung, gemm, ARCH)]
+    given = gemm.arguments() | {"A": a.astype("float32"), "B": b.astype("float32")}
+    return execute(CpuMachine(), gemm, binaries, given)[-1][1]["C"].astype("float64")
+
+
+def error(c, a, b):
+    """Largest error in units of |A| |B|."""
+    a, b = a.astype("float64"), b.astype("float64")
+    return np.max(np.abs(c - a @ b) / (np.abs(a) @ np.abs(b)))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("rung, form", [(SPLIT_PARTS, "bf16x6"), (SPLIT_SCALED, "fp16x3")])
+@pytest.mark.parametrize("m, n, k, depth", [(37, 41, 70, 32), (1, 1, 1, 64), (9, 65, 300, 64)])
+def test_parts_are_what_is_left_rounded(rung, form, m, n, k, depth, make):
+    split = Splitting(m, n, k, form, depth)
+    binary, given = compile_kernel(make(rung, split, ARCH)), split.arguments()
+    given["X"][0, 0], given["X_2"][-1] = 3.4e38, 0
+    done = CpuMachine(orders=2).run(binary, given, split.outputs)
+    assert done.findings == () and "st.global.v4" in binary.ptx
+    for name, expected in split.truth(given).items():
+        assert np.array_equal(given[name], expected)
+
+
+def test_parts_add_up():
+    """Three of bfloat16 to every float32, two of float16 to 22 bits of those near the largest."""
+    split = Splitting(50, 1, 64)
+    x = split.arguments()["X"]
+    x[0, :2] = np.finfo("float32").max, -np.finfo("float32").max
+    parts = split.parts_of(x).astype("float64").reshape(50, 2, 3, 32)
+    assert np.array_equal(parts.sum(2).reshape(50, 64), x) and np.abs(parts).max() == MOST
+    scaled = Splitting(50, 1, 64, "fp16x3")
+    rows = scaled.arguments()["X"] / scaled.scales_of(x)[:, None]
+    left = rows - scaled.parts_of(rows).astype("float64").reshape(50, 2, 2, 32).sum(2).reshape(50, 64)
+    assert np.all(np.abs(left) <= np.maximum(2.0**-22 * np.abs(rows), 2.0**-25))
+
+
+SHAPES = [(129, 127, 65), (64, 3, 600), (1, 1, 1), (130, 66, 33)]
+
+
+@layers("name, shape", [(name, shape) for name in NAMES for shape in SHAPES[:2]],
+        [(name, shape) for name in NAMES for shape in SHAPES[2:]])  # fmt: skip
+def test_small_tiles(name, shape):
+    """Of any shape; schedule and twin agree bit for bit, whatever order warps and copies come in."""
+    rung = small(name)
+    gemm = gemm_of(rung, *shape)
+    done = [
+        outcome_of(launches(make, rung, gemm, ARCH), gemm, CpuMachine(warp_order=order, copies=copies))
+        for make, order, copies in zip(
+            (*MAKERS, lower), ("forward", "reverse", "reverse"), ("late", "early", "late")
+        )
+    ]
+    assert [outcome.faults for outcome in done] == [()] * 3
+    for one, other in zip(done[0].outputs, done[1].outputs):
+        assert np.array_equal(one["C"], other["C"])
+
+
+@layers("rung", SPLIT[:1] + SPLIT[-1:], SPLIT)
+@pytest.mark.parametrize("make", MAKERS)
+def test_every_configuration(rung, make):
+    gemm = gemm_of(rung, 129, 200, 290)
+    assert outcome_of(launches(make, rung, gemm, ARCH), gemm, CpuMachine()).faults == ()
+
+
+@pytest.mark.parametrize(
+    "more", [",programs=1", ",programs=2", ",promote=64,stages=2", ",bk=64,stages=2,promote=64"]
+)
+@pytest.mark.parametrize("make", MAKERS)
+def test_tiles_and_parts_of_k_take_turns(more, make):
+    """More tiles than programs, more K tiles than stages, sums promoted several times."""
+    rung = small("bf16x6", more)
+    gemm = gemm_of(rung, 130, 70, 200)
+    assert outcome_of(launches(make, rung, gemm, ARCH), gemm, CpuMachine()).faults == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_product_shows(name):
+    """A kernel that leaves one out is wrong with exact inputs."""
+    rung = small(name)
+    gemm = gemm_of(rung, 64, 64, 64)
+    *before, own = launches(lower, rung, gemm, ARCH)
+    head, call = own.source.split("void multiply_parts_")[0], "    multiply_64x64x16("
+    lines = [line for line in own.source.splitlines() if line.startswith(call)]
+    steps = rung.config.bk // 16
+    assert len(lines) == steps * len(gemm.form.products) and head
+    for number in range(0, len(lines), steps):
+        dropped = "\n".join(lines[number : number + steps])
+        other = replace(own, source=own.source.replace(dropped, ""))
+        assert other.source != own.source
+        assert outcome_of([*before, other], gemm, CpuMachine()).wrong, lines[number]
+
+
+def test_promotion_is_what_makes_it_accurate():
+    """Positive terms: tensor cores cut each sum off in the same direction."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.random(shape, "float32") for shape in ((16, 4096), (4096, 16)))
+    in_order = np.zeros((16, 16), "float32")
+    for k in range(4096):  # an FMA rounds once: so does the sum of an exact product in float64
+        in_order = (in_order + np.outer(a[:, k], b[k]).astype("float64")).astype("float32")
+    errors = {}
+    for name in NAMES:
+        rung = small(name)
+        gemm = gemm_of(rung, 16, 16, 4096)
+        errors[name] = error(result(rung, gemm, a, b), a, b)
+        assert errors[name] <= gemm.bound
+    fma = error(in_order.astype("float64"), a, b)
+    assert errors["bf16x6"] < fma < errors["split_bf16"] / 4 and errors["fp16x3"] < fma
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_any_size(name):
+    """Rows of A from 2^-100 to 2^100 and columns of B the other way, one of each of zeros."""
+    rung, rng = small(name), np.random.default_rng(2)
+    gemm = gemm_of(rung, 21, 21, 70)
+    sizes = 2.0 ** np.arange(-100, 101, 10)
+    a, b = rng.normal(size=(21, 70)) * sizes[:, None], rng.normal(size=(70, 21)) / sizes
+    a[3], b[:, 5] = 0, 0
+    a, b = a.astype("float32"), b.astype("float32")
+    c, exact = result(rung, gemm, a, b), a.astype("float64") @ b.astype("float64")
+    allowed = gemm.rounding(a.astype("float64"), b.astype("float64"))
+    inside = np.abs(exact) < 2.0**127
+    normal = (np.abs(exact) > 2.0**-100) | (exact == 0)
+    assert (np.abs(c - exact) <= allowed)[inside & normal].all() and inside.sum() > 220
+    assert not c[3].any() and not c[:, 5].any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_finite_stays_so(name):
+    """In the rows and columns in which it is with FMA, and nowhere else."""
+    rung, rng = small(name), np.random.default_rng(3)
+    gemm = gemm_of(rung, 20, 20, 40)
+    a, b = rng.normal(size=(20, 40)), rng.normal(size=(40, 20))
+    a[2, 3], a[7, 39], b[5, 11] = np.inf, np.nan, -np.inf
+    c = result(rung, gemm, a, b)
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(np.isfinite(c), np.isfinite(a @ b))
+
+
+def test_subnormal_elements_keep_what_bfloat16_holds():
+    rung, tiny = small("bf16x6"), 2.0**-133
+    a, b = np.full((8, 8), 3 * tiny), np.full((8, 8), 1.0)
+    assert np.array_equal(result(rung, gemm_of(rung, 8, 8, 8), a, b), np.full((8, 8), 24 * tiny))
+
+
+def test_it_is_asked_for():
+    """A rung multiplies what it says, and `fastest` takes none of these unasked."""
+    check_job(find_one("sgemm/bf16x6", "run"), float_gemm(8, 8, 8, "bf16x6"))
+    with pytest.raises(BadInput, match="sgemm/naive multiplies float32, not bf16x6"):
+        check_job(find_one("sgemm/naive", "run"), SplitGemm(8, 8, 8))
+    with pytest.raises(BadInput, match="sgemm/bf16x6 multiplies bf16x6, not float32"):
+        check_job(find_one("sgemm/bf16x6", "run"), Gemm(8, 8, 8))
+    with pytest.raises(BadInput, match="products is 'tf64'; it can be bf16x6 or"):
+        SplitGemm(8, 8, 8, "tf64")
+    assert type(float_gemm(8, 8, 8)) is Gemm
+    chosen = find_one("sgemm/fastest", "run").settled(Gemm(4096, 4096, 4096), "sm_90a")
+    assert offered(chosen)["products"] == ("float32",)
+
+
+@pytest.mark.parametrize(
+    "name, reason",
+    [
+        ("bf16x6:bk=16", "bk is 16: rows of 64 or 128 bytes"),
+        ("bf16x6:promote=48", "promote is 48: a multiple of bk, 256 at most"),
+        ("bf16x6:promote=512", "promote is 512: a multiple of bk, 256 at most"),
+        ("split_bf16:promote=64", "promote is 64: 0, or take sgemm/bf16x6"),
+        ("bf16x6:bn=256", "two sums of 64x256 do not fit"),
+        ("bf16x6:bn=200", "bn must be a multiple of 16"),
+        ("bf16x6:consumers=4", "for each of 1 to 3 consumers"),
+        ("bf16x6:stages=9", "the ring has 2 to 8 stages"),
+        ("bf16x6:stages=4", "bytes of shared memory"),
+    ],
+)
+def test_what_cannot_be_is_refused(name, reason):
+    (rung,) = find(f"sgemm/{name}")
+    assert reason in rung.refuses(gemm_of(rung, 64, 64, 64), rung.config)
+
+
+def test_bounds_are_those_of_the_forms():
+    """More than a sum in float32 errs for a few terms, less for many."""
+    assert FORMS["bf16x6"].dropped == pytest.approx(2**-23, rel=0.05)
+    assert FORMS["fp16x3"].dropped == pytest.approx(3 * 2**-22, rel=0.05)
+    bounds = [SplitGemm(1, 1, k).bound for k in (1, 256, 65536)]
+    assert bounds == sorted(bounds) and bounds[1] < 5e-5 and bounds[2] < 8e-5
+    assert SplitGemm(1, 1, 65536, "bf16x6_unpromoted").bound > 1e-2
+
+
+@layers(
+    "rung, gemm", [(rung, (256, 256, 256)) for rung in SPLIT[:1]], [(rung, (256, 256, 600)) for rung in SPLIT]
+)
+@pytest.mark.parametrize("make", MAKERS, ids=["schedule", "twin"])
+def test_split_rung_is_as_recorded(rung, gemm, make, golden):
+    gemm = gemm_of(rung, *gemm)
+    found = facts(make(rung, gemm, ARCH))
+    golden(RECORDED, f"{rung.id} {gemm} {make.__name__}", found)
+    assert found["spills"] == found["stack"] == 0
