@@ -24,7 +24,7 @@
 #define STAGES 3     // of the pipeline; each holds a K tile
 #define PROGRAMS 132 // most blocks of the grid
 #define GROUP 16     // rows of tiles in a stripe
-#define PROMOTE 256  // of K, after which sums are promoted
+#define PROMOTE 64   // of K, after which sums are promoted
 #endif
 
 using Operands = SplitKTile<BM, BN, BK, 2>;

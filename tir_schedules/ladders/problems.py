@@ -23,9 +23,9 @@ Shapes = Mapping[str, tuple[tuple[int, ...], ...]]
 class Problem:
     """ladder: its name, such as "sgemm". shape: its extents, such as (M, N, K).
 
-    dtype, layout, accumulate, output, products: of a ladder that has this kind, see Ladder.kinds. An empty shape and
-    None leave it open: a command about one workload takes what comes first, one about several takes all there
-    are. BadInput for a ladder that does not exist, and for what it has not.
+    dtype, layout, accumulate, output, products: of a ladder that has this kind, see Ladder.kinds. An empty
+    shape and None leave it open: a command about one workload takes what comes first, one about several takes
+    all there are. BadInput for a ladder that does not exist, and for what it has not.
     """
 
     ladder: str

@@ -49,13 +49,13 @@ class Ladder:
     """name: also that of its folder. rungs: names of its modules, in the order they build on each other.
     beside: names of rungs for shapes that the others are not for; only who names one runs it.
 
-    workload: the class of its workloads, or a function that makes one of theirs, or "module:class" of one that is imported when it is needed.
+    workload: the class of its workloads, or a function whose `makes` has several, or "module:class" of one
+    that is imported when it is needed.
     extents: names of the extents of a shape, such as ("M", "N", "K"). sizes: what these are, for `--help`.
     shape: taken where none is named. shapes: the same for one purpose: "emit", "run", "bench" (all of these),
     "small" (the CPU machine counts it in seconds), "trace", "time" (as large as is timed), "largest" (it
     takes up to a minute).
-    kinds: "dtype", "layout", "accumulate", "output" or "products", fields of its workloads -> what there is of
-    it.
+    kinds: "dtype", "layout", "accumulate", "output" or "products", of its workloads -> what there is of it.
     offered: what of it a rung has. in_turn: what drawn shapes have of it, one after the other; empty for
     all there is.
     vendor: "cuBLAS", "CUB", or "" where no library does the same. unit: of its rates, TFLOPS or BANDWIDTH.

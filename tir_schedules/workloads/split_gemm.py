@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -125,9 +125,9 @@ class SplitGemm(Gemm):
         return self.form.dtype if name.endswith("_parts") else "float32"
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """A and B, integers without 0 of which no product that the form leaves out is more than 0. Where there
-        is room some have all bits that parts hold: in one column of A, in one row of B, and half of them each
-        in another of both."""
+        """A and B, integers without 0, so that products that the form leaves out are 0. Where there is room some
+        have all bits that parts hold: those of a column of A, of a row of B, and half of them each of another
+        column and row."""
         xp, bits = draws.xp, min(self.form.bits, 22)
         if self.k < 4:
             most = 2 ** (min(bits, 20) // 2)

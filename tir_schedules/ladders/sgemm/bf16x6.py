@@ -1,10 +1,10 @@
 """Promotion: sums of tensor cores are added to sums in float32 registers, and begin from 0 again.
 
-A tensor core cuts its sums off. What it loses is a share of the sum, so short sums lose less, and what has been
-added up is best kept elsewhere. Here each thread has two sets of sums: those that wgmma adds to, and others.
-After 256 of K (`promote`) it adds the first to the second, with rounding. DeepGEMM does so for 8-bit floats. Of
-4096 terms it makes a tenth to a thirtieth of the error, and less than FMA in float32 has, on any kind of input
-of `experiments/split_precision.py`.
+A tensor core cuts its sums off. What it loses is a share of the sum, so short sums lose less, and what has
+been added up is best kept elsewhere. Here each thread has two sets of sums: those that wgmma adds to, and
+others. After each K tile (`promote`) it adds the first to the second, with rounding. DeepGEMM does so for 8-bit
+floats. Of 4096 terms it makes a tenth to a thirtieth of the error, and less than FMA in float32 has, on any
+kind of input of `experiments/split_precision.py`.
 
 In the schedule that is `rfactor`: the loop over K is split, and the sum of a part of K becomes a block of its
 own, whose result the other one adds up. In the emitted CUDA look for the loop around that over K tiles.
@@ -13,8 +13,8 @@ Both sets have to fit into registers. Two warpgroups of 64x192 have 96 and 96 fo
 warpgroup adds, the other multiplies.
 
 **Range.** Parts have the exponents of a float32, so rows and columns of any size are as accurate as others.
-Elements below 2^-110 lose bits below 2^-133. Where A or B has an infinity or NaN, its row or column of C has no
-finite number, as with FMA, but is mostly NaN where FMA has an infinity.
+Elements below 2^-110 lose bits below 2^-133. Where A or B has an infinity or NaN, its row or column of C has
+no finite number, as with FMA, but is mostly NaN where FMA has an infinity.
 
 `sgemm/fastest` does not take it unless `--products bf16x6` asks for it.
 """
@@ -34,18 +34,17 @@ class Config(split_products.Config):
 
 CONFIGS = {
     "128x192": Config(),
-    "192x128": Config(bm=192, bn=128, consumers=3),
     "128x176": Config(bn=176),
     "128x160": Config(bn=160, stages=4),
-    "128x128": Config(bn=128, stages=4),
+    "128x128": Config(bn=128, bk=64, stages=2, promote=64),
     "64x64": Config(bm=64, bn=64, consumers=1, stages=4),
 }
 
 RUNG = split_bf16.RUNG.followed_by(
     "bf16x6",
     "sums of tensor cores are promoted to float32 registers: more accurate than float32",
-    config=Config(),
     configs=CONFIGS,
+    choose=split_products.fewest_rounds(CONFIGS),
 )
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ Float16 has few exponents: a launch before divides each row of A and each column
 What it promises is normwise, row by row: elements that are 2^17 times smaller than the largest of their row
 (column) of A (B) lose bits, below 2^-39 of that all. So the error of an element of C is small beside the
 largest elements of its row and its column, where that of `bf16x6` is small beside |A| |B| itself. Rows and
-columns of whatever size are as accurate as others, rows of zeros give zeros. In a row whose largest element is
-below 2^-112 elements lose bits below 2^-150. Infinities and NaN are as in `bf16x6`.
+columns of whatever size are as accurate as others, rows of zeros give zeros. In a row whose largest element
+is below 2^-112 elements lose bits below 2^-150. Infinities and NaN are as in `bf16x6`.
 
 `--products fp16x3` asks for it.
 """
@@ -28,21 +28,22 @@ class Config(split_products.Config):
 
     bn: int = 128
     bk: int = 64
+    promote: int = 64
 
     products: ClassVar[str] = "fp16x3"
 
 
 CONFIGS = {
     "128x128": Config(),
-    "128x128_32": Config(bk=32, stages=6),
+    "128x128_32": Config(bk=32, stages=6, promote=32),
     "64x64": Config(bm=64, bn=64, consumers=1, stages=4),
 }
 
 RUNG = bf16x6.RUNG.followed_by(
     "fp16x3",
     "three products of float16 parts; rows of A and columns of B scaled by powers of two",
-    config=Config(),
     configs=CONFIGS,
+    choose=split_products.fewest_rounds(CONFIGS),
 )
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Float32 matrices on tensor cores: each element as three parts of bfloat16, and six products of parts.
 
 A bfloat16 has 8 bits and the exponents of a float32, so a float32 is the sum of three: 24 bits. Of the nine
-products of parts three are smaller than the last bit of a product of float32, and are left out. A launch before
-splits A and B, see `split_parts`. The copy engine brings all parts of a K tile to shared memory, and they are
-multiplied there six times by the tensor cores, which have twelve times the rate of float32 FMA and more. The
-rest is `hgemm/persistent`: a producer warpgroup copies, two multiply, as many blocks as SMs.
+products of parts three are smaller than the last bit of a product of float32, and are left out. A launch
+before splits A and B, see `split_parts`. The copy engine brings all parts of a K tile to shared memory, and
+they are multiplied there six times by the tensor cores, which have twelve times the rate of float32 FMA and
+more. The rest is `hgemm/persistent`: a producer warpgroup copies, two multiply, as many blocks as SMs.
 
 **Less accurate than float32.** The products are exact, and are added up in float32. But a tensor core cuts a
 sum off where an FMA rounds it to the nearest. Cut-off is always towards zero: where all terms have one sign,
@@ -45,6 +45,7 @@ RUNG = Rung(
     summary="six products of bfloat16 parts on tensor cores; less accurate than float32",
     config=Config(),
     configs=CONFIGS,
+    choose=split_products.fewest_rounds(CONFIGS),
     schedule=split_products.schedule,
     launch=split_products.launch,
     refuses=split_products.refuses,

@@ -3,11 +3,11 @@
 A part of an element is what the parts before have left of it, rounded: three of bfloat16, 8 bits each, have
 all 24 bits of a float32. The subtractions are exact.
 
-Rows of parts are what the copy engine takes for a K tile: all parts of it side by side, rows of whole 16 bytes
-whatever K is, and of B rows along K, which it is not stored in. So the products need no other form for odd
-extents. A thread takes eight neighbours along K and stores eight of each part at once, 16 bytes. Of A these are
-neighbours in memory. Of B eight lanes have neighbours in a row, and the others the next rows: what a warp loads
-at once are whole sectors, and what it stores, too.
+Rows of parts are what the copy engine takes for a K tile: all parts of it side by side, rows of whole 16
+bytes whatever K is, and of B rows along K, which it is not stored in. So the products need no other form for
+odd extents. A thread takes eight neighbours along K and stores eight of each part at once, 16 bytes. Of A
+these are neighbours in memory. Of B eight lanes have neighbours in a row, and the others the next rows: what
+a warp loads at once are whole sectors, and what it stores, too.
 
 It is read once and takes a small share of the time: 4 bytes are read and 6 written for each element, which is
 used as often as C has rows or columns.

@@ -11,7 +11,7 @@ their products, and sums that are promoted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, Callable, ClassVar, Mapping
 
 from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.sgemm import split_parts, split_scaled
@@ -36,7 +36,7 @@ class Config(specialization.Persistent):
     bn: int = 192
     bk: int = 32
     stages: int = 3
-    promote: int = LONGEST
+    promote: int = 32
 
     products: ClassVar[str] = "bf16x6"
 
@@ -68,6 +68,22 @@ def refuses(gemm: SplitGemm, config: Config) -> str:
     if not 2 <= config.stages <= hopper.MOST_STAGES:
         return f"stages is {config.stages}: the ring has 2 to {hopper.MOST_STAGES} stages"
     return hopper.reason_against_shared(config.ring_bytes)
+
+
+def fewest_rounds(configs: Mapping[str, Config]) -> Callable[[SplitGemm], str]:
+    """What chooses the configuration whose tiles take the SMs the least time: rounds of tiles times the extent of
+    a tile. Of equals the first."""
+    given = dict(configs)
+
+    def choose(gemm: SplitGemm) -> str:
+        def time(name: str) -> int:
+            config = given[name]
+            rounds = ceil_div(specialization.tiles_of(gemm, config), config.programs)
+            return rounds * config.bm * config.bn
+
+        return min(given, key=time)
+
+    return choose
 
 
 def groups_of(gemm: SplitGemm, config: Config) -> tuple[int, int]:

@@ -1,9 +1,10 @@
-"""Float32 matrices as sums of parts in float16, rows of A and columns of B scaled: the launch before `fp16x3`.
+"""Float32 matrices as sums of parts in float16, rows of A and columns of B scaled: the launch before
+`fp16x3`.
 
-Two parts of float16 have 22 bits of a float32, but only a range of 2^-24 to 65504. So a row of A is divided by
-a power of two that brings its largest element just below 2^15, and so is a column of B. Division by a power of
-two is exact, and the products undo it. Elements of a row that are 2^17 times smaller than its largest begin to
-lose bits.
+Two parts of float16 have 22 bits of a float32, but only a range of 2^-24 to 65504. So a row of A is divided
+by a power of two that brings its largest element just below 2^15, and so is a column of B. Division by a
+power of two is exact, and the products undo it. Elements of a row that are 2^17 times smaller than its
+largest begin to lose bits.
 
 The largest element of a row is known when all of it has been read. So a row is read twice, the second time
 from L2: a block takes eight rows of A, a warp each, or eight columns of B, of which each warp has some of K.

@@ -1,7 +1,8 @@
 """The mbarriers of a multistage pipeline, whose stages in shared memory form a ring.
 
 An intrinsic knows the buffers that it matches, not the loop around it. So `full()` and `phase()` are
-placeholders for the mbarrier of the K tile's stage and for the parity of its phase. The passes
+placeholders for the mbarrier of the K tile's stage and for the parity of its phase, and `added()` tells
+whether it is the first of its sums. The passes
 `mbarrier_pipeline` and `warp_specialization` know the number of the K tile, and replace them.
 """
 
@@ -13,7 +14,7 @@ from tvm import tirx
 from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
-FULL, PHASE = "tir_schedules.full", "tir_schedules.phase"
+FULL, PHASE, ADDED = "tir_schedules.full", "tir_schedules.phase", "tir_schedules.added"
 MOST_STAGES = 8
 
 BARRIER = f"""\
@@ -76,6 +77,11 @@ def full() -> Any:
 def phase() -> Any:
     """The parity of the phase in which the K tile fills its stage."""
     return T.call_extern("uint32", PHASE)
+
+
+def added() -> Any:
+    """Whether products of the K tile are added to sums; else sums begin with them, whatever was there."""
+    return T.call_extern("int32", ADDED)
 
 
 def stands_for(call: Any, name: str) -> bool:

@@ -51,13 +51,15 @@ def group_text(name: str, product: str, blocks: int, n: int, depth: int, pairs: 
     lines = [
         f"    {product}((&first)[{block * n // 2}],"
         f" describe_rows<{row}>(a + {i} * a_part + {block * ROWS * row + step * 2 * STEP}),"
-        f" describe_rows<{row}>(b + {j} * b_part + {step * 2 * STEP}));"
-        for i, j in pairs
+        f" describe_rows<{row}>(b + {j} * b_part + {step * 2 * STEP}), {'1' if number or step else 'added'});"
+        for number, (i, j) in enumerate(pairs)
         for step in range(depth // STEP)
         for block in range(blocks)
     ]
-    return f"""// Starts the products of parts of a K tile. a, b: addresses of the first parts; a_part, b_part: bytes to the next.
-static __device__ __forceinline__ void {name}(float &first, unsigned a, unsigned a_part, unsigned b, unsigned b_part)
+    return f"""// Starts the products of parts of a K tile. a, b: addresses of the first parts. a_part, b_part: bytes to the
+// next. added: 0 where sums are to begin with them.
+static __device__ __forceinline__ void {name}(float &first, unsigned a, unsigned a_part, unsigned b,
+                                              unsigned b_part, int added)
 {{
 {chr(10).join(lines)}
     commit_products();
@@ -75,7 +77,7 @@ def multiply(
     product = f"multiply_64x{n}x16"
     name = f"multiply_parts_{rows}x{n}x{depth}"
     fence = fence_text(blocks * n // 2, "float32")
-    text = product_text(product, n, dtype, "float32", (True, True)) + group_text(
+    text = product_text(product, n, dtype, "float32", (True, True), True) + group_text(
         name, product, blocks, n, depth, pairs
     )
 
@@ -125,7 +127,7 @@ def multiply(
                     T.evaluate(
                         cuda_func_call(
                             name, C[0, thread, 0], address(A), bytes_of(a_part), address(B), bytes_of(b_part),
-                            source_code=text,
+                            ring.added(), source_code=text,
                         )
                     )  # fmt: skip
                     T.evaluate(call("wait_for_products<1>"))

@@ -80,23 +80,28 @@ def operands_of(count: int, accumulate: str) -> tuple[str, str]:
     return head, ", ".join(f'"{kind}"(sums[{place}])' for place in range(count))
 
 
-def product_text(name: str, n: int, dtype: str, accumulate: str, along_k: tuple[bool, bool]) -> str:
-    """A device function with one wgmma. along_k: whether rows of its operands go along k."""
+def product_text(
+    name: str, n: int, dtype: str, accumulate: str, along_k: tuple[bool, bool], begins: bool = False
+) -> str:
+    """A device function with one wgmma. along_k: whether rows of its operands go along k. begins: it has one
+    argument more, which is 0 where sums are to begin with the products."""
     count = n * SUM_BYTES[accumulate] // 8
     head, outputs = operands_of(count, accumulate)
     types = ".".join(PTX_TYPES[each] for each in (accumulate, dtype, dtype))
     names = ", ".join(f"%{place}" for place in range(count))
+    arguments = ", unsigned long long a, unsigned long long b" + (", int added" if begins else "")
+    added, operand = (f"setp.ne.b32 add, %{count + 2}, 0", ', "r"(added)') if begins else ("setp.eq.b32 add, 0, 0", "")
     return f"""// Adds the products of 64 x 16 of A with 16 x {n} of B to the sums of a thread.
-static __device__ __forceinline__ void {name}{head.format(", unsigned long long a, unsigned long long b")}
+static __device__ __forceinline__ void {name}{head.format(arguments)}
     asm volatile("{{\\n"
                  ".reg .pred add;\\n"
-                 "setp.eq.b32 add, 0, 0;\\n"
+                 "{added};\\n"
                  "wgmma.mma_async.sync.aligned.m64n{n}k16.{types}"
                  " {{{names}}},"
                  " %{count}, %{count + 1}, add, 1, 1, {int(not along_k[0])}, {int(not along_k[1])};\\n"
                  "}}"
                  : {outputs}
-                 : "l"(a), "l"(b));
+                 : "l"(a), "l"(b){operand});
 }}
 """
 

@@ -43,9 +43,9 @@ class Work:
     """The statements of a block for a tile: before the loop over K tiles, in it, and behind it.
 
     tiles: the loop over the block's tiles, if it has one. parts: a loop over parts of K whose sums are added
-    to others, with the statements before its loop over K tiles and behind that, if there is one; before,
-    after: what stands around it. k_loop: the loop over K tiles; copies, multiply: its body. stages: of the pipeline. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a
-    warpgroup's tile. places: how many boxes of a warpgroup shared memory holds; they take turns.
+    to others, with the statements that clear these sums and those that add them, if there is one; before,
+    after: what stands around it. k_loop: the loop over K tiles; copies, multiply: its body. stages: of the
+    pipeline. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a warpgroup's tile. places: how many boxes of a warpgroup shared memory holds; they take turns.
     part_columns: whether warpgroups have columns of boxes, else rows of them.
     """
 
@@ -86,14 +86,25 @@ class Work:
         self, statements: Sequence[tirx.Stmt], state: PipelineState, annotations: Any = None
     ) -> tirx.For:
         body = bind_mbarriers(sequence(statements), state.stage, state.parity)
+        body = tvm_ffi.structural_map(body, (ir.Call, self.whether_added))
         return copy_loop(self.k_loop, sequence([body, *state.advance()]), annotations)
 
+    def whether_added(self, node: Any) -> Any:
+        """Of placeholders for it: all K tiles but the first of a part of K are added to sums."""
+        if not ring.stands_for(node, ring.ADDED):
+            return node
+        return tirx.Cast("int32", self.k_loop.loop_var > 0)
+
     def loop_over_parts(self, statements: Sequence[tirx.Stmt], alone: bool) -> list[tirx.Stmt]:
-        """The statements of a part of K, for each of them. alone: without those that add up."""
+        """The statements of a part of K, for each of them. alone: without those that add up. The sums of a
+        part are cleared before the first one alone: they begin with the part's first products."""
         if self.parts is None:
             return [*statements]
         loop, before, after = self.parts
-        return [copy_loop(loop, sequence(statements if alone else [*before, *statements, *after]))]
+        if not alone:
+            cleared = tirx.IfThenElse(tirx.EQ(loop.loop_var, loop.min), sequence(before), None)
+            statements = [cleared, *statements, *after]
+        return [copy_loop(loop, sequence(statements))]
 
     def loop_over_tiles(self, statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
         body = sequence(statements)

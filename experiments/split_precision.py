@@ -1,0 +1,196 @@
+"""How far C is from the exact product: SGEMM by products of parts on tensor cores, and by FMA in order.
+
+    python experiments/split_precision.py [-o FILE.json]
+        executes the rungs on the CPU machine, whose wgmma has the bits of an H200; needs TVM and nvcc
+    python experiments/split_precision.py --write
+        put the table of results/split_precision/cpu.json into the README
+    python experiments/split_precision.py --plot FILE.svg
+        draw it
+
+Errors are those of C of 32x32 in units of |A| |B|, the largest and the root mean square, for inputs of six
+kinds. FMA in order is what a thread of a rung without tensor cores does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Callable, Sequence
+
+import numpy as np
+from scripts import add_recorded_options, check_alone, exit_code
+from writing import update
+
+from tir_schedules.errors import BadInput
+from tir_schedules.files import Json, plain_json, read_bytes, write_text
+from tir_schedules.subjects.results import about, as_text
+
+EXTENT = 32  # rows and columns of C
+LENGTHS = (64, 256, 1024, 4096, 16384, 65536)
+RUNGS = ("split_bf16", "bf16x6", "fp16x3")
+FMA = "FMA in order"
+RECORDED = Path(__file__).parent / "results" / "split_precision" / "cpu.json"
+ARCH = "sm_90a"
+SCHEMA = 1
+
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+def wide(rng: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Magnitudes from 2^-20 to 2^20, each power of two as likely as another."""
+    return 2.0 ** rng.uniform(-20, 20, shape) * rng.choice([-1.0, 1.0], shape)
+
+
+def cancelling(rng: Any, k: int) -> Pair:
+    """Every term is followed by one that is nearly its opposite."""
+    a, b = rng.normal(size=(EXTENT, k // 2)), rng.normal(size=(k // 2, EXTENT))
+    near = 1 + 2.0**-12 * rng.normal(size=a.shape)
+    return np.stack((a, -a * near), 2).reshape(EXTENT, k), np.repeat(b, 2, axis=0)
+
+
+def ill_conditioned(rng: Any, k: int) -> Pair:
+    """Singular values from 1 to 1e-6, the large ones of A on the small ones of B."""
+    basis, _ = np.linalg.qr(rng.normal(size=(k, EXTENT)))
+    values = np.logspace(0, -6, EXTENT)
+    left, _ = np.linalg.qr(rng.normal(size=(EXTENT, EXTENT)))
+    right, _ = np.linalg.qr(rng.normal(size=(EXTENT, EXTENT)))
+    return left * values @ basis.T, basis * values[::-1] @ right
+
+
+def both(draw: Callable[[Any, tuple[int, int]], np.ndarray]) -> Callable[[Any, int], Pair]:
+    return lambda rng, k: (draw(rng, (EXTENT, k)), draw(rng, (k, EXTENT)))
+
+
+KINDS: dict[str, Callable[[Any, int], Pair]] = {
+    "uniform": both(lambda rng, shape: rng.uniform(-1, 1, shape)),
+    "positive": both(lambda rng, shape: rng.uniform(0, 1, shape)),
+    "normal": both(lambda rng, shape: rng.normal(size=shape)),
+    "wide": both(wide),
+    "cancelling": cancelling,
+    "ill-conditioned": ill_conditioned,
+}
+
+
+def in_order(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """C by FMA along K, each rounded to float32. The product of two float32 is exact in float64."""
+    c = np.zeros((len(a), b.shape[1]), np.float32)
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    for k in range(a.shape[1]):
+        c = (np.outer(a[:, k], b[k]) + c).astype(np.float32)
+    return c
+
+
+def by_rung(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """C by what the schedule of a rung becomes, executed on the CPU machine."""
+    from tir_schedules.compiler.lower import lower
+    from tir_schedules.compiler.nvcc import compile_kernel
+    from tir_schedules.ladders.registry import find
+    from tir_schedules.machines.cpu import CpuMachine
+    from tir_schedules.machines.execution import execute
+    from tir_schedules.run import launches
+    from tir_schedules.workloads.split_gemm import SplitGemm
+
+    (rung,) = find(f"sgemm/{name}:64x64")
+    gemm = SplitGemm(EXTENT, EXTENT, a.shape[1], rung.config.products)
+    binaries = [compile_kernel(kernel) for kernel in launches(lower, rung, gemm, ARCH)]
+    return execute(CpuMachine(), gemm, binaries, gemm.arguments() | {"A": a, "B": b})[-1][1]["C"]
+
+
+def errors(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """The largest error and the root mean square, in units of |A| |B|."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    relative = (c.astype(np.float64) - a @ b) / (np.abs(a) @ np.abs(b))
+    return float(np.abs(relative).max()), float(np.sqrt(np.mean(relative**2)))
+
+
+def measured(lengths: Sequence[int]) -> list[Json]:
+    """A row for each rung, kind of inputs and extent along K."""
+    rows = []
+    for kind, draw in KINDS.items():
+        for k in lengths:
+            a, b = (matrix.astype(np.float32) for matrix in draw(np.random.default_rng(k), k))
+            found = {FMA: in_order(a, b)} | {name: by_rung(name, a, b) for name in RUNGS}
+            for name, c in found.items():
+                largest, rms = errors(c, a, b)
+                rows.append({"rung": name, "kind": kind, "k": k, "max": largest, "rms": rms})
+            print(f"{kind}, K = {k}", file=sys.stderr)
+    return rows
+
+
+def recorded(path: Path) -> list[Json]:
+    """The rows of a file. BadInput for any other."""
+    found = plain_json(read_bytes(path))
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA or "rows" not in found:
+        raise BadInput(f"{path} is not what split_precision.py -o wrote")
+    return found["rows"]
+
+
+def table(rows: list[Json], k: int) -> str:
+    """Errors at one extent along K, and how many times those of FMA in order they are."""
+    names = (FMA, *RUNGS)
+    lines = [
+        f"| K = {k}: max, rms | {' | '.join(names)} |",
+        f"| --- |{' --: |' * len(names)}",
+    ]
+    for kind in KINDS:
+        cells = []
+        for name in names:
+            (row,) = (r for r in rows if (r["rung"], r["kind"], r["k"]) == (name, kind, k))
+            cells.append(f"{row['max']:.1e}, {row['rms']:.1e}")
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def draw_plot(rows: list[Json], path: Path) -> None:
+    """The root mean square over K, a part for each kind of inputs."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, parts = pyplot.subplots(2, 3, figsize=(12, 7), sharex=True, sharey=True)
+    for kind, axes in zip(KINDS, parts.flat):
+        for name in (FMA, *RUNGS):
+            own = [row for row in rows if (row["rung"], row["kind"]) == (name, kind)]
+            axes.loglog([row["k"] for row in own], [row["rms"] for row in own], marker="o", label=name)
+        axes.set(title=kind, xlabel="K", ylabel="rms error / |A| |B|")
+    parts.flat[0].legend()
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def perform(options: Namespace) -> int:
+    if options.write or options.check:
+        check_alone("--write or --check", options, ["output", "plot"])
+        rows = recorded(options.recorded or RECORDED)
+        return update(options.readme, "precision", lambda k: table(rows, int(k)), options.check)
+    if options.plot or options.recorded:
+        rows = recorded(options.recorded or RECORDED)
+    else:
+        rows = measured(options.lengths)
+        if options.output:
+            options.output.parent.mkdir(parents=True, exist_ok=True)
+            content = {"schema": SCHEMA, **about(ARCH), "rows": rows}
+            write_text(options.output, as_text(content))
+    if options.plot:
+        draw_plot(rows, options.plot)
+    else:
+        print("\n\n".join(table(rows, k) for k in sorted({row["k"] for row in rows})))
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_recorded_options(parser, RECORDED)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the errors as JSON")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg or .png")
+    parser.add_argument(
+        "--lengths", type=int, nargs="+", default=LENGTHS, metavar="K", help="extents along K, even numbers"
+    )
+    return exit_code(perform, parser, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
