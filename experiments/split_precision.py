@@ -172,7 +172,7 @@ def perform(options: Namespace) -> int:
         rows = measured(options.lengths)
         if options.output:
             options.output.parent.mkdir(parents=True, exist_ok=True)
-            content = {"schema": SCHEMA, **about(ARCH), "rows": rows}
+            content = {"schema": SCHEMA, **about("experiments/split_precision.py"), "rows": rows}
             write_text(options.output, as_text(content))
     if options.plot:
         draw_plot(rows, options.plot)
@@ -182,7 +182,9 @@ def perform(options: Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add_recorded_options(parser, RECORDED)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the errors as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg or .png")

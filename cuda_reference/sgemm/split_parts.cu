@@ -5,7 +5,7 @@
 //   multiple of 64
 //
 // X is M x K and X_2 is K x N. Y has a row of parts for each row of X, Y_2 one for each column of X_2: for each
-// K tile, DEPTH of K, all first parts, then all second ones. A part is what is left of an element by those
+// K tile, SPLIT_DEPTH of K, all first parts, then all second ones. A part is what is left of an element by those
 // before, rounded.
 
 #include <cuda_bf16.h>
@@ -14,15 +14,15 @@
 #include "../dependent_launch.cuh"
 #include "parts.cuh"
 
-#ifndef DEPTH
-#define DEPTH 32 // of a K tile
-#define PARTS 3  // of an element
-#define PART __nv_bfloat16
+#ifndef SPLIT_DEPTH
+#define SPLIT_DEPTH 32 // of a K tile
+#define SPLIT_PARTS 3  // of an element
+#define SPLIT_TYPE __nv_bfloat16
 #endif
 
 extern "C" __global__ void __launch_bounds__(256)
-sgemm_split_parts(const float *__restrict__ X, PART *__restrict__ Y, const float *__restrict__ X_2,
-                  PART *__restrict__ Y_2, int M, int N, int K)
+sgemm_split_parts(const float *__restrict__ X, SPLIT_TYPE *__restrict__ Y, const float *__restrict__ X_2,
+                  SPLIT_TYPE *__restrict__ Y_2, int M, int N, int K)
 {
     constexpr int WARP = 32, WARPS = 8, VECTOR = 8, COLUMNS = 8;
     overlap_launches();
@@ -41,7 +41,7 @@ sgemm_split_parts(const float *__restrict__ X, PART *__restrict__ Y, const float
 #pragma unroll
         for (int e = 0; e < VECTOR; ++e)
             left[e] = first + e < K ? X[row * K + first + e] : 0;
-        store_parts<PART, PARTS, DEPTH>(left, Y + row * (padded * PARTS), first);
+        store_parts<SPLIT_TYPE, SPLIT_PARTS, SPLIT_DEPTH>(left, Y + row * (padded * SPLIT_PARTS), first);
     } else {
         const int block = blockIdx.x - of_a;
         const int column = (block % columns * WARPS + threadIdx.y) * COLUMNS + threadIdx.x % COLUMNS;
@@ -51,6 +51,6 @@ sgemm_split_parts(const float *__restrict__ X, PART *__restrict__ Y, const float
 #pragma unroll
         for (int e = 0; e < VECTOR; ++e)
             left[e] = first + e < K ? X_2[(first + e) * N + column] : 0;
-        store_parts<PART, PARTS, DEPTH>(left, Y_2 + column * (padded * PARTS), first);
+        store_parts<SPLIT_TYPE, SPLIT_PARTS, SPLIT_DEPTH>(left, Y_2 + column * (padded * SPLIT_PARTS), first);
     }
 }

@@ -14,10 +14,10 @@
 #include "parts.cuh"
 #include "scales.cuh"
 
-#ifndef DEPTH
-#define DEPTH 32 // of a K tile
-#define PARTS 2  // of an element
-#define PART half
+#ifndef SPLIT_DEPTH
+#define SPLIT_DEPTH 32 // of a K tile
+#define SPLIT_PARTS 2  // of an element
+#define SPLIT_TYPE half
 #endif
 
 constexpr int VECTOR = 8;
@@ -26,7 +26,7 @@ constexpr int VECTOR = 8;
 // this thread is number `piece`. at: where its elements are; step: from one to the next.
 template <int EACH, typename Largest>
 static __device__ __forceinline__ void split_line(const float *__restrict__ at, int step, bool inside, int piece,
-                                                  int K, PART *__restrict__ row, float *__restrict__ scale,
+                                                  int K, SPLIT_TYPE *__restrict__ row, float *__restrict__ scale,
                                                   bool first_thread, const Largest &largest)
 {
     const int pieces = (K + 63) / 64 * (64 / VECTOR);
@@ -44,13 +44,13 @@ static __device__ __forceinline__ void split_line(const float *__restrict__ at, 
 #pragma unroll
         for (int e = 0; e < VECTOR; ++e)
             left[e] = p * VECTOR + e < K ? at[(p * VECTOR + e) * step] * factor : 0;
-        store_parts<PART, PARTS, DEPTH>(left, row, p * VECTOR);
+        store_parts<SPLIT_TYPE, SPLIT_PARTS, SPLIT_DEPTH>(left, row, p * VECTOR);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-sgemm_split_scaled(const float *__restrict__ X, PART *__restrict__ Y, float *__restrict__ SCALES,
-                   const float *__restrict__ X_2, PART *__restrict__ Y_2, float *__restrict__ SCALES_2, int M,
+sgemm_split_scaled(const float *__restrict__ X, SPLIT_TYPE *__restrict__ Y, float *__restrict__ SCALES,
+                   const float *__restrict__ X_2, SPLIT_TYPE *__restrict__ Y_2, float *__restrict__ SCALES_2, int M,
                    int N, int K)
 {
     constexpr int WARP = 32, WARPS = 8, COLUMNS = 8;
@@ -59,7 +59,7 @@ sgemm_split_scaled(const float *__restrict__ X, PART *__restrict__ Y, float *__r
     M = SIZE_M, N = SIZE_N, K = SIZE_K;
 #endif
     const int of_a = (M + WARPS - 1) / WARPS; // blocks
-    const int lane = threadIdx.x, warp = threadIdx.y, length = (K + 63) / 64 * 64 * PARTS;
+    const int lane = threadIdx.x, warp = threadIdx.y, length = (K + 63) / 64 * 64 * SPLIT_PARTS;
     if (blockIdx.x < of_a) {
         const int row = blockIdx.x * WARPS + warp;
         split_line<WARP>(X + row * K, 1, row < M, lane, K, Y + row * length, SCALES + row, lane == 0,

@@ -3,7 +3,8 @@
 from types import SimpleNamespace
 
 from tir_schedules.ladders.problems import KINDS, Problem, jobs_of, square_shapes
-from tir_schedules.ladders.registry import find
+from tir_schedules.ladders.registry import find, ladder
+from tir_schedules.ladders.sgemm import offered
 from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.subjects.results import document
 from tir_schedules.subjects.subject import Subject
@@ -28,6 +29,10 @@ LIMITS = [
     {"name": "copy bandwidth", "rate": 4000.0, "unit": "GB/s"},
     {"name": "fp32 peak", "rate": 66.9, "unit": "TFLOPS", "sm_mhz": 1980},
 ]
+
+OF_PARTS = [rung for rung in ladder("sgemm") if offered(rung)["products"] != ("float32",)]
+MULTIPLYING_FLOAT32 = [rung for rung in ladder("sgemm") if rung not in OF_PARTS]
+"""The rungs of SGEMM that are measured on the same workloads, and others."""
 
 
 def packed_subjects():
@@ -98,7 +103,7 @@ def with_cublaslt(results, rates, **detail):
 def results(*names, sizes=(1024, 4096), change=lambda row: row, refuse=lambda subject: "", n=(), **kinds):
     """A results document of rungs at sizes. change: applied to each row; refuse: a reason for those that are
     to be refused."""
-    rungs = [rung for name in names for rung in find(name)]
+    rungs = [rung for name in names for rung in find(name) if rung not in OF_PARTS or name == rung.id]
     by_workload = {}
     for number, rung in enumerate(rungs):
         asked = {name: kinds[name] for name in KINDS[rung.family] if name in kinds}

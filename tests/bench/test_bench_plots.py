@@ -9,7 +9,6 @@ import pytest
 from tir_schedules.bench import plots
 from tir_schedules.bench.views import groups_of
 from tir_schedules.errors import BadInput, MissingTool
-from tir_schedules.ladders.registry import ladder
 
 
 def texts(axes):
@@ -46,7 +45,7 @@ def test_the_ladder_has_a_bar_per_kernel_and_lines_for_the_library_and_the_limit
     )
     axes = axes_of(results, plots.draw_ladder, results["limits"])
     last = {row["form"]: row["rate"] for row in results["rows"] if row["shape"] == "4096x4096x4096"}
-    rungs = len(ladder("sgemm"))
+    rungs = len(made_up.MULTIPLYING_FLOAT32)
     assert len(axes.patches) == 2 * rungs and axes.patches[rungs - 1].get_width() == last["schedule"]
     assert texts(axes).count("refused") == 1
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
@@ -62,7 +61,7 @@ def test_sizes_have_a_line_per_rung_with_a_gap_where_it_was_refused():
         "sgemm", refuse=lambda s: "wrong" if (s.name, s.workload.m) == ("sgemm/naive", 1024) else ""
     )
     axes = axes_of(results, plots.draw_sizes)
-    assert len(axes.lines) == len(ladder("sgemm")) + 1
+    assert len(axes.lines) == len(made_up.MULTIPLYING_FLOAT32) + 1
     first, second = axes.lines[0].get_ydata()
     assert first != first and second > 0
 

@@ -125,9 +125,9 @@ class SplitGemm(Gemm):
         return self.form.dtype if name.endswith("_parts") else "float32"
 
     def integers(self, draws: Draws, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """A and B, integers without 0, so that products that the form leaves out are 0. Where there is room some
-        have all bits that parts hold: those of a column of A, of a row of B, and half of them each of another
-        column and row."""
+        """A and B, integers without 0, so that products that the form leaves out are 0. Where there is room
+        some have all bits that parts hold: those of a column of A, of a row of B, and half of them each of
+        another column and row."""
         xp, bits = draws.xp, min(self.form.bits, 22)
         if self.k < 4:
             most = 2 ** (min(bits, 20) // 2)
@@ -148,8 +148,8 @@ class SplitGemm(Gemm):
         return a, b
 
     def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """What C may be off by: the form's bound times |A| |B|; of one that scales, also by what small elements
-        lose beside the largest of their row or column."""
+        """What C may be off by: the form's bound times |A| |B|; of one that scales, also by what small
+        elements lose beside the largest of their row or column."""
         a, b = np.abs(a), np.abs(b)
         found = self.bound * self.matmul(a, b)
         if self.form.scaled:
@@ -158,8 +158,8 @@ class SplitGemm(Gemm):
 
     @property
     def bound(self) -> float:
-        """Of the error of an element of C, in units of |A| |B|: what products leave out, what tensor cores cut
-        off, and the additions in float32 of sums that are promoted."""
+        """Of the error of an element of C, in units of |A| |B|: what products leave out, what tensor cores
+        cut off, and the additions in float32 of sums that are promoted."""
         form, length = self.form, min(self.k, LONGEST) if self.form.promoted else self.k
         cuts = -(-length // STEP) * len(form.products)
         promotions = -(-self.k // LONGEST) if form.promoted else 0

@@ -27,11 +27,11 @@ LEAST_SCALE = 2.0**-126
 class Splitting(OneLaunch):
     """Y (m rows) has the parts of X (m x k), and Y_2 (n rows) those of the transpose of X_2 (k x n).
 
-    A row of Y has for each K tile, `depth` of K, first the largest parts of its elements, then the second, and
-    so on: element k of part p is at (k // depth * parts + p) * depth + k % depth. Rows are filled up with zeros
-    to a multiple of PADDED of K. A part is what is left of an element by the parts before, rounded to the
-    nearest number of their format. Of a form that scales, elements are multiplied by a power of two before:
-    A_scales and B_scales have its inverse, for each row.
+    A row of Y has for each K tile, `depth` of K, first the largest parts of its elements, then the second,
+    and so on: element k of part p is at (k // depth * parts + p) * depth + k % depth. Rows are filled up
+    with zeros to a multiple of PADDED of K. A part is what is left of an element by the parts before,
+    rounded to the nearest number of their format. Of a form that scales, elements are multiplied by a power
+    of two before: A_scales and B_scales have its inverse, for each row.
     """
 
     m: int
@@ -65,9 +65,9 @@ class Splitting(OneLaunch):
 
     @property
     def macros(self) -> dict[str, str | int]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """DEPTH is that of a K tile, PARTS how many an element has, PART their type."""
+        """SPLIT_DEPTH is that of a K tile, SPLIT_PARTS how many an element has, SPLIT_TYPE their type."""
         form = self.form
-        return {"DEPTH": self.depth, "PARTS": form.parts, "PART": C_TYPES[form.dtype]}
+        return {"SPLIT_DEPTH": self.depth, "SPLIT_PARTS": form.parts, "SPLIT_TYPE": C_TYPES[form.dtype]}
 
     @property
     def padded(self) -> int:

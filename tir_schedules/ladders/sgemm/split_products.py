@@ -71,8 +71,8 @@ def refuses(gemm: SplitGemm, config: Config) -> str:
 
 
 def fewest_rounds(configs: Mapping[str, Config]) -> Callable[[SplitGemm], str]:
-    """What chooses the configuration whose tiles take the SMs the least time: rounds of tiles times the extent of
-    a tile. Of equals the first."""
+    """What chooses the configuration whose tiles take the SMs the least time: rounds of tiles times the
+    elements of a tile. Of equals the first."""
     given = dict(configs)
 
     def choose(gemm: SplitGemm) -> str:

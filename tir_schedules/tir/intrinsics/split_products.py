@@ -56,8 +56,8 @@ def group_text(name: str, product: str, blocks: int, n: int, depth: int, pairs: 
         for step in range(depth // STEP)
         for block in range(blocks)
     ]
-    return f"""// Starts the products of parts of a K tile. a, b: addresses of the first parts. a_part, b_part: bytes to the
-// next. added: 0 where sums are to begin with them.
+    return f"""// Starts the products of parts of a K tile. a, b: addresses of the first parts.
+// a_part, b_part: bytes to the next. added: 0 where sums are to begin with them.
 static __device__ __forceinline__ void {name}(float &first, unsigned a, unsigned a_part, unsigned b,
                                               unsigned b_part, int added)
 {{

@@ -90,7 +90,9 @@ def product_text(
     types = ".".join(PTX_TYPES[each] for each in (accumulate, dtype, dtype))
     names = ", ".join(f"%{place}" for place in range(count))
     arguments = ", unsigned long long a, unsigned long long b" + (", int added" if begins else "")
-    added, operand = (f"setp.ne.b32 add, %{count + 2}, 0", ', "r"(added)') if begins else ("setp.eq.b32 add, 0, 0", "")
+    added, operand = "setp.eq.b32 add, 0, 0", ""
+    if begins:
+        added, operand = f"setp.ne.b32 add, %{count + 2}, 0", ', "r"(added)'
     return f"""// Adds the products of 64 x 16 of A with 16 x {n} of B to the sums of a thread.
 static __device__ __forceinline__ void {name}{head.format(arguments)}
     asm volatile("{{\\n"

@@ -42,11 +42,12 @@ the producer's loop: much code, each line of which is executed once."""
 class Work:
     """The statements of a block for a tile: before the loop over K tiles, in it, and behind it.
 
-    tiles: the loop over the block's tiles, if it has one. parts: a loop over parts of K whose sums are added
-    to others, with the statements that clear these sums and those that add them, if there is one; before,
-    after: what stands around it. k_loop: the loop over K tiles; copies, multiply: its body. stages: of the
-    pipeline. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a warpgroup's tile. places: how many boxes of a warpgroup shared memory holds; they take turns.
-    part_columns: whether warpgroups have columns of boxes, else rows of them.
+    tiles: the loop over the block's tiles, if it has one. parts: a loop over parts of K whose sums are
+    added to others, with the statements that clear these sums and those that add them, if there is one;
+    before, after: what stands around it. k_loop: the loop over K tiles; copies, multiply: its body. stages:
+    of the pipeline. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a warpgroup's tile.
+    places: how many boxes of a warpgroup shared memory holds; they take turns. part_columns: whether
+    warpgroups have columns of boxes, else rows of them.
     """
 
     tiles: Any
