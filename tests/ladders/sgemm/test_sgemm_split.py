@@ -36,7 +36,8 @@ def small(name, more=""):
 
 
 def gemm_of(rung, *shape):
-    return SplitGemm(*shape, rung.config.products)
+    m, n, k = shape
+    return SplitGemm(m, n, k, rung.config.products)
 
 
 def result(rung, gemm, a, b, make=lower):
@@ -215,6 +216,7 @@ def test_it_is_asked_for():
 )
 def test_what_cannot_be_is_refused(name, reason):
     (rung,) = find(f"sgemm/{name}")
+    assert rung.refuses
     assert reason in rung.refuses(gemm_of(rung, 64, 64, 64), rung.config)
 
 

@@ -25,6 +25,7 @@ from tir_schedules.model.launch import (
 )
 from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, pipeline, unroll
 from tir_schedules.workloads import ACCUMULATORS
+from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import VECTOR, HalfGemm
 
 ARCH = "sm_90a"
@@ -486,7 +487,7 @@ def pipeline_products(
     pipeline(sch, tiles.k_tile, [copies, copies, products, products, done], order, asynchronous)
 
 
-def store_from_registers(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles) -> None:
+def store_from_registers(sch: Schedule, gemm: Gemm, tiling: Tiling, tiles: Tiles) -> None:
     """Every thread writes its sums to C, two neighbours at a time where rows allow.
 
     Of two columns of wgmma one lane of four has both, of the first eight. Where that is asked in a loop, nvcc

@@ -8,6 +8,7 @@ from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.ladders.hgemm.hopper import SIZES, Ring, Tiles, Tiling
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
 from tir_schedules.tir.schedule import Schedule, unroll
+from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 
@@ -73,7 +74,7 @@ def block_of(config: Tiling) -> tuple[int, int, int]:
     return hopper.WARPGROUP, config.consumers + 1, 1
 
 
-def programs_of(gemm: HalfGemm, config: Persistent) -> int:
+def programs_of(gemm: Gemm, config: Persistent) -> int:
     """Blocks of the grid: whole clusters, as few as take the tiles in as many rounds as the most of them do.
     Of 512 tiles 132 programs take four each at most, and so do 128, which leave more power to each other."""
     tiles = tiles_of(gemm, config)
@@ -81,7 +82,7 @@ def programs_of(gemm: HalfGemm, config: Persistent) -> int:
     return config.blocks * ceil_div(tiles, rounds)
 
 
-def tiles_of(gemm: HalfGemm, config: Tiling) -> int:
+def tiles_of(gemm: Gemm, config: Tiling) -> int:
     """Tiles of C, of whole clusters."""
     return ceil_div(gemm.m, config.cluster_m * config.bm) * ceil_div(gemm.n, config.cluster_n * config.bn)
 
@@ -112,7 +113,7 @@ def specialize_warps(sch: Schedule, gemm: HalfGemm, config: Ring) -> Tiles:
     return tiles
 
 
-def walk_tiles(sch: Schedule, gemm: HalfGemm, config: Persistent, tiles: Tiles) -> None:
+def walk_tiles(sch: Schedule, gemm: Gemm, config: Persistent, tiles: Tiles) -> None:
     """A block computes tile after tile."""
     cluster = config.stacked, config.beside
     sch.make_persistent(tiles.block_i, programs_of(gemm, config), config.group, cluster)

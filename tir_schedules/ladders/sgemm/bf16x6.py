@@ -20,7 +20,7 @@ warpgroup adds, the other multiplies.
 Elements below 2^-110 lose bits below 2^-133. Where A or B has an infinity or NaN, its row or column of C has
 no finite number, as with FMA, but is mostly NaN where FMA has an infinity.
 
-`sgemm/fastest` does not take it unless `--products bf16x6` asks for it.
+`sgemm/fastest` stays float32 and never takes it.
 """
 
 from __future__ import annotations

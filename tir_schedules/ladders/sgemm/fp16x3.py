@@ -9,8 +9,6 @@ What it promises is normwise, row by row: elements that are 2^17 times smaller t
 largest elements of its row and its column, where that of `bf16x6` is small beside |A| |B| itself. Rows and
 columns of whatever size are as accurate as others, rows of zeros give zeros. In a row whose largest element
 is below 2^-112 elements lose bits below 2^-150. Infinities and NaN are as in `bf16x6`.
-
-`--products fp16x3` asks for it.
 """
 
 from __future__ import annotations
