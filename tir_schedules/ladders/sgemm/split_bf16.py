@@ -8,8 +8,8 @@ more. The rest is `hgemm/persistent`: a producer warpgroup copies, two multiply,
 
 **Less accurate than float32.** The products are exact, and are added up in float32. But a tensor core cuts a
 sum off where an FMA rounds it to the nearest. Cut-off is always towards zero: where all terms have one sign,
-the errors add up instead of cancelling. Of 4096 products between 0 and 1 the error is 13 times that of FMA in
-order; see `experiments/split_precision.py`. `bf16x6` mends it.
+the errors add up instead of cancelling. Of 4096 products between 0 and 1 the error is over twenty times that
+of FMA in order; see `experiments/split_precision.py`. `bf16x6` mends it.
 
 It computes a form of its own, `--products bf16x6_unpromoted`, and is verified with the bound of that.
 """
