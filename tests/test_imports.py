@@ -25,6 +25,7 @@ ROWS = (
     "insight",
     "tuning",
     "report",
+    "lessons",
     "api",
     "cli",
     "sgemm hgemm reduce __main__ pytest_plugin",

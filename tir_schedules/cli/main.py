@@ -18,6 +18,7 @@ from tir_schedules.cli import (
     emit,
     inspect,
     layout,
+    learn,
     new,
     profile,
     report,
@@ -44,6 +45,7 @@ VERBS = (
     trace,
     report,
     tune,
+    learn,
     new,
     doctor,
 )

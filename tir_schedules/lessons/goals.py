@@ -1,0 +1,220 @@
+# pyright: strict
+"""Goals of lessons: a line of text each, such as `global loads <= 2*M*N`, judged by what was executed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Iterator, Mapping, Sequence
+
+from tir_schedules.check.session import Checked
+from tir_schedules.errors import BadInput, nearest, shown
+from tir_schedules.insight.metrics.counting import (
+    GLOBAL,
+    GLOBAL_LOADS,
+    LOADS,
+    SHARED,
+    STORES,
+    conflicts,
+    occupancy_of,
+    total,
+)
+from tir_schedules.model.counters import Counters, LineCounters
+
+Sizes = Mapping[str, int]
+COUNT, ANSWER, TIME, CODE = "count", "answer", "time", "code"
+SHOWN = 2
+"""Lines of source that are named with a counter."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A count of accesses. classes: see `Counters`. field: of `Access`, or "conflicts"."""
+
+    unit: str
+    classes: tuple[str, ...]
+    field: str = "cost"
+
+    def of(self, counters: Counters | LineCounters) -> int:
+        access = total(counters.accesses, self.classes)
+        return conflicts(access) if self.field == "conflicts" else getattr(access, self.field)
+
+
+@dataclass(frozen=True)
+class Mix:
+    """A count of instructions that threads execute, of some classes."""
+
+    classes: tuple[str, ...]
+    unit: str = "instructions of threads"
+
+    def of(self, counters: Counters | LineCounters) -> int:
+        return sum(counters.mix.get(name, 0) for name in self.classes)
+
+
+class Issued:
+    """Instructions that warps execute."""
+
+    unit = "instructions of warps"
+
+    def of(self, counters: Counters | LineCounters) -> int:
+        return counters.warp_instructions
+
+
+COUNTS: dict[str, Memory | Mix | Issued] = {
+    "global loads": Memory("sectors", GLOBAL_LOADS),
+    "global stores": Memory("sectors", ("global_store", "tma_store")),
+    "global atomics": Memory("sectors", ("global_atomic",)),
+    "global sectors": Memory("sectors", GLOBAL),
+    "global load requests": Memory("requests", GLOBAL_LOADS, "requests"),
+    "global store requests": Memory("requests", ("global_store", "tma_store"), "requests"),
+    "atomic requests": Memory("requests", ("global_atomic",), "requests"),
+    "shared loads": Memory("wavefronts", LOADS),
+    "shared stores": Memory("wavefronts", STORES),
+    "shared copies": Memory("wavefronts", ("shared_cp_async",)),
+    "shared wavefronts": Memory("wavefronts", SHARED),
+    "shared load requests": Memory("requests", LOADS, "requests"),
+    "ldmatrix requests": Memory("requests", ("ldmatrix",), "requests"),
+    "wgmma requests": Memory("requests", ("wgmma",), "requests"),
+    "cp.async requests": Memory("requests", ("global_cp_async",), "requests"),
+    "TMA boxes": Memory("boxes", ("tma_load",), "requests"),
+    "bank conflicts": Memory("wavefronts", SHARED, "conflicts"),
+    "barriers": Mix(("barrier",)),
+    "shuffles": Mix(("shuffle",)),
+    "mma": Mix(("mma",)),
+    "fp32 arithmetic": Mix(("fp32",)),
+    "loads": Mix(("load",)),
+    "instructions": Issued(),
+}  # fmt: skip
+"""What is counted, by the names that goals have for it."""
+
+RESOURCES = {
+    "registers": "registers of a thread",
+    "spilled bytes": "bytes",
+    "shared bytes": "bytes of a block",
+    "warps on an SM": "warps",
+}
+TIMES = {"time": "%"}
+FORM = re.compile(r"(.+?) (<=|>=) (.+)")
+QUESTION = re.compile(r"answer (\w+): (.+)")
+SAME = "same CUDA"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """text: as it is written. kind: COUNT, ANSWER, TIME or CODE. what: a name of COUNTS, RESOURCES or TIMES.
+    sign, limit: "<=" or ">=", and an expression of sizes. name: of an answer."""
+
+    text: str
+    kind: str
+    what: str = ""
+    sign: str = ""
+    limit: str = ""
+    name: str = ""
+
+
+def parse_goal(text: str) -> Goal:
+    """A goal of its text. BadInput for what is not counted."""
+    if text == SAME:
+        return Goal("the schedule emits the CUDA that the lesson shows, but for names", CODE)
+    question = QUESTION.fullmatch(text)
+    if question:
+        return Goal(text, ANSWER, known(question[2], text), name=question[1])
+    match = FORM.fullmatch(text)
+    if not match:
+        raise BadInput(f"the goal {shown(text)} is not such as `global loads <= 2*M*N`")
+    what = known(match[1], text)
+    if what == "time":
+        share = match[3].removesuffix("%").strip()
+        return Goal(f"predicted time at most {share} % of the time at the start", TIME, what, "<=", share)
+    unit = RESOURCES.get(what) or COUNTS[what].unit
+    way = "at most" if match[2] == "<=" else "at least"
+    return Goal(f"{what}: {way} {match[3]} {unit}", COUNT, what, match[2], match[3])
+
+
+def known(name: str, text: str) -> str:
+    every = [*COUNTS, *RESOURCES, *TIMES]
+    if name not in every:
+        raise BadInput(f"the goal {shown(text)}: {name!r} is not counted{nearest(name, every)}")
+    return name
+
+
+def measured(what: str, checked: Checked) -> int:
+    """A count of all launches, or of resources the most."""
+    binaries = [step.binary for step in checked.steps]
+    if what == "registers":
+        return max(one.resources.registers for one in binaries)
+    if what == "spilled bytes":
+        return max(one.resources.spill_stores + one.resources.spill_loads for one in binaries)
+    if what == "shared bytes":
+        return max(one.shared_bytes for one in binaries)
+    if what == "warps on an SM":
+        return min(occupancy_of(one).warps for one in binaries)
+    return sum(COUNTS[what].of(counters) for counters in counters_of(checked))
+
+
+def counters_of(checked: Checked) -> list[Counters]:
+    return [one.counters for one in checked.executions if one.counters]
+
+
+def costly_lines(what: str, checked: Checked) -> Iterator[str]:
+    """Lines of source that have most of a count: `my.cu:12: 4,096 of them`."""
+    if what not in COUNTS:
+        return
+    lines = [(COUNTS[what].of(line), line) for one in counters_of(checked) for line in one.lines]
+    lines = sorted(((count, line) for count, line in lines if count), key=lambda pair: -pair[0])
+    texts = texts_of(checked)
+    for count, line in lines[:SHOWN]:
+        text = texts.get((line.file, line.line), "").strip()
+        yield f"{line.file}:{line.line}: {count:,} of them{f': {text}' if text else ''}"
+
+
+def texts_of(checked: Checked) -> dict[tuple[str, int], str]:
+    if checked.prepared is None:
+        return {}
+    source = checked.prepared.request.source
+    return {(source.file, number): line for number, line in enumerate(source.text.split("\n"), 1)}
+
+
+def met(goal: Goal, value: float, limit: float) -> bool:
+    return value <= limit if goal.sign == "<=" else value >= limit
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sizes.items())
+
+
+def same_code(one: str, other: str) -> Sequence[str]:
+    """The first line in which two CUDA texts differ, as (its number, one, other), when names, comments and
+    spaces do not count; empty where they are alike."""
+    pairs = [canonical(text) for text in (one, other)]
+    for (number, first, text), (_, second, wanted) in zip(*pairs):
+        if first != second:
+            return str(number), text.strip(), wanted.strip()
+    if len(pairs[0]) != len(pairs[1]):
+        longer = pairs[0] if len(pairs[0]) > len(pairs[1]) else pairs[1]
+        number, _, text = longer[min(map(len, pairs))]
+        return (str(number), text.strip(), "") if longer is pairs[0] else (str(number), "", text.strip())
+    return ()
+
+
+def canonical(text: str) -> list[tuple[int, str, str]]:
+    """Lines of a kernel, from `__global__` on, as (number, the line with each name by its order, the line)."""
+    names: dict[str, str] = {}
+    found: list[tuple[int, str, str]] = []
+    begun = False
+    for number, line in enumerate(text.split("\n"), 1):
+        begun = begun or "__global__" in line and "{" in line
+        bare = re.sub(r"//.*", "", line)
+        if not begun or not bare.strip():
+            continue
+        parts = re.findall(r"0x\w+|[\d.]+(?:e[-+]?\d+)?f?|[A-Za-z_]\w*|\S", bare)
+        same = [names.setdefault(part, f"name{len(names)}") if part.isidentifier() and not is_word(part) else part
+                for part in parts]  # fmt: skip
+        found.append((number, " ".join(same), line))
+    return found
+
+
+def is_word(name: str) -> bool:
+    """Whether a name means something to CUDA."""
+    words = "for if else int float half void const extern __global__ __shared__ __launch_bounds__ __restrict__"
+    return name in words.split() or name.startswith(("threadIdx", "blockIdx", "__", "float", "int", "uint"))

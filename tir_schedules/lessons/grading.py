@@ -1,0 +1,267 @@
+# pyright: strict
+"""A learner's file graded: it is executed with several sizes, and each goal is met or told what is missing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Iterator, Mapping, Sequence
+
+from tir_schedules.check.expressions import number
+from tir_schedules.check.options import parse_comment, request_of
+from tir_schedules.check.preparing import Request
+from tir_schedules.check.session import Checked, check_requests, prepare_requests
+from tir_schedules.errors import BadInput, CheckFailed, one_line
+from tir_schedules.files import Json, to_json
+from tir_schedules.insight.times.timed import Timed, target_of, time_prepared
+from tir_schedules.lessons.goals import (
+    ANSWER,
+    CODE,
+    COUNT,
+    COUNTS,
+    RESOURCES,
+    TIME,
+    Goal,
+    costly_lines,
+    measured,
+    met,
+    same_code,
+    sizes_text,
+)
+from tir_schedules.lessons.lesson import Lesson
+from tir_schedules.lessons.schedules import emitted_source
+from tir_schedules.machines.choice import choose
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.source import Source, read_source
+from tir_schedules.verdicts import CELLS, PASS
+
+ORDERS = 2
+BUDGET = 1 << 22
+"""Instructions that a warp may execute: a hundred times those of any solution."""
+
+FAULTS = 3
+"""Faults that are told of one run."""
+
+Sizes = dict[str, int]
+Ran = "tuple[Sizes, Checked]"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A goal, whether it is met, and what is missing, a line each."""
+
+    goal: str
+    met: bool
+    told: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What became of a learner's file."""
+
+    lesson: Lesson
+    file: str
+    goals: tuple[Judged, ...] = field(default=())
+
+    @property
+    def passed(self) -> bool:
+        return all(one.met for one in self.goals)
+
+    def as_json(self) -> Json:
+        return to_json(
+            {"lesson": self.lesson.id, "file": self.file, "passed": self.passed, "goals": self.goals}
+        )
+
+
+def grade(lesson: Lesson, file: Path) -> Grade:
+    """Grade a learner's file. BadInput where there is none."""
+    if not file.is_file():
+        raise BadInput(f"there is no {file}: `tir-schedules learn start {lesson.id}` writes it")
+    return grade_text(lesson, file, read_text(file))
+
+
+def grade_text(lesson: Lesson, file: Path, text: str) -> Grade:
+    judge = judge_answers if lesson.asks else judge_kernel
+    return Grade(lesson, str(file), tuple(judge(lesson, file, text)))
+
+
+def read_text(file: Path) -> str:
+    source = read_source(file.with_suffix(".cu") if file.suffix != ".py" else file)
+    return source.text
+
+
+# ---- answers
+def judge_answers(lesson: Lesson, file: Path, text: str) -> Iterator[Judged]:
+    """Answers are expressions of the sizes, compared with what the lesson's own kernel counts."""
+    answers = lesson.answered(text)
+    source = Source(lesson.start, "the lesson's kernel")
+    runs = run_all(lesson, source, [*lesson.sizes(text)])
+    for goal in lesson.goals:
+        if goal.kind == ANSWER:
+            yield judge_answer(goal, file, answers.get(goal.name), runs)
+
+
+def judge_answer(
+    goal: Goal, file: Path, answer: tuple[str, int] | None, runs: Sequence[tuple[Sizes, Checked]]
+) -> Judged:
+    unit = RESOURCES.get(goal.what) or COUNTS[goal.what].unit
+    asked = f"{goal.name}: {goal.what}, {unit}"
+    if answer is None:
+        return Judged(asked, False, (f"{file}: write the line `// answer: {goal.name} = ...` again",))
+    value, line = answer
+    place = f"{file}:{line}"
+    if value.strip("?. ") == "":
+        return Judged(asked, False, (f"{place}: an expression of {', '.join(runs[0][0])} stands here",))
+    for sizes, checked in runs:
+        counted = measured(goal.what, checked)
+        try:
+            said = number(value, sizes, goal.name)
+        except BadInput as error:
+            return Judged(asked, False, (f"{place}: {one_line(error)}",))
+        if said != counted:
+            wrong = f"{place}: {value} is {said:,} with {sizes_text(sizes)}, which is not what was counted"
+            return Judged(asked, False, (wrong,))
+    return Judged(asked, True)
+
+
+# ---- kernels
+def judge_kernel(lesson: Lesson, file: Path, text: str) -> Iterator[Judged]:
+    """Every run has to be right before any goal is looked at."""
+    every = [*lesson.sizes(text)]
+    right = f"right with {'; '.join(map(sizes_text, every))}"
+    runs: list[tuple[Sizes, Checked]] = []
+    try:
+        for sizes, checked in running(lesson, source_of(lesson, file, text, every), every):
+            if checked.outcome.word != PASS:
+                yield Judged(right, False, tuple(faults_of(lesson, sizes, checked)))
+                return
+            runs.append((sizes, checked))
+    except (BadInput, CheckFailed) as error:
+        yield Judged(right, False, (misfit(lesson, file, text, error),))
+        return
+    yield Judged(right, True)
+    yield from no_spills(lesson, runs)
+    for goal in lesson.goals:
+        if goal.kind == COUNT:
+            yield judge_count(goal, runs)
+        elif goal.kind == TIME:
+            yield judge_time(lesson, goal, runs[0], file)
+        elif goal.kind == CODE:
+            yield judge_code(lesson, goal, runs[0][1])
+
+
+def source_of(lesson: Lesson, file: Path, text: str, every: Sequence[Sizes]) -> list[Source]:
+    """The CUDA that is run with each of the sizes: the file's, or what its schedule emits."""
+    if lesson.language == "cu":
+        return [Source(text, file.name, str(file.absolute().parent))] * len(every)
+    return [emitted_source(lesson, file, sizes) for sizes in every]
+
+
+def running(
+    lesson: Lesson, sources: Sequence[Source], every: Sequence[Sizes]
+) -> Iterator[tuple[Sizes, Checked]]:
+    requests = [request_for(lesson, source, sizes) for source, sizes in zip(sources, every)]
+    machine = choose("cpu", ORDERS)
+    assert isinstance(machine, CpuMachine), "it is called cpu"
+    return zip(every, check_requests(requests, machine.limited(ORDERS, BUDGET)))
+
+
+def run_all(lesson: Lesson, source: Source, every: Sequence[Sizes]) -> list[tuple[Sizes, Checked]]:
+    return [*running(lesson, [source] * len(every), every)]
+
+
+def request_for(lesson: Lesson, source: Source, sizes: Mapping[str, int]) -> Request:
+    """What is asked of a kernel. What the learner's file says by `// check:` is not looked at."""
+    words = shlex.split(lesson.check_words(sizes))
+    if lesson.language == "python":
+        words += shlex.split(source.flags[0])
+        source = replace(source, flags=())
+    return request_of(parse_comment(words, lesson.id), source, lesson.arch)
+
+
+def faults_of(lesson: Lesson, sizes: Sizes, checked: Checked) -> Iterator[str]:
+    """Why a run is not right."""
+    outcome = checked.outcome
+    faults = [*outcome.faults] or [*outcome.unshown]
+    yield from (one_line(fault) for fault in faults[:FAULTS])
+    if len(faults) > FAULTS:
+        yield f"and {len(faults) - FAULTS} more"
+    if not outcome.error:
+        yield f"the verdict is {CELLS[outcome.word]} with {sizes_text(sizes)}"
+    if any(finding.kind == "endless_loop" for finding in outcome.findings):
+        yield f"a warp had executed {BUDGET:,} instructions, many times those of the solution"
+
+
+def misfit(lesson: Lesson, file: Path, text: str, error: Exception) -> str:
+    """Why a file cannot be run as the lesson runs it."""
+    told = one_line(error)
+    if lesson.language == "python" or re.match(rf"{re.escape(file.name)}:\d", told):
+        return told
+    kernels = [text.count("\n", 0, match.start()) + 1 for match in re.finditer(r"\b__global__\b", text)]
+    place = f"{file.name}:{kernels[0]}" if kernels else file.name
+    heads = re.findall(r"__global__[^{;]*\)(?=\s*\{)", lesson.start)
+    return f"{place}: {told}; the lesson launches `{'` and `'.join(map(one_line, heads))}`"
+
+
+def no_spills(lesson: Lesson, runs: Sequence[tuple[Sizes, Checked]]) -> Iterator[Judged]:
+    """Registers that are saved by spilling them are not saved."""
+    if any(goal.what == "registers" for goal in lesson.goals):
+        spilled = measured("spilled bytes", runs[0][1])
+        stack = max(step.binary.resources.stack for step in runs[0][1].steps)
+        if spilled or stack:
+            told = f"{spilled} bytes are spilled, and a thread's stack has {stack} bytes: both are memory"
+            yield Judged("no values outside registers", False, (told,))
+
+
+def judge_count(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:
+    for sizes, checked in runs:
+        value, limit = measured(goal.what, checked), number(goal.limit, sizes, goal.what)
+        if not met(goal, value, limit):
+            way = "at most" if goal.sign == "<=" else "at least"
+            told = f"{value:,} with {sizes_text(sizes)}; {way} {limit:,.0f} is the goal"
+            return Judged(goal.text, False, (told, *costly_lines(goal.what, checked)))
+    values = ", ".join(f"{measured(goal.what, checked):,}" for _, checked in runs)
+    return Judged(f"{goal.text} ({values})", True)
+
+
+def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Path) -> Judged:
+    """The predicted time beside that of the lesson's start, both with the first sizes."""
+    sizes, checked = run
+    before = timed_start(lesson, sizes)
+    now = timed(checked)
+    if not now.prediction:
+        return Judged(goal.text, False, (f"no time is predicted: {now.reason}",))
+    assert now.microseconds and before.microseconds, "both are predicted"
+    share = now.microseconds / before.microseconds
+    told = f"{now.microseconds:.2f} us are {share:.0%} of {before.microseconds:.2f} us, {sizes_text(sizes)}"
+    uneven = [one for one in now.prediction.launches if one.uneven]
+    if uneven:
+        works = ", ".join(f"{place}: {work:,}" for place, work in uneven[0].works.items())
+        return Judged(goal.text, False, (f"blocks do unequal work, so one cannot stand for all: {works}",))
+    if share <= float(goal.limit) / 100:
+        return Judged(f"{goal.text} ({told})", True)
+    costly = (f"{file.name}:{line.number}: {line.text.strip()}" for line in now.lines[:2] if not line.file)
+    return Judged(goal.text, False, (told, "where warps spend most of it:", *costly))
+
+
+def timed(checked: Checked) -> Timed:
+    assert checked.prepared is not None, "it has run"
+    return time_prepared(checked.prepared, target_of())
+
+
+def timed_start(lesson: Lesson, sizes: Sizes) -> Timed:
+    request = request_for(lesson, Source(lesson.start, "start.cu"), sizes)
+    ((_, ready),) = prepare_requests([request], choose("cpu", 1))
+    assert not isinstance(ready, CheckFailed), f"{lesson.id}: {ready}"
+    return time_prepared(ready, target_of())
+
+
+def judge_code(lesson: Lesson, goal: Goal, checked: Checked) -> Judged:
+    assert checked.prepared is not None, "it has run"
+    found = same_code(checked.prepared.request.source.text, lesson.target)
+    if not found:
+        return Judged(goal.text, True)
+    line, mine, wanted = found
+    return Judged(goal.text, False, (f"line {line} of your CUDA:   {mine}", f"the lesson's in its place: {wanted}"))
