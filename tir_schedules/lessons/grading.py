@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Iterator, Mapping, Sequence
 
@@ -25,6 +26,7 @@ from tir_schedules.lessons.goals import (
     TIME,
     Goal,
     costly_lines,
+    counters_of,
     measured,
     met,
     same_code,
@@ -40,6 +42,9 @@ from tir_schedules.verdicts import CELLS, PASS
 ORDERS = 2
 BUDGET = 1 << 22
 """Instructions that a warp may execute: a hundred times those of any solution."""
+
+FOLLOWED = 0.1
+"""The share of a kernel's instructions by which the simulated blocks, times their number, may differ."""
 
 FAULTS = 3
 """Faults that are told of one run."""
@@ -234,8 +239,14 @@ def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Pat
     if not now.prediction:
         return Judged(goal.text, False, (f"no time is predicted: {now.reason}",))
     assert now.microseconds and before.microseconds, "both are predicted"
+    pairs = zip(now.prediction.launches, checked.steps)
     share = now.microseconds / before.microseconds
     told = f"{now.microseconds:.2f} us are {share:.0%} of {before.microseconds:.2f} us, {sizes_text(sizes)}"
+    followed = sum(one.works[one.place] * prod(step.binary.kernel.grid) for one, step in pairs)
+    counted = sum(one.warp_instructions for one in counters_of(checked))
+    if abs(followed - counted) > FOLLOWED * counted:
+        told = f"{followed:,} instructions were simulated, and the kernel executes {counted:,}: no time is known"
+        return Judged(goal.text, False, (told,))
     uneven = [one for one in now.prediction.launches if one.uneven]
     if uneven:
         works = ", ".join(f"{place}: {work:,}" for place, work in uneven[0].works.items())
