@@ -216,5 +216,7 @@ def canonical(text: str) -> list[tuple[int, str, str]]:
 
 def is_word(name: str) -> bool:
     """Whether a name means something to CUDA."""
-    words = "for if else int float half void const extern __global__ __shared__ __launch_bounds__ __restrict__"
+    words = (
+        "for if else int float half void const extern __global__ __shared__ __launch_bounds__ __restrict__"
+    )
     return name in words.split() or name.startswith(("threadIdx", "blockIdx", "__", "float", "int", "uint"))

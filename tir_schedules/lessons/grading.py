@@ -49,8 +49,10 @@ FOLLOWED = 0.1
 FAULTS = 3
 """Faults that are told of one run."""
 
+OF_NVCC = re.compile(r"(\S+)\((\d+)\): (error: .*?)(?= \S+\(\d+\): | \d+ errors? detected|$)")
+"""An error of nvcc: file, line and what it says."""
+
 Sizes = dict[str, int]
-Ran = "tuple[Sizes, Checked]"
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,10 @@ def request_for(lesson: Lesson, source: Source, sizes: Mapping[str, int]) -> Req
 def faults_of(lesson: Lesson, sizes: Sizes, checked: Checked) -> Iterator[str]:
     """Why a run is not right."""
     outcome = checked.outcome
+    compiler = [f"{file}:{line}: {told}" for file, line, told in OF_NVCC.findall(one_line(outcome.error))]
+    if compiler:
+        yield from compiler[:FAULTS]
+        return
     faults = [*outcome.faults] or [*outcome.unshown]
     yield from (one_line(fault) for fault in faults[:FAULTS])
     if len(faults) > FAULTS:
@@ -245,7 +251,9 @@ def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Pat
     followed = sum(one.works[one.place] * prod(step.binary.kernel.grid) for one, step in pairs)
     counted = sum(one.warp_instructions for one in counters_of(checked))
     if abs(followed - counted) > FOLLOWED * counted:
-        told = f"{followed:,} instructions were simulated, and the kernel executes {counted:,}: no time is known"
+        told = (
+            f"{followed:,} instructions were simulated, and the kernel executes {counted:,}: no time is known"
+        )
         return Judged(goal.text, False, (told,))
     uneven = [one for one in now.prediction.launches if one.uneven]
     if uneven:
@@ -275,4 +283,6 @@ def judge_code(lesson: Lesson, goal: Goal, checked: Checked) -> Judged:
     if not found:
         return Judged(goal.text, True)
     line, mine, wanted = found
-    return Judged(goal.text, False, (f"line {line} of your CUDA:   {mine}", f"the lesson's in its place: {wanted}"))
+    return Judged(
+        goal.text, False, (f"line {line} of your CUDA:   {mine}", f"the lesson's in its place: {wanted}")
+    )

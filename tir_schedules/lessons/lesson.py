@@ -121,7 +121,9 @@ class Lesson:
         """What `learn start` writes: the text as a comment, then the code."""
         mark = "//" if self.language == "cu" else "#"
         told = [f"{self.id}: {self.title}", "", *self.reading.split("\n"), "", *self.told_goals(), ""]
-        told += [f"Grade it: tir-schedules learn check {self.id}    Stuck: tir-schedules learn hint {self.id}"]
+        told += [
+            f"Grade it: tir-schedules learn check {self.id}    Stuck: tir-schedules learn hint {self.id}"
+        ]
         return "".join(f"{mark} {line}".rstrip() + "\n" for line in told) + "\n" + self.start
 
     def told_goals(self) -> list[str]:
@@ -178,7 +180,9 @@ def wrong_of(id: str, name: str, body: str, solution: str) -> Wrong:
     title, arrow, told = name.partition(":")[2].partition("->")
     fence = FENCE.search(body)
     if not arrow or not fence:
-        raise BadInput(f"{id}: a wrong answer is `## Wrong: NAME -> WORDS OF THE GRADER` with code, not {name!r}")
+        raise BadInput(
+            f"{id}: a wrong answer is `## Wrong: NAME -> WORDS OF THE GRADER` with code, not {name!r}"
+        )
     return Wrong(title.strip(), edited(id, solution, fence[1], fence[2]), told.strip())
 
 

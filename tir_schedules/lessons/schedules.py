@@ -36,13 +36,17 @@ def emitted_source(lesson: Lesson, file: Path, sizes: Mapping[str, int]) -> Sour
     refuse_shortcuts(file)
     with time_limit(file):
         (rung,) = at_path(str(file))
-        refuse_other_algorithms(file, rung)
+        refuse_other_algorithms(lesson, file, rung)
         kernels = launches(lower, rung, workload_for(lesson, rung, sizes), lesson.arch)
     if len(kernels) != 1:
         raise BadInput(f"{file.name}: the lesson has one launch, and the schedule has {len(kernels)}")
     (kernel,) = kernels
     extents = (",".join(map(str, extent)) for extent in (kernel.grid, kernel.block))
-    words = ["--kernel", kernel.entry, *(word for pair in zip(("--grid", "--block"), extents) for word in pair)]
+    words = [
+        "--kernel",
+        kernel.entry,
+        *(word for pair in zip(("--grid", "--block"), extents) for word in pair),
+    ]
     words += ["--shared", str(kernel.dynamic_shared)]
     return Source(kernel.source, "emitted.cu", "", flags=(shlex.join(words),))
 
@@ -73,7 +77,11 @@ def refuse_shortcuts(file: Path) -> None:
                 raise BadInput(f"{file.name}:{node.lineno}: {name} may have the answer: write the steps here")
 
 
-def refuse_other_algorithms(file: Path, rung: Rung[Any, Any]) -> None:
+def refuse_other_algorithms(lesson: Lesson, file: Path, rung: Rung[Any, Any]) -> None:
+    """BadInput for a rung that changes what is computed, or is of another ladder."""
+    family = lesson.one("check").split()[1]
+    if rung.family != family:
+        raise BadInput(f"{file.name}: the lesson takes a rung of {family}, not of {rung.family}")
     if rung.prim_func or rung.around or rung.launch:
         raise BadInput(
             f"{file.name}: the algorithm is the lesson's: leave prim_func, around and launch of Rung out"
