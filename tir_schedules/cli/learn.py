@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\
   tir-schedules learn                          the lessons, and how far you are
-  tir-schedules learn start 003/coalesced      write tir-lessons/lesson_003_coalesced.cu; without a name the next
-  tir-schedules learn check                    grade the lesson that was started last, with the line of what is missing
+  tir-schedules learn start 003/coalesced      write the file of a lesson; without a name the next
+  tir-schedules learn check                    grade the one started last, with the line of what is missing
   tir-schedules learn check --watch            again whenever the file is saved
   tir-schedules learn hint                     the next hint
   tir-schedules learn solution                 a file that passes, and why it does

@@ -7,15 +7,35 @@ import json
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from tir_schedules.errors import BadInput
-from tir_schedules.files import read_json, write_text
+from tir_schedules.files import check, read_json, write_text
 from tir_schedules.lessons.lesson import Lesson
 
 PROGRESS = "progress.json"
 USUAL = Path("tir-lessons")
-KEYS = {"written": str, "passed": bool, "hints": int, "solution": bool}
+
+
+class Done(BaseModel):
+    """What has been done of a lesson: see `Desk`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    written: str = ""
+    passed: bool = False
+    hints: int = 0
+    solution: bool = False
+
+
+class Progress(BaseModel):
+    """The progress file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    tir_schedules: Literal["lessons"]
+    current: str
+    lessons: dict[str, Done]
 
 
 @dataclass
@@ -87,17 +107,5 @@ def open_desk(folder: Path | None) -> Desk:
         return Desk(folder)
     remedy = "delete it to begin without your progress; your files stay"
     found = read_json(path, remedy)
-    if not is_progress(found):
-        raise BadInput(f"{path} is not what `learn` wrote: {remedy}")
+    check(found, Progress, f"{path} is not what `learn` wrote", remedy)
     return Desk(folder, found["current"], found["lessons"])
-
-
-def is_progress(found: Any) -> bool:
-    return (
-        isinstance(found, dict)
-        and found.get("tir_schedules") == "lessons"  # pyright: ignore[reportUnknownMemberType]
-        and isinstance(found.get("current"), str)  # pyright: ignore[reportUnknownMemberType]
-        and isinstance(found.get("lessons"), dict)  # pyright: ignore[reportUnknownMemberType]
-        and all(isinstance(one, dict) and all(isinstance(one[key], KEYS.get(key, object)) for key in one)
-                for one in found["lessons"].values())  # pyright: ignore
-    )  # fmt: skip

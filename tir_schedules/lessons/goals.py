@@ -198,7 +198,7 @@ def same_code(one: str, other: str) -> Sequence[str]:
 
 
 def canonical(text: str) -> list[tuple[int, str, str]]:
-    """Lines of a kernel, from `__global__` on, as (number, the line with each name by its order, the line)."""
+    """Lines of a kernel, from `__global__` on: number, the line with names by their order, the line."""
     names: dict[str, str] = {}
     found: list[tuple[int, str, str]] = []
     begun = False
@@ -208,15 +208,14 @@ def canonical(text: str) -> list[tuple[int, str, str]]:
         if not begun or not bare.strip():
             continue
         parts = re.findall(r"0x\w+|[\d.]+(?:e[-+]?\d+)?f?|[A-Za-z_]\w*|\S", bare)
-        same = [names.setdefault(part, f"name{len(names)}") if part.isidentifier() and not is_word(part) else part
-                for part in parts]  # fmt: skip
-        found.append((number, " ".join(same), line))
+        for place, part in enumerate(parts):
+            if part.isidentifier() and not is_word(part):
+                parts[place] = names.setdefault(part, f"name{len(names)}")
+        found.append((number, " ".join(parts), line))
     return found
 
 
 def is_word(name: str) -> bool:
     """Whether a name means something to CUDA."""
-    words = (
-        "for if else int float half void const extern __global__ __shared__ __launch_bounds__ __restrict__"
-    )
-    return name in words.split() or name.startswith(("threadIdx", "blockIdx", "__", "float", "int", "uint"))
+    words = ("for", "if", "else", "half", "void", "const", "extern")
+    return name in words or name.startswith(("threadIdx", "blockIdx", "__", "float", "int", "uint"))

@@ -1,5 +1,5 @@
 # pyright: strict
-"""A learner's file graded: it is executed with several sizes, and each goal is met or told what is missing."""
+"""A learner's file graded: it is executed with several sizes, and what a goal is missing is told."""
 
 from __future__ import annotations
 

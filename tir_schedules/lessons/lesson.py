@@ -121,9 +121,7 @@ class Lesson:
         """What `learn start` writes: the text as a comment, then the code."""
         mark = "//" if self.language == "cu" else "#"
         told = [f"{self.id}: {self.title}", "", *self.reading.split("\n"), "", *self.told_goals(), ""]
-        told += [
-            f"Grade it: tir-schedules learn check {self.id}    Stuck: tir-schedules learn hint {self.id}"
-        ]
+        told += [f"Grade it: tir-schedules learn check {self.id}   Stuck: tir-schedules learn hint {self.id}"]
         return "".join(f"{mark} {line}".rstrip() + "\n" for line in told) + "\n" + self.start
 
     def told_goals(self) -> list[str]:

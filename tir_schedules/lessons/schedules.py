@@ -9,7 +9,7 @@ import signal
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Iterator, Mapping, NoReturn
+from typing import Any, Generator, Mapping, NoReturn
 
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.own import at_path
@@ -30,8 +30,7 @@ BEYOND_SCHEDULES = {"eval", "exec", "open", "compile", "__import__", "importlib"
 def emitted_source(lesson: Lesson, file: Path, sizes: Mapping[str, int]) -> Source:
     """The CUDA of the file's schedule for sizes; its `flags` have the launch, as options of `check`. BadInput
     and CheckFailed with the line of the file."""
-    from tir_schedules.run import launches
-    from tir_schedules.run import lower
+    from tir_schedules.run import launches, lower
 
     refuse_shortcuts(file)
     with time_limit(file):
@@ -64,7 +63,7 @@ def refuse_shortcuts(file: Path) -> None:
         line = getattr(error, "lineno", None) or 1
         raise BadInput(f"{file.name}:{line}: {getattr(error, 'msg', error)}") from None
     for node in ast.walk(tree):
-        modules = []
+        modules, line = list[str](), getattr(node, "lineno", 1)
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -74,7 +73,7 @@ def refuse_shortcuts(file: Path) -> None:
         for name in modules:
             ours = name.partition(".")[0] in ("tir_schedules", "importlib", "runpy", "cuda_reference")
             if ours and name not in GIVEN and not name.endswith(".steps"):
-                raise BadInput(f"{file.name}:{node.lineno}: {name} may have the answer: write the steps here")
+                raise BadInput(f"{file.name}:{line}: {name} may have the answer: write the steps here")
 
 
 def refuse_other_algorithms(lesson: Lesson, file: Path, rung: Rung[Any, Any]) -> None:
@@ -89,7 +88,7 @@ def refuse_other_algorithms(lesson: Lesson, file: Path, rung: Rung[Any, Any]) ->
 
 
 @contextmanager
-def time_limit(file: Path) -> Iterator[None]:
+def time_limit(file: Path) -> Generator[None]:
     """CheckFailed for Python that does not come to an end, where signals can be had."""
     if threading.current_thread() is not threading.main_thread():
         yield
