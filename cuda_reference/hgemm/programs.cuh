@@ -69,17 +69,16 @@ struct TileShape {
     }
 };
 
-// The ring before all threads use it, and maps before they are needed. No block may copy to barriers of
-// another that are not there yet.
-template <typename Shape, int STAGE_COUNT, typename... Maps>
-static __device__ __forceinline__ void begin(Ring<typename Shape::Operands, STAGE_COUNT, Shape::BLOCKS> &ring,
-                                             const Maps &...maps)
+// The ring before all threads use it, and maps before they are needed. WARPGROUPS: those that multiply.
+// BLOCKS: of a cluster; no block may copy to barriers of another that are not there yet.
+template <int WARPGROUPS, typename Operands, int STAGE_COUNT, int BLOCKS, typename... Maps>
+static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT, BLOCKS> &ring, const Maps &...maps)
 {
-    if (threadIdx.x == 0 && threadIdx.y == Shape::WARPGROUPS) {
+    if (threadIdx.x == 0 && threadIdx.y == WARPGROUPS) {
         (prefetch_map(maps), ...);
-        ring.initialise(Shape::WARPGROUPS);
+        ring.initialise(WARPGROUPS);
     }
-    if constexpr (Shape::BLOCKS > 1)
+    if constexpr (BLOCKS > 1)
         sync_cluster();
     else
         __syncthreads();

@@ -61,7 +61,7 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Shape::RingOf<STAGES> ring;
-    begin<Shape>(ring, A_map, B_map, C_map);
+    begin<Shape::WARPGROUPS>(ring, A_map, B_map, C_map);
     overlap_launches();
     multiply_tiles_through_boxes<Shape, GROUP, ACC, IN, OUT, BOXES>(
         shared_address(shared), ring, A_map, B_map, C_map, M, N, (K + BK - 1) / BK);
@@ -76,7 +76,7 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Shape::RingOf<STAGES> ring;
-    begin<Shape>(ring, A_map, B_map);
+    begin<Shape::WARPGROUPS>(ring, A_map, B_map);
     overlap_launches();
     multiply_tiles<Shape, GROUP, ACC, IN>(
         shared_address(shared), ring, A_map, B_map, M, N, 0, (K + BK - 1) / BK,

@@ -65,7 +65,7 @@ hgemm_split_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Shape::RingOf<STAGES> ring;
-    begin<Shape>(ring, A_map, B_map, C_map);
+    begin<Shape::WARPGROUPS>(ring, A_map, B_map, C_map);
     overlap_launches();
     multiply_tiles_through_boxes<Shape, GROUP, ACC, IN, OUT, BOXES>(
         shared_address(shared), ring, A_map, B_map, C_map, M, N, (K + BK - 1) / BK);
@@ -80,7 +80,7 @@ hgemm_split_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Shape::RingOf<STAGES> ring;
-    begin<Shape>(ring, A_map, B_map);
+    begin<Shape::WARPGROUPS>(ring, A_map, B_map);
     overlap_launches();
     const int k_tiles = ((K + BK - 1) / BK + gridDim.z - 1) / gridDim.z; // of a part
     const int pitch = (N + 3) / 4 * 4;                                  // of a row of a part of C

@@ -62,7 +62,7 @@ hgemm_tile_shapes(const __grid_constant__ CUtensorMap A_map, const __grid_consta
 #endif
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ Shape::RingOf<STAGES> ring;
-    begin<Shape>(ring, A_map, B_map, C_map);
+    begin<Shape::WARPGROUPS>(ring, A_map, B_map, C_map);
     overlap_launches();
     multiply_tiles_through_boxes<Shape, GROUP, ACC, IN, OUT, BOXES>(
         shared_address(shared), ring, A_map, B_map, C_map, M, N, (K + BK - 1) / BK);

@@ -110,7 +110,8 @@ def test_no_record_is_a_line_that_says_how_to_tune(file):
         jobs(path, H200, "sm_90", [RUNG], Problem("sgemm", (64, 64, 64)))
     with pytest.raises(
         BadInput,
-        match="tune hgemm/mma_multistage --mnk 1024,1024,1024 --layout nt --accumulate float16 --arch",
+        match="tune hgemm/mma_multistage --mnk 1024,1024,1024 --layout nt --accumulate float16"
+        " --result float16 --arch",
     ):
         jobs(path, H200, names=["hgemm/mma_multistage"])
     with pytest.raises(BadInput, match=r"tune reduce/vectorized --n 2\^25 --dtype int32 --arch sm_90`"):
