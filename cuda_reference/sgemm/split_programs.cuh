@@ -6,8 +6,8 @@
 #include "split_tile.cuh"
 
 // Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows. A K
-// tile is DEEP of K; after at most LENGTH of it sums are promoted, each time of as many K tiles (0: of all). store(tile, row,
-// col): a warpgroup's tile of C goes there.
+// tile is DEEP of K. Sums are promoted after at most LENGTH of K, each time after as many K tiles, or once, at
+// the end, where LENGTH is 0. store(tile, row, col): a warpgroup's tile of C goes there.
 template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, int DEEP, int LENGTH, typename Part, typename Pairs,
           typename Operands, int STAGE_COUNT, typename Store>
 static __device__ __forceinline__ void multiply_parts(unsigned stages, Ring<Operands, STAGE_COUNT> &ring,

@@ -35,6 +35,11 @@ CUT = 2.0**-21
 the 17 is cut off 25 bits below the largest, and the sum to 24 bits: less than 17 / 2**25 + 1 / 2**23."""
 
 
+def filled_up(k: int) -> int:
+    """K of rows of parts: the next multiple of PADDED."""
+    return -(-k // PADDED) * PADDED
+
+
 @dataclass(frozen=True)
 class Form:
     """How elements are split, and which products of parts are added.
@@ -106,7 +111,7 @@ class SplitGemm(Gemm):
     @property
     def row(self) -> int:
         """Elements of a row of parts."""
-        return -(-self.k // PADDED) * PADDED * self.form.parts
+        return filled_up(self.k) * self.form.parts
 
     @property
     def parameters(self) -> dict[str, str]:

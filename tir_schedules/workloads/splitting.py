@@ -10,7 +10,7 @@ import numpy as np
 from tir_schedules.model.workload import Arguments, OneLaunch
 from tir_schedules.workloads import C_TYPES, array_of, element_type
 from tir_schedules.workloads.drawing import Draws
-from tir_schedules.workloads.split_gemm import FORMS, LARGEST, PADDED, Form
+from tir_schedules.workloads.split_gemm import FORMS, LARGEST, Form, filled_up
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -28,7 +28,7 @@ class Splitting(OneLaunch):
     """Y (m rows) has the parts of X (m x k), and Y_2 (n rows) those of the transpose of X_2 (k x n).
 
     A row of Y has for each K tile, `depth` of K, first the largest parts of its elements, then the second,
-    and so on: element k of part p is at (k // depth * parts + p) * depth + k % depth. Rows are filled up
+    and so on: see `place`. Rows are filled up
     with zeros to a multiple of PADDED of K. A part is what is left of an element by the parts before,
     rounded to the nearest number of their format. Of a form that scales, elements are multiplied by a power
     of two before: A_scales and B_scales have its inverse, for each row.
@@ -72,12 +72,16 @@ class Splitting(OneLaunch):
     @property
     def padded(self) -> int:
         """K, filled up."""
-        return -(-self.k // PADDED) * PADDED
+        return filled_up(self.k)
 
     @property
     def row(self) -> int:
         """Elements of a row of parts."""
         return self.padded * self.form.parts
+
+    def place(self, part: Any, k: Any) -> Any:
+        """Where element k of a part stands in a row of parts. Numbers, or expressions of TIR."""
+        return (k // self.depth * self.form.parts + part) * self.depth + k % self.depth
 
     @property
     def bytes(self) -> int:

@@ -220,9 +220,14 @@ def reason_against(gemm: HalfGemm, tiling: Tiling, shared: int) -> str:
     return reason_against_tile(gemm, tiling) or reason_against_shared(shared)
 
 
+def shared_room() -> int:
+    """Bytes of dynamic shared memory that a block can have beside its mbarriers."""
+    return find_sm(ARCH).shared_limit - BARRIERS
+
+
 def reason_against_shared(shared: int) -> str:
     """Why a block cannot have so many bytes of dynamic shared memory, or empty."""
-    limit = find_sm(ARCH).shared_limit - BARRIERS
+    limit = shared_room()
     return (
         f"it takes {shared} bytes of shared memory, and {ARCH} has {limit} for it" if shared > limit else ""
     )

@@ -20,7 +20,6 @@ from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.hgemm.tile_costs import K_TILE, Estimate, copying
 from tir_schedules.ladders.hgemm.tile_shape import Config
-from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
 from tir_schedules.model.rung import Preparation
 from tir_schedules.workloads import MOST_ELEMENTS
@@ -93,7 +92,7 @@ def settle(gemm: HalfGemm, config: C) -> C | None:
     """The configuration with as many stages and boxes as fit into shared memory: first two boxes for a
     warpgroup, if four stages fit beside them, or else one; then stages; then further boxes. One without boxes
     has stages alone. None where there is no room for three stages."""
-    room = find_sm(hopper.ARCH).shared_limit - hopper.BARRIERS
+    room = hopper.shared_room()
     one = replace(config, boxes=min(1, config.boxes))
     rows, columns, _ = specialization.boxes_of(gemm, one)
     box = specialization.bytes_of_boxes(gemm, one)

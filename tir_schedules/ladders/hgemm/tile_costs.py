@@ -87,7 +87,7 @@ with 64 columns 0.63, however many SMs there are."""
 
 AGAIN = 1.3
 """Times as long as that takes where SMs have several tiles each, with all of K: 8192x64x8192 took 51 us by
-tiles of 64x32, and 35 by tiles of 64x64, of which an SM has one."""
+tiles of 64x32. It took 35 us by tiles of 64x64, because then an SM has one."""
 
 BEGIN = 900
 """Nanoseconds more that reading takes, but an eighth of its time at most: the first bytes are long under

@@ -54,7 +54,7 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
     from tir_schedules.model.annotations import DEPENDENT_LAUNCH
 
     m, n, k = splitting.shape
-    padded, row, depth, form = splitting.padded, splitting.row, splitting.depth, splitting.form
+    padded, row, form, place = splitting.padded, splitting.row, splitting.form, splitting.place
     across, of_a, of_b = blocks_of(splitting)
     columns = ceil_div(n, WARPS * COLUMNS)
     blocks, most, zero = of_a + of_b, FloatImm("float32", MOST), FloatImm("float32", 0.0)
@@ -67,10 +67,6 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
         """A column of B, and the first k of a thread."""
         column = (block % columns * WARPS + warp) * COLUMNS + lane % COLUMNS
         return column, (block // columns * (WARP // COLUMNS) + lane // COLUMNS) * VECTOR
-
-    def place(part: Any, first: Any) -> Any:
-        """Of a part of a thread's first element, in a row."""
-        return (first // depth * form.parts + part) * depth + first % depth
 
     def kept(value: Any, part: Any) -> Any:
         """Of the first part: a finite number."""

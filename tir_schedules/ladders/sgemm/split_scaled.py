@@ -7,7 +7,7 @@ power of two is exact, and the products undo it. Elements of a row that are 2^17
 largest begin to lose bits.
 
 The largest element of a row is known when all of it has been read. So a row is read twice, the second time
-from L2: a block takes eight rows of A, a warp each, or eight columns of B, of which each warp has some of K.
+from L2. A block takes eight rows of A, one for each warp, or eight columns of B, whose K its warps share.
 Otherwise this is `split_parts`.
 """
 
@@ -54,17 +54,26 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
     from tir_schedules.tir.intrinsics.device import call
 
     m, n, k = splitting.shape
-    padded, row, depth, form = splitting.padded, splitting.row, splitting.depth, splitting.form
+    padded, row, form, place = splitting.padded, splitting.row, splitting.form, splitting.place
     of_a, blocks = ceil_div(m, WARPS), ceil_div(m, WARPS) + ceil_div(n, COLUMNS)
     of_row, of_column = WARP * VECTOR, WARPS * WARP // COLUMNS * VECTOR  # of K, in a turn
     zero = FloatImm("float32", 0.0)
 
-    def place(part: Any, first: Any) -> Any:
-        """Of a part of a thread's first element, in a row."""
-        return (first // depth * form.parts + part) * depth + first % depth
+    def first_of_column(turn: Any, warp: Any, lane: Any) -> Any:
+        """The first k that a thread has of its column of B in a turn."""
+        return turn * of_column + (warp * (WARP // COLUMNS) + lane // COLUMNS) * VECTOR
 
     def call_of(function: str, value: Any) -> Any:
         return call(function, value, returns="float32")
+
+    @T.macro
+    def store_parts(left, part, Y, row, first):
+        for p in T.unroll(form.parts):
+            for e in T.unroll(VECTOR):
+                part[e] = T.Cast(form.dtype, left[e])
+                left[e] = left[e] - T.Cast("float32", part[e])
+            for e in T.vectorized(VECTOR):
+                Y[row, place(p, first) + e] = part[e]
 
     @T.prim_func(s_tir=True)
     def split_scaled(
@@ -99,18 +108,11 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                             if i < m and first < padded:
                                 for e in T.unroll(VECTOR):
                                     left[e] = T.if_then_else(first + e < k, X[i, first + e] * most[0], zero)
-                                for p in T.unroll(form.parts):
-                                    for e in T.unroll(VECTOR):
-                                        part[e] = T.Cast(form.dtype, left[e])
-                                        left[e] = left[e] - T.Cast("float32", part[e])
-                                    for e in T.vectorized(VECTOR):
-                                        Y[i, place(p, first) + e] = part[e]
+                                store_parts(left, part, Y, i, first)
                     else:
                         j = T.meta_var((b - of_a) * COLUMNS + t % COLUMNS)
                         for turn in T.serial(ceil_div(padded, of_column)):
-                            first = T.meta_var(
-                                turn * of_column + (w * (WARP // COLUMNS) + t // COLUMNS) * VECTOR
-                            )
+                            first = T.meta_var(first_of_column(turn, w, t))
                             for e in T.unroll(VECTOR):
                                 if j < n and first + e < k:
                                     most[0] = T.max(most[0], T.fabs(X_2[first + e, j]))
@@ -119,18 +121,11 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                             SCALES_2[j] = most[0]
                         most[0] = T.float32(1) / most[0]
                         for turn in T.serial(ceil_div(padded, of_column)):
-                            first = T.meta_var(
-                                turn * of_column + (w * (WARP // COLUMNS) + t // COLUMNS) * VECTOR
-                            )
+                            first = T.meta_var(first_of_column(turn, w, t))
                             if j < n and first < padded:
                                 for e in T.unroll(VECTOR):
                                     left[e] = T.if_then_else(first + e < k, X_2[first + e, j] * most[0], zero)
-                                for p in T.unroll(form.parts):
-                                    for e in T.unroll(VECTOR):
-                                        part[e] = T.Cast(form.dtype, left[e])
-                                        left[e] = left[e] - T.Cast("float32", part[e])
-                                    for e in T.vectorized(VECTOR):
-                                        Y_2[j, place(p, first) + e] = part[e]
+                                store_parts(left, part, Y_2, j, first)
 
     return split_scaled
 

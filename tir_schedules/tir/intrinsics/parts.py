@@ -15,7 +15,7 @@ from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import in_halves
-from tir_schedules.tir.intrinsics.wgmma import ROWS, SUM_BYTES, SUMS, THREADS, share
+from tir_schedules.tir.intrinsics.wgmma import ROWS, SUM_BYTES, SUMS, THREADS, place_of_sum
 from tir_schedules.tir.schedule import PrimFunc
 
 SHARED = ("leaves", "program", "end", "each", "extra", "programs")
@@ -45,9 +45,6 @@ def whole(describes: bool, blocks: int, n: int, accumulate: str, programs: int, 
         sums="float" if accumulate == "float32" else "half",
         shared=f"share_sums<{programs}, {consumers * THREADS // 32}, {vectors}>",
     )
-
-    def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
-        return (i // ROWS, *share(i % ROWS, j))
 
     def known(what: str) -> Any:
         return T.call_extern("bool" if what == "leaves" else "int32", PREFIX + what)

@@ -20,7 +20,15 @@ from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import in_halves, ring
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.intrinsics.wgmma import ROWS, SHARED, SUMS, THREADS, fence_text, product_text, share
+from tir_schedules.tir.intrinsics.wgmma import (
+    ROWS,
+    SHARED,
+    SUMS,
+    THREADS,
+    fence_text,
+    place_of_sum,
+    product_text,
+)
 from tir_schedules.tir.schedule import PrimFunc
 
 STEP = 16  # of K, of a product
@@ -40,7 +48,7 @@ def partial_sums_map(n: int) -> Callable[[Any, Any, Any], list[Any]]:
     """As `wgmma.sums_map`, with the number of a part of K before it."""
 
     def index_map(part: Any, i: Any, j: Any) -> list[Any]:
-        return [part, j // n, i // ROWS, *share(i % ROWS, j % n)]
+        return [part, j // n, *place_of_sum(i, j % n)]
 
     return index_map
 
@@ -80,9 +88,6 @@ def multiply(
     text = product_text(product, n, dtype, "float32", (True, True), True) + group_text(
         name, product, blocks, n, depth, pairs
     )
-
-    def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
-        return (i // ROWS, *share(i % ROWS, j))
 
     def added(A: Any, B: Any, i: Any, j: Any, k: Any) -> Any:
         return sum_of_products(lambda part: A[part, i, k], lambda part: B[part, j, k], pairs)
@@ -140,9 +145,6 @@ def promote(describes: bool, blocks: int, n: int) -> PrimFunc:
     """sums += those of a part of K, whose products are done: blocks * 64 rows, n columns."""
     rows, places = blocks * ROWS, n // 2
     fence = fence_text(blocks * n // 2, "float32")
-
-    def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
-        return (i // ROWS, *share(i % ROWS, j))
 
     @T.prim_func(s_tir=True)
     def half(p: T.handle, c: T.handle) -> None:

@@ -48,11 +48,16 @@ def share(row: Any, column: Any) -> tuple[Any, Any]:
     return thread, column // 8 * 4 + row % 16 // 8 * 2 + column % 2
 
 
+def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
+    """Where a warpgroup has the sum of a row and a column of its tile: 64 rows; thread; place."""
+    return (i // ROWS, *share(i % ROWS, j))
+
+
 def sums_map(n: int) -> Callable[[Any, Any], list[Any]]:
     """The index map, for `transform_layout`, of all sums: column of tiles, n wide; 64 rows; thread; place."""
 
     def index_map(i: Any, j: Any) -> list[Any]:
-        return [j // n, i // ROWS, *share(i % ROWS, j % n)]
+        return [j // n, *place_of_sum(i, j % n)]
 
     return index_map
 
@@ -155,9 +160,6 @@ def multiply(
 
     def place_of(operand: int, k: Any, j: Any) -> tuple[Any, ...]:
         return (j, k) if along_k[operand] else (j // 64, k, j % 64)
-
-    def place_of_sum(i: Any, j: Any) -> tuple[Any, ...]:
-        return (i // ROWS, *share(i % ROWS, j))
 
     def cast(value: Any) -> Any:
         return T.Cast(accumulate, value) if accumulate != dtype else value

@@ -23,7 +23,7 @@ from tir_schedules.ladders.hgemm import (
     wgmma,
     wgmma_async,
 )
-from tir_schedules.model.gpus import WARP, find_sm
+from tir_schedules.model.gpus import WARP
 from tir_schedules.model.rung import Rung
 from tir_schedules.tuning.space.constraints import (
     BLOCK_AND_WARP,
@@ -114,7 +114,7 @@ def whole_rows(config: hopper.Tiling, gemm: HalfGemm, arch: str) -> bool:
 
 
 def ring_fits(config: hopper.Ring, gemm: HalfGemm, arch: str) -> bool:
-    return config.ring_bytes <= find_sm(hopper.ARCH).shared_limit - hopper.BARRIERS
+    return config.ring_bytes <= hopper.shared_room()
 
 
 def accepts(rung: Rung) -> Any:
