@@ -8,10 +8,9 @@ import pytest
 
 from tir_schedules.compiler.lower import scheduled
 from tir_schedules.insight.trace.recorder import ANNOTATIONS, PRIMITIVES, record, script, sentence
-from tir_schedules.ladders.problems import RUN_SHAPES
+from tir_schedules.ladders.problems import RUN_SHAPES, Problem, workload_of
 from tir_schedules.ladders.registry import FAMILIES, every_rung, find, ladder
 from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
 
 
@@ -21,10 +20,7 @@ def workload_for(rung, ragged=False):
     shape = (250, 120, 72) if ragged else (256, 256, 128)
     if ragged and rung.family == "sgemm" and not rung.arch:  # rows of no multiple of 16 bytes
         shape = 250, 130, 70
-    if rung.family != "hgemm":
-        return Gemm(*shape)
-    kinds = (HalfGemm(*shape, layout, rung.config.accumulators[0]) for layout in ("nn", "nt"))
-    return next(gemm for gemm in kinds if rung.refuses is None or not rung.refuses(gemm, rung.config))
+    return workload_of(rung, Problem(rung.family, shape))
 
 
 def test_steps_are_written_with_the_names_of_blocks_and_loops():

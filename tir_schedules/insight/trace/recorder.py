@@ -84,6 +84,8 @@ def record(rung: Rung, workload: Workload) -> Recording:
     try:
         lower.scheduled(rung, workload, around)
     except CheckFailed as error:
+        if not recorders:
+            raise
         refusal = str(error)
     return Recording(recorders[0].start, tuple(recorders[0].steps), refusal)
 
