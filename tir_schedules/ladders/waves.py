@@ -66,5 +66,7 @@ class Rate:
         odd = self.elements(gemm)
         rate = self.full * (self.odd if odd else 1)
         few = self.odd_few if odd and self.odd_few is not None else self.few
-        busy = max((on_one + few) * tile * gemm.k / rate / 1000, gemm.bytes / MEMORY)
+        deep = getattr(config, "bk", 1)
+        depth = ceil_div(gemm.k, deep) * deep
+        busy = max((on_one + few) * tile * depth / rate / 1000, gemm.bytes / MEMORY)
         return Waves(blocks, on_one, LAUNCH + busy, self.slow if odd else "")

@@ -6,9 +6,11 @@ rungs_hgemm_h200.json and, later, rungs_hgemm_h200_odd.json. There they are off 
 mma_xor_swizzle and 37 % for wmma_naive, and up to twice where sums and fragments leave few registers for
 elements under way: wmma_register_pipelined and what builds on it, mma_multistage.
 
-What is fastest for a C of a few tiles and a short K needs no launch before: at 129x127x65 wmma_naive takes
-4.0 us and split_k, with its copies, 5.3; at 513x63x87 wmma_padded:32x64 takes 3.2. For a K of several of its
-iterations the figure of that one is too high, up to three times; others are faster there.
+What is fastest for a K of one K tile needs no launch before it that copies odd rows: at 265x1061x33
+mma_multistage:64x64 takes 3.0 us, and split_k, with its copies, 4.7; at 2001x333x57 3.9 and 7.3. The figures
+of that rung and of wmma_padded:32x64 are fitted to fourteen odd shapes on an H100. They are off by up to 25 %
+where K is one K tile. Where it is several, times are up to three times as long, because nothing is under way;
+others are faster there.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ MODELS = {
     "tma": partial(estimate, slower=1.17),
     "wgmma_async": partial(estimate, slower=1.18, odd=5.6),
     "wgmma": partial(estimate, slower=2.24, odd=6.2),
+    "mma_multistage:64x64": by_elements(1000, 0.3, odd=0.276, odd_few=1.2),
     "mma_multistage": by_elements(2150, 0.1, odd=0.24, odd_few=0),
     "mma_multistage:128x128": by_elements(1450, 0, odd=0.54, odd_few=3.1),
     "mma_xor_swizzle": by_elements(1956, 0.15, odd=0.43),
@@ -59,7 +62,7 @@ MODELS = {
     "wmma_register_pipelined": by_elements(1477, 0.1, odd=0.31, odd_few=0),
     "wmma_pipelined": by_elements(1622, 0.5, odd=0.41, odd_few=0.1),
     "wmma_async": by_elements(1688, 0.8, odd=0.6, odd_few=1),
-    "wmma_padded:32x64": of_ladder(130, 0),
+    "wmma_padded:32x64": of_ladder(270, 0.5, odd=0.85, odd_few=2),
     "wmma_padded": of_ladder(1400, 1.1, odd=0.78),
     "wmma_shared": of_ladder(727, 0.5, odd=0.58, odd_few=0.1),
     "wmma_naive": of_ladder(115, 0.14, odd=2, odd_few=3),

@@ -190,12 +190,12 @@ class Estimate:
     def of(cls, gemm: HalfGemm, config: Config) -> "Estimate":
         shares = Shares.of(gemm, config)
         whole = tile_costs.Estimate.of(gemm, config)
-        once = round(whole.once + whole.stored)
+        once = round(whole.besides)
         if not shares.streamed:
             k_tiles = whole.rounds * whole.k_tiles
             slowest = max(whole.multiplying, whole.reading) / k_tiles
             return cls(shares, k_tiles, slowest, 0, 0, 0, once)
-        each = tile_costs.nanoseconds_per_k_tile(gemm, config, shares.programs / hopper.WAVE)
+        each = tile_costs.cycles_per_k_tile(gemm, config, shares.programs / hopper.WAVE) / whole.clock
         missed = max(0, 1 - NEAR / bytes_at_a_time(gemm, config, shares.programs))
         far = max(each, 1000 * missed * config.stage_bytes * shares.programs / FAR)
         reading = tile_costs.nanoseconds_of_reading(gemm, config, shares.programs) / shares.busiest

@@ -74,7 +74,8 @@ def parts_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
 
 def forms() -> Iterator[dict[str, int]]:
     """The fields of every form, both ways round, with and without pairs."""
-    for (tall, consumers, part_columns), measured in K_TILE.items():
+    for (tall, consumers, part_columns), ways in K_TILE.items():
+        measured = ways["alone"]
         for wide in range(min(measured), max(measured) + 1, hopper.STEP):
             for swap in (0, 1):
                 bm, bn = (wide, tall) if swap else (tall, wide)

@@ -1,17 +1,19 @@
 """What tiles cost on Hopper, and how long a GEMM takes by that.
 
 A form is a tile as wgmma sees it: its rows and columns, the warpgroups that multiply and how they part it,
-and what a pair of blocks shares. What is measured is the form, never the time of a gemm: the nanoseconds of a
-K tile while all SMs multiply, and while few do. The time of a gemm is estimated from these, from the rounds
-in which SMs take tiles, from what comes once, and from the launches around it.
+and what a pair of blocks shares. What is measured is the form, never the time of a gemm: the cycles of a K
+tile while all SMs multiply, and while few do. The time of a gemm is estimated from these, from the rounds in
+which SMs take tiles, from what comes once, from the launches around it, and from the clock.
 
-Rates of memory are of an H200, and those of products of an H100, whose SMs are the same.
+Rates of memory are of an H200. All else is of an H100, whose SMs are the same.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from pathlib import Path
 from typing import Iterable
 
 from tir_schedules.ladders.hgemm import hopper, specialization
@@ -20,57 +22,64 @@ from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-K_TILE = {
-    (64, 1, 0): {
-        16: (127, 116), 32: (132, 121), 64: (156, 148), 96: (193, 167), 128: (229, 176), 192: (297, 223),
-        256: (398, 295),
-    },
-    (64, 2, 1): {128: (231, 173), 192: (308, 230), 256: (399, 290)},
-    (128, 2, 0): {
-        16: (182, 170), 32: (272, 185), 64: (302, 191), 96: (330, 231), 128: (364, 290), 160: (431, 358),
-        192: (507, 430), 224: (595, 506), 256: (670, 571),
-    },
-    (192, 1, 0): {64: (426, 245), 96: (414, 329)},
-    (192, 2, 1): {96: (441, 376), 128: (516, 434), 160: (638, 531), 192: (758, 644)},
-    (192, 3, 0): {192: (806, 650)},
-    (256, 2, 0): {64: (594, 327), 96: (569, 442), 128: (683, 570), 160: (836, 700), 256: (1300, 1010)},
-}  # fmt: skip
-"""(rows, warpgroups that multiply, 1 where these part columns) -> columns -> nanoseconds of a K tile while
-all SMs multiply, and while 16 do. Measured on an H100 at two depths of K, with a tile for each SM and sums in
-float32; 192 columns of three warpgroups, and 256 columns of 256 rows, whose sums are in float16, on an H200.
-Between measured columns the time is interpolated linearly."""
+Costs = dict[str, dict[int, float]]
 
-SHARED_ROWS = {(128, 32): 188, (128, 64): 214, (128, 96): 265, (256, 64): 374, (256, 96): 511}
-"""(rows, columns) -> nanoseconds of a K tile while all SMs multiply, in pairs that share rows. A pair with
-larger tiles takes as long as two blocks."""
+TABLE = Path(__file__).with_suffix(".json")
 
-ROWS = {64: (0.87, 0), 32: (0.5, 1.42), 16: (0.9, 1.85)}
-"""Bytes that rows of a matrix are multiples of -> nanoseconds in which an SM gets a row of a K tile, 128
-bytes: the first, and the other times the share of SMs that multiply. Only the rows that it copies itself
-count. A K tile takes as long as its rows where that is more than its products take. Sectors have 32 bytes: of
-rows that start within one TMA reads five for four. So 128x256 took 272 us at 4096x4096x4072, 183 at 4080, and
-181 at 4064 and 4096."""
 
-STORED, ELEMENT = 50, 0.045
-"""Nanoseconds for the end of a tile, and for each of its elements: its last products, and C through shared
-memory. Meanwhile its SM multiplies nothing of the next tile. Measured as K_TILE, from tiles one after
-another."""
+def read_table(rounds: str) -> dict[tuple[int, int, int], Costs]:
+    """What TABLE has of each kind of form: how it is used -> columns -> cycles. rounds: once or again."""
+    found: dict[tuple[int, int, int], Costs] = {}
+    for form in json.loads(TABLE.read_text(encoding="utf-8"))["forms"]:
+        kind = found.setdefault((form["rows"], form["consumers"], form["part_columns"]), {})
+        for way, cycles in form[rounds].items():
+            kind.setdefault(way, {})[form["columns"]] = cycles
+    return found
 
-NARROW_ROWS = {128: 0.0, 64: 0.003, 32: 0.1}
-"""Bytes of a row of a box of C -> nanoseconds more for each element. Rows of 32 bytes are a quarter of a line
-of L2: 8192x8192x8192 by tiles of 256x144 took 1539 us, and 1446 with A and B swapped, whose boxes have rows
-of 128."""
 
-REGISTERS, FLOATS, SINGLE = 0.1, 0.05, 0.3
-"""Nanoseconds more for each element of a tile of C that is written from registers; of one of parts, whose
-floats fill sectors; and of one that is written one element at a time, as where rows of C are odd. 64x128 took
-5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64 took 3.5. At 699x1001x825 64x128 took 11.4 us, of
-which 8.5 are products and copies."""
+K_TILE, K_TILE_AGAIN = read_table("once"), read_table("again")
+"""(rows, warpgroups that multiply, 1 where these part columns) -> how it is used -> columns -> cycles of a K
+tile, where SMs have one tile each, and several. A form is used alone, with A and B swapped, in pairs that
+share rows or columns, or by few SMs. Measured by `experiments/tile_costs.py`. Between measured columns the
+cycles are interpolated linearly."""
 
-LAUNCH, PAIR, SHALLOW = 2100, 950, 1000
-"""Nanoseconds that come once, measured with few tiles of 64x64 and few K tiles; those that come with
-clusters, because blocks meet before their first copies and at the end; and those of a ring of fewer than
-ENOUGH stages, where nothing hides the wait for the first K tiles."""
+PRODUCTS = 2048
+"""Multiply-adds of the tensor cores of an SM in a cycle."""
+
+IDLE, MULTIPLIED, COPIED, CLOCK = 2.25, 0.66, 0.0032, 1.98
+"""Cycles in a nanosecond: IDLE, less MULTIPLIED times the share of cycles in which tensor cores multiply,
+less COPIED times the bytes that an SM gets in a cycle, and CLOCK at most. A GPU lowers its clock to stay
+within its power. Fitted to 60 launches of large gemms on an H100: their clocks were 1411 to 1840 MHz, and
+this is off by 30 MHz in the root mean square."""
+
+ROWS, ROW_START = {64: (1.0, 1.0), 32: (0.85, 1.6), 16: (1.5, 2.6)}, 100
+"""Bytes that rows of a matrix are multiples of -> cycles in which an SM gets a row of a K tile, 128 bytes:
+the first, and the other times the share of SMs that multiply. Only the rows that it copies itself count.
+ROW_START is added to their sum. A K tile takes as long as its rows where that is more than its products take.
+Sectors have 32 bytes: of rows that start within one TMA reads five for four. So 128x256 took 1566 cycles
+where rows are multiples of 16 bytes, 1018 where they are of 32, and 1013 of whole lines."""
+
+STORED, ELEMENT = 450, 0.066
+"""Cycles for the end of a tile, and for each of its elements while few SMs store; twice that while all do,
+because L2 takes 15 bytes a cycle from each. Meanwhile its SM multiplies nothing of the next tile."""
+
+NARROW_ROWS = {128: 0.0, 64: 0.005, 32: 0.17}
+"""Bytes of a row of a box of C -> cycles more for each element. Rows of 32 bytes are a quarter of a line of
+L2: 8192x8192x8192 by tiles of 256x144 took 1539 us, and 1446 with A and B swapped, whose boxes have rows of
+128."""
+
+REGISTERS, FLOATS, SINGLE = 0.17, 0.09, 0.5
+"""Cycles more for each element of a tile of C that is written from registers; of one of parts, whose floats
+fill sectors; and of one that is written one element at a time, as where rows of C are odd. 64x128 took 5.1 us
+at 512x512x512 and 64x64 3.8, and through boxes 64x64 took 3.5. At 699x1001x825 64x128 took 11.4 us, of which
+8.5 are products and copies."""
+
+LAUNCH, FIRST, PAIR, SHALLOW = 3400, 0.045, 2260, 1750
+"""Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
+are there, and as many again while all SMs read. PAIR: those that come with clusters, because blocks meet
+before their first copies and at the end. SHALLOW: those of a ring of fewer than ENOUGH stages, where nothing
+hides the wait for the first K tiles. The first three are fitted to what is left of the times of
+`experiments/tile_costs.py` without K tiles and stores."""
 
 ENOUGH = 4
 
@@ -105,11 +114,11 @@ of parts that are written, two elements at a time, and read in a microsecond."""
 @dataclass(frozen=True)
 class Estimate:
     """What the time of a gemm is made of. tiles: of C. rounds: in which SMs take them. k_tiles: of a tile.
-    each: nanoseconds of a K tile. stored: those of the end of a tile. once: those of the launch. reading:
-    those in which the SMs that have tiles get A and B. parts: of K; SMs take all tiles for each of them.
-    adding: microseconds of the launch that adds these up. copies: matrices that launches before or after
-    copy. copying: microseconds of that. slower: how many times as long as `tma_store` a rung takes
-    besides."""
+    each: cycles of a K tile. stored: those of the end of a tile. once: those of the launch. clock: cycles in
+    a nanosecond. reading: nanoseconds in which the SMs that have tiles get A and B. parts: of K; SMs take all
+    tiles for each of them. adding: microseconds of the launch that adds these up. copies: matrices that
+    launches before or after copy. copying: microseconds of that. slower: how many times as long as
+    `tma_store` a rung takes besides."""
 
     tiles: int
     rounds: int
@@ -117,6 +126,7 @@ class Estimate:
     each: float
     stored: float
     once: float
+    clock: float
     reading: float = 0
     parts: int = 1
     adding: float = 0
@@ -129,16 +139,23 @@ class Estimate:
         clusters, blocks = specialization.tiles_of(gemm, config), config.blocks
         rounds = ceil_div(clusters, max(1, hopper.WAVE // blocks // parts))
         share = ceil_div(clusters, rounds) * blocks * parts / hopper.WAVE
-        once = LAUNCH + (PAIR if blocks > 1 else 0)
+        elements = config.bm * config.bn
+        once = LAUNCH + FIRST * elements * (1 + share) + (PAIR if blocks > 1 else 0)
         if rounds == 1 and getattr(config, "stages", ENOUGH) < ENOUGH:
             once += SHALLOW
+        k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
+        each = cycles_per_k_tile(gemm, config, share, rounds)
+        stored = STORED + cycles_per_element(gemm, config, parts, share) * elements
+        cycles = once + rounds * (k_tiles * each + stored)
+        ran = clusters * blocks * parts * k_tiles / hopper.WAVE / cycles
         return cls(
             clusters * blocks,
             rounds,
-            ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts),
-            nanoseconds_per_k_tile(gemm, config, share),
-            STORED + nanoseconds_per_element(gemm, config, parts) * config.bm * config.bn,
+            k_tiles,
+            each,
+            stored,
             once,
+            clock_of(ran * products_of(config), ran * hopper.ROW_BYTES * (config.bm + config.bn)),
             nanoseconds_of_reading(gemm, config, clusters * blocks * parts / rounds)
             * (AGAIN if rounds > 1 and parts == 1 else 1),
             parts,
@@ -148,17 +165,22 @@ class Estimate:
     @property
     def multiplying(self) -> float:
         """Nanoseconds of an SM, until its last tile ends."""
-        return self.rounds * self.k_tiles * self.each + (self.rounds - 1) * self.stored
+        return (self.rounds * self.k_tiles * self.each + (self.rounds - 1) * self.stored) / self.clock
+
+    @property
+    def besides(self) -> float:
+        """Nanoseconds of what comes once, and of the end of the last tile."""
+        return (self.once + self.stored) / self.clock
 
     @property
     def alone(self) -> float:
         """Nanoseconds of the launch that multiplies, where memory is fast enough."""
-        return self.once + self.multiplying + self.stored
+        return self.multiplying + self.besides
 
     @property
     def nanoseconds(self) -> float:
         """Of that launch."""
-        return self.once + max(self.multiplying, self.reading) + self.stored
+        return max(self.multiplying, self.reading) + self.besides
 
     @property
     def microseconds(self) -> float:
@@ -173,8 +195,9 @@ class Estimate:
         copies = f", {self.copying:.1f} us for copies of {' and '.join(self.copies)}" if self.copies else ""
         return (
             f"{self.tiles} tiles{parts}, {self.rounds} for an SM, of {self.k_tiles} K tiles in"
-            f" {self.each:.0f} ns each{read}, {self.stored:.0f} ns for the end of a tile and"
-            f" {self.once:.0f} ns once{slower}{sums}{copies}: {self.microseconds:.1f} us"
+            f" {self.each:.0f} cycles each{read}, {self.stored:.0f} cycles for the end of a tile and"
+            f" {self.once:.0f} once, at {1000 * self.clock:.0f} MHz{slower}{sums}{copies}:"
+            f" {self.microseconds:.1f} us"
         )
 
     def after(self, launches: Iterable[Preparation]) -> "Estimate":
@@ -200,10 +223,23 @@ def estimate(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -> E
     return replace(found, slower=odd if gemm.misaligned else slower)
 
 
-def nanoseconds_per_k_tile(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float:
+def products_of(config: hopper.Tiling) -> float:
+    """Cycles of the tensor cores for a K tile."""
+    return config.bm * config.bn * hopper.DEPTH / PRODUCTS
+
+
+def clock_of(multiplied: float, copied: float) -> float:
+    """Cycles in a nanosecond. multiplied: the share of them in which tensor cores multiply. copied: bytes of
+    K tiles that an SM gets in one."""
+    return min(CLOCK, IDLE - MULTIPLIED * multiplied - COPIED * copied)
+
+
+def cycles_per_k_tile(gemm: HalfGemm, config: hopper.Tiling, share: float, rounds: int = 1) -> float:
     """Of a tile, while a share of the SMs multiply: the longer one of products and copies."""
-    full, few = form_cost(*form_of(config), config.beside > 1)
-    return max(few + (full - few) * share, nanoseconds_of_rows(gemm, config, share))
+    form, way = form_of(config), way_of(config)
+    few = form_cost(K_TILE, *form, "few")
+    full = form_cost(K_TILE if rounds == 1 else K_TILE_AGAIN, *form, way)
+    return max(few + (full - few) * share, cycles_of_rows(gemm, config, share))
 
 
 def form_of(config: hopper.Tiling) -> tuple[int, int, int, int]:
@@ -211,48 +247,69 @@ def form_of(config: hopper.Tiling) -> tuple[int, int, int, int]:
     return config.tall, config.consumers, config.part_columns, config.wide
 
 
-@lru_cache(maxsize=4096)
-def form_cost(tall: int, consumers: int, part_columns: int, wide: int, pairs: bool) -> tuple[float, float]:
-    """Nanoseconds of a K tile, while all SMs multiply and while few do. Of a form that was not measured, as
-    long for each element as the one takes that is nearest in size. pairs: that share rows."""
-    measured = K_TILE.get((tall, consumers, part_columns), {})
+def way_of(config: hopper.Tiling) -> str:
+    """How a form is used, as K_TILE_AGAIN has it."""
+    shared = ("rows shared" if config.beside > 1 else "columns shared") if config.blocks > 1 else ""
+    return ", ".join(filter(None, ("swapped" * config.swap, shared))) or "alone"
+
+
+def form_cost(
+    table: dict[tuple[int, int, int], Costs],
+    tall: int,
+    consumers: int,
+    part_columns: int,
+    wide: int,
+    way: str,
+) -> float:
+    """Cycles of a K tile. Where a form was not timed in this way, it takes as long as where A and B are not
+    swapped, or as in one round. One of other columns takes as long for each element as that takes which is
+    nearest in size."""
+    kind = table.get((tall, consumers, part_columns)) or K_TILE.get((tall, consumers, part_columns), {})
+    measured = kind.get(way) or kind.get(way.removeprefix("swapped, ")) or {}
     below = max((each for each in measured if each <= wide), default=0)
     above = min((each for each in measured if each >= wide), default=0)
-    if not below or not above:
-        sizes = {rows * each: time for (rows, *_), times in K_TILE.items() for each, time in times.items()}
-        nearest = min(sizes, key=lambda size: abs(size - tall * wide))
-        full, few = (time * tall * wide / nearest for time in sizes[nearest])
-    else:
+    if below and above:
         part = (wide - below) / (above - below) if above > below else 0
-        full, few = (low + (high - low) * part for low, high in zip(measured[below], measured[above]))
-    return SHARED_ROWS.get((tall, wide), full) if pairs else full, few
+        return measured[below] + (measured[above] - measured[below]) * part
+    if table is not K_TILE:
+        return form_cost(K_TILE, tall, consumers, part_columns, wide, way)
+    sizes = {
+        rows * columns: cycles
+        for (rows, *_), ways in K_TILE.items()
+        for columns, cycles in ways["few" if way == "few" else "alone"].items()
+    }
+    nearest = min(sizes, key=lambda size: abs(size - tall * wide))
+    return sizes[nearest] * tall * wide / nearest
 
 
-def nanoseconds_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float:
+def cycles_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float:
     """In which an SM gets the rows of a K tile that it copies, while a share of the SMs do. Of B there is a
     row for each column: stored K x N, it comes in boxes of 64 rows and columns."""
     found = 0.0
     b_row = gemm.k if gemm.transposed else gemm.n
     for rows, row in ((config.bm / config.cluster_n, gemm.k), (config.bn / config.cluster_m, b_row)):
-        start, busy = ROWS[alignment(2 * row, getattr(config, "line", 16))]
-        found += rows * (start + busy * share)
-    return found
+        whole = alignment(2 * row, getattr(config, "line", 16))
+        if whole in ROWS:
+            start, busy = ROWS[whole]
+            found += rows * (start + busy * share)
+    return found + ROW_START if found else 0
 
 
 def alignment(row: int, line: int) -> int:
-    """The largest of ROWS that rows of so many bytes are multiples of, or their copies. line: rows that
-    are no multiple of it are copied to whole lines."""
-    return next((bytes for bytes in ROWS if row % bytes == 0 and row % line == 0), max(ROWS))
+    """What rows of so many bytes are multiples of, a line at most, or their copies. line: rows that are no
+    multiple of it are copied to whole lines."""
+    return math.gcd(row, hopper.ROW_BYTES) if row % line == 0 else hopper.ROW_BYTES
 
 
-def nanoseconds_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int) -> float:
-    """Of a tile of C, at its end."""
+def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share: float) -> float:
+    """Of a tile of C, at its end, while a share of the SMs have one."""
+    each = ELEMENT * (1 + share)
     if getattr(config, "boxes", 1):
         row = specialization.box_of(gemm, config)[1] * hopper.SIZES[gemm.result]
-        return ELEMENT + NARROW_ROWS[row]
+        return each + NARROW_ROWS[row]
     if parts > 1:
-        return ELEMENT + FLOATS
-    return ELEMENT + (SINGLE if gemm.n % 2 or config.swap else REGISTERS)
+        return each + FLOATS
+    return each + (SINGLE if gemm.n % 2 or config.swap else REGISTERS)
 
 
 def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -> float:

@@ -29,7 +29,7 @@ from typing import cast
 from tir_schedules.insight.metrics.counting import occupancy_of
 from tir_schedules.insight.metrics.roofline import Gpu
 from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.hgemm.tile_costs import nanoseconds_of_rows
+from tir_schedules.ladders.hgemm.tile_costs import cycles_of_rows
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.building.candidate import Candidate
 from tir_schedules.tuning.cost.gemm import MEMORY
@@ -37,6 +37,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 CLOCKED = 4096 / 2 / hopper.DEPTH  # elements of C that an SM's tensor cores multiply by a K tile in a cycle
 CYCLE, START = 0.627, 40  # nanoseconds: of a cycle under full load, and of a K tile before its products
+LINE = 1.4  # cycles in which L2 gives an SM a line of 128 bytes
 LATENCY = 1100  # nanoseconds from a copy's request until its K tile can be multiplied, in a ring
 SYNCHRONOUS = 720  # the same of copies by threads that wait for them
 STORE, BLOCK = 0.08, 1600  # nanoseconds: of an element that is written from registers, and of a new block
@@ -86,9 +87,10 @@ def demand(gemm: HalfGemm, config: hopper.Tiling, gpu: Gpu, grid: int, held: int
     tiles = specialization.tiles_of(gemm, config) * config.blocks
     blocks = ceil_div(grid, gpu.multiprocessors)
     elements = config.bm * config.bn
+    copied = config.bm / config.cluster_n + config.bn / config.cluster_m
     return Demand(
         products=START + elements / CLOCKED * CYCLE,
-        lines=nanoseconds_of_rows(gemm, config, 1),
+        lines=CYCLE * max(cycles_of_rows(gemm, config, 1), LINE * copied),
         k_tiles=ceil_div(gemm.k, hopper.DEPTH),
         tiles=blocks * ceil_div(tiles, grid),
         resident=min(blocks, max(1, held)),
