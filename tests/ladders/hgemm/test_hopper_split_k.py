@@ -93,7 +93,7 @@ FAULTS = [
     (0, "blockIdx.z * k_tiles * BK", "blockIdx.z * k_tiles * BK + (blockIdx.z == 1 ? BK : 0)"),
     (0, "(N + 3) / 4 * 4", "N"),
     (0, "blockIdx.z) * M * pitch", "blockIdx.z) * (M - 1) * pitch"),
-    (0, "store<true>(part, row, col, M, pitch)", "store<true>(part, row, col, M + 1, pitch)"),
+    (0, "true>(tile, part, row, col, M, pitch)", "true>(tile, part, row, col, M + 1, pitch)"),
     (1, "part < parts", "part < parts - 1"),
     (1, "if (column + i < N)", ""),
     (1, "if (piece < pieces)", ""),
