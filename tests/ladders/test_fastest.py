@@ -105,7 +105,10 @@ def test_commands_say_which_it_is(tool):
     assert "sgemm/fastest on 40x36x33 is sgemm/split_k:32x32, estimated for an H100 or H200: 4 tiles" in err
     asked = ("--arch", "sm_80", "--machine", "cpu", "--mnk", "16,16,16", "--accumulate", "float32")
     code, out, _ = tool("run", "hgemm/fastest", *asked, "--json")
-    assert code == 0 and {row["rung"] for row in json.loads(out)} == {"hgemm/mma_multistage:64x64", "hgemm/wmma_naive"}
+    assert code == 0 and {row["rung"] for row in json.loads(out)} == {
+        "hgemm/mma_multistage:64x64",
+        "hgemm/wmma_naive",
+    }
     assert all("hgemm/fastest on 16x16x16" in row["why"] for row in json.loads(out))
     _, out, _ = tool("inspect", "sgemm/split_k", "--mnk", "40,36,33", "--json")
     assert "sgemm/split_k:32x32, estimated for an H100 or H200" in json.loads(out)["why"]

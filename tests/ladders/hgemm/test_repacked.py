@@ -74,7 +74,7 @@ def test_only_what_has_such_rows_is_copied(variant, gemm, copied):
 
 
 def test_a_large_c_goes_through_a_workspace():
-    kinds = [HalfGemm(*shape, "nt", "float32", output="float16") for shape in [(511, 513, 515), (1023,) * 3]]
+    kinds = [HalfGemm(*shape, "nt", "float32", output="float16") for shape in [(511, 513, 515), (2047,) * 3]]
     kinds.append(HalfGemm(2047, 2047, 64, "nt", "float32"))
     assert [REPACKED.fitted(gemm).config.boxes for gemm in kinds] == [0, 2, 0]
 

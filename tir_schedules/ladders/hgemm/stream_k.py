@@ -202,7 +202,8 @@ class Estimate:
         alone = ceil_div(shares.tiles - shares.streamed, shares.programs) * shares.k_tiles
         adding = PART * shares.others + BYTE * config.bm * config.bn * hopper.SIZES[gemm.accumulate]
         adding += START if shares.programs % shares.tiles else 0
-        each, far, together = max(each, reading), max(far, reading), shares.busiest - alone
+        ends = whole.stored / whole.clock / shares.k_tiles
+        each, far, together = max(each + ends, reading), max(far, reading), shares.busiest - alone
         return cls(shares, alone, each, together, far, adding, once)
 
     @property

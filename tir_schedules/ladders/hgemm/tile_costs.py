@@ -146,7 +146,9 @@ class Estimate:
         k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
         each = cycles_per_k_tile(gemm, config, share, rounds)
         stored = STORED + cycles_per_element(gemm, config, parts, share) * elements
-        cycles = once + rounds * (k_tiles * each + stored)
+        reading = nanoseconds_of_reading(gemm, config, clusters * blocks * parts / rounds)
+        reading *= AGAIN if rounds > 1 and parts == 1 else 1
+        cycles = once + max(rounds * (k_tiles * each + stored), CLOCK * reading)
         ran = clusters * blocks * parts * k_tiles / hopper.WAVE / cycles
         return cls(
             clusters * blocks,
@@ -156,8 +158,7 @@ class Estimate:
             stored,
             once,
             clock_of(ran * products_of(config), ran * hopper.ROW_BYTES * (config.bm + config.bn)),
-            nanoseconds_of_reading(gemm, config, clusters * blocks * parts / rounds)
-            * (AGAIN if rounds > 1 and parts == 1 else 1),
+            reading,
             parts,
             SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / PARTS if parts > 1 else 0,
         )
