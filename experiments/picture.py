@@ -1,4 +1,4 @@
-"""The README's picture, banks.svg: one request to shared memory in three rungs, as the CPU machine executes it.
+"""The README's picture, banks.svg: one request to shared memory in three rungs, as executed.
 
     python experiments/picture.py            # rewrite it
     python experiments/picture.py --check    # exit code 1 when that would change it
@@ -30,7 +30,7 @@ RUNGS = {
 }
 """Rungs -> how the tile of A lies in shared memory."""
 
-TITLE = "An ldmatrix of A in three rungs of hgemm: which lane each bank of shared memory serves, wavefront by wavefront"
+TITLE = "An ldmatrix of A in three rungs: which lane each bank serves, wavefront by wavefront"
 
 
 def load_of_a(name: str) -> Pattern:
@@ -56,7 +56,9 @@ def picture() -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 when it is outdated")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit code 1 when it is outdated"
+    )
     options = parser.parse_args(arguments)
     drawn = picture()
     if not options.check:

@@ -20,7 +20,8 @@ from tir_schedules.source import EXAMPLES
 ROOT = Path(__file__).parents[2]
 CHECK = ROOT / "tir_schedules" / "check"
 GUIDE = CHECK / "GUIDE.md"
-PAGES = [ROOT / "README.md", CHECK / "README.md", GUIDE, CHECK / "VERDICTS.md",
+PAGES = [ROOT / "README.md", ROOT / "tir_schedules" / "guides" / "commands.md", CHECK / "README.md", GUIDE,
+         CHECK / "VERDICTS.md",
          ROOT / "tir_schedules" / "insight" / "README.md"]  # fmt: skip
 BLOCK = re.compile(r"^    .*\n(?:(?:    .*)?\n)*", re.M)
 COMMAND, CUT = "tir-schedules ", "..."
