@@ -204,7 +204,10 @@ def test_rungs_the_gpu_is_too_old_for_are_left_out_with_a_line(tool, gpu):
         "hgemm/wmma_naive", "hgemm/wmma_async", *SMALL, "--layout", "nt", "--accumulate", "float16"
     )
     assert code == 0 and {subject.name for subject in gpu.seen} == {"hgemm/wmma_naive", "cuBLAS", "cuBLASLt"}
-    assert err == "tir-schedules: left out, they need another architecture than sm_75: hgemm/wmma_async\n"
+    assert (
+        err
+        == "tir-schedules: left out, because they need another architecture than sm_75: hgemm/wmma_async\n"
+    )
     code, _, err = tool("hgemm/wmma_async", "--mnk", "64,64,64")
     assert code == 2 and "needs sm_80" in err
 
