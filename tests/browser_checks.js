@@ -32,7 +32,8 @@
   for (const head of document.querySelectorAll(".scroll > table > thead"))
     if (getComputedStyle(head).position !== "sticky") fault("head that scrolls away", head, "");
   for (const row of document.querySelectorAll("tbody tr")) {
-    const height = row.getBoundingClientRect().height;
+    const { width, height } = row.getBoundingClientRect();
+    if (width > 1.6 * 1280) fault("row wider than any screen", row, `${Math.round(width)} px`);
     if (height > root.clientHeight) fault("row taller than the screen", row, `${Math.round(height)} px`);
   }
 

@@ -108,6 +108,9 @@ BROKEN = {
     "head that scrolls away: <thead>": (
         "<div class='scroll'><table><thead style='position:static'><tr><th>h</th></tr></thead></table></div>"
     ),
+    "row wider than any screen: <tr>": (
+        "<div class='scroll'><table><tr><td style='min-width:3000px'>r</td></tr></table></div>"
+    ),
     "row taller than the screen: <tr>": "<table><tr style='height:2000px'><td>r</td></tr></table>",
     "id used twice: <p>": "<p id='one'>again</p>",
     "link to nowhere: <a>": "<a href='#two'>two</a>",
