@@ -28,8 +28,8 @@ from writing import update
 from tir_schedules.bench import session
 from tir_schedules.bench.tables import escape_cells, refusal
 from tir_schedules.cli.options import check_pack_arch, check_pack_file, is_pack
-from tir_schedules.console import print_line, print_table, print_wrote
-from tir_schedules.files import check_folder
+from tir_schedules.console import print_line, print_table
+from tir_schedules.files import check_folder, print_wrote
 from tir_schedules.ladders.articles import Article
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.choice import arch_for

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
-from pathlib import Path
 from typing import Callable, Iterable, Iterator, Mapping, Sequence, TextIO
 
 from rich.cells import cell_len
@@ -324,12 +323,6 @@ def afterwards() -> Iterator[None]:
         sys.stdout.flush()
         for line in lines:
             print(line, file=sys.stderr)
-
-
-def print_wrote(path: Path) -> None:
-    """Say on standard error that a file was written; /dev/stdout and pipes tell by themselves."""
-    if path.is_file():
-        print(f"wrote {printable(str(path))}", file=sys.stderr)
 
 
 def print_source(text: str, language: str) -> None:

@@ -88,7 +88,7 @@ def test_a_bench_compiles_for_the_gpu_and_writes_prints_and_draws(tool, gpu, tmp
     code, out, err = tool(
         "sgemm/naive", "reduce/shuffle", *SMALL, "-o", tmp_path / "a.json", "--plot", tmp_path / "a.svg"
     )
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"wrote {tmp_path / 'a.json'}\n")
     assert {binary.kernel.arch for subject in gpu.seen for binary in subject.binaries} == {"sm_80"}
     labels = ["sgemm/naive (schedule)", "sgemm/naive (twin, sizes fixed)", "cuBLAS", "cuBLASLt"]
     labels += 2 * ["reduce/shuffle (schedule)", "reduce/shuffle (twin, sizes fixed)", "CUB"]
@@ -156,7 +156,9 @@ def test_what_is_refused_costs_exit_code_1_and_is_kept(tool, gpu, tmp_path):
 
 def test_json_is_the_results_file(tool, gpu, tmp_path):
     code, out, err = tool("sgemm/naive", *SMALL, "--json", "-o", tmp_path / "a.json")
-    assert (code, err) == (0, "") and json.loads(out) == load_results(tmp_path / "a.json")
+    assert (code, err) == (0, f"wrote {tmp_path / 'a.json'}\n") and json.loads(out) == load_results(
+        tmp_path / "a.json"
+    )
 
 
 def test_a_slower_run_than_the_recorded_one_is_exit_code_1(tool, gpu, tmp_path):

@@ -18,9 +18,8 @@ from tir_schedules.cli.options import (
     is_pack,
 )
 from tir_schedules.cli.problems import add_problems
-from tir_schedules.console import print_wrote
 from tir_schedules.errors import BadInput
-from tir_schedules.files import Json, check_folder
+from tir_schedules.files import Json, check_folder, print_wrote
 from tir_schedules.ladders.own import is_path
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.machines.choice import CPU_ARCH

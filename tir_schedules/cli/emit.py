@@ -7,7 +7,6 @@ import re
 from tir_schedules.api.problems import shape_of
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
-from tir_schedules.console import print_error, print_wrote
 from tir_schedules.ladders.problems import EMIT_SHAPES
 
 
@@ -28,7 +27,8 @@ def add_verb(verbs: Verbs) -> None:
 
 def emit(options: Options) -> int:
     from tir_schedules.api.emitting import emit
-    from tir_schedules.files import write_text
+    from tir_schedules.console import print_error
+    from tir_schedules.files import print_wrote, write_text
 
     code = emit(options.rung, form=options.form, twin=options.twin, arch=options.arch, **shape_of(options))
     if options.form in ("ptx", "sass") and (others := other_launches(options)):

@@ -12,9 +12,8 @@ from tir_schedules.api.problems import check_options, problem_of
 from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_request, the_file
 from tir_schedules.cli.options import RUNG_HELP, Options, Parser, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
-from tir_schedules.console import print_wrote
 from tir_schedules.errors import BadInput, nearest, shown
-from tir_schedules.files import check_folder, to_json, write_text
+from tir_schedules.files import check_folder, print_wrote, to_json, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.numerals import integer_for, three_integers

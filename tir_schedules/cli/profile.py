@@ -28,9 +28,8 @@ from tir_schedules.cli.options import (
     is_pack,
 )
 from tir_schedules.cli.problems import add_problem
-from tir_schedules.console import print_wrote
 from tir_schedules.errors import BadInput
-from tir_schedules.files import Json, check_folder, write_text
+from tir_schedules.files import Json, check_folder, print_wrote, write_text
 from tir_schedules.ladders.problems import SMALL_SHAPES, Job, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find, find_each
 from tir_schedules.machines.choice import CPU_ARCH, arch_for

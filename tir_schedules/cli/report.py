@@ -39,7 +39,7 @@ def report(options: Options) -> int:
     """Run the verb; returns the exit code, 1 when a kernel could not be executed or the CPU machine
     objects."""
     from tir_schedules.bench.plots import pyplot
-    from tir_schedules.console import print_line, print_wrote
+    from tir_schedules.console import print_line
     from tir_schedules.files import write_text
     from tir_schedules.insight.times.timed import target_of
     from tir_schedules.report.page import ladders_of, page_of
@@ -54,7 +54,6 @@ def report(options: Options) -> int:
     ladders, faults = ladders_of(found, options.quick, target_of() if options.time else None)
     page = page_of(found, ladders, faults, options.quick)
     write_text(options.output, page)
-    print_wrote(options.output)
     print_line(
         f"{options.output}: {len(page.encode()) / 1e6:.1f} MB, {time.monotonic() - started:.0f} s; open it in"
         " a browser"

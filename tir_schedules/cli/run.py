@@ -55,12 +55,13 @@ def run(options: Options) -> int:
         )  # fmt: skip
         if options.dry_run:
             return finish(asked.plan(), options.json, 2)
-        if not options.json:
+        told = not options.json and not options.source and len({rung.id for rung, _ in asked.jobs}) > 1
+        if told:
             print_line(asked.opening())
             print_line()
             sys.stdout.flush()
         found = asked.run()
         code = finish(found, options.json, 2)
-        if not options.json and (told := next_step(found)):
-            print_line(told)
+        if told and (step := next_step(found)):
+            print_line(step)
         return code

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.check.options import commented_checks, parse_comment, requests_of
 from tir_schedules.cli.options import Options
-from tir_schedules.console import print_wrote
 from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError
-from tir_schedules.files import write_text
+from tir_schedules.files import print_wrote, write_text
 from tir_schedules.source import own_files, read_source
 
 if TYPE_CHECKING:

@@ -69,12 +69,11 @@ def time_verb(options: Options) -> int:
 def shown(found: TimeReport, options: Options) -> int:
     """Written and printed; returns the exit code."""
     from tir_schedules.api.results import finish
-    from tir_schedules.console import print_line, print_wrote
+    from tir_schedules.console import print_line
     from tir_schedules.files import write_text
 
     if options.html:
         write_text(options.html, found.page())
-        print_wrote(options.html)
         if not options.json:
             print_line(f"written: {options.html}; open it in a browser")
             return 0 if found.ok else 1

@@ -33,7 +33,7 @@ def trace_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when the finished schedule is not right."""
     from tir_schedules.api.results import finish
     from tir_schedules.api.tracing import plan_of_trace, trace
-    from tir_schedules.console import print_error, print_line, print_wrote
+    from tir_schedules.console import print_error, print_line
     from tir_schedules.files import write_text
 
     if options.output:
@@ -44,7 +44,6 @@ def trace_verb(options: Options) -> int:
     if options.output:
         text = found.page()
         write_text(options.output, text)
-        print_wrote(options.output)
         steps = len(found.states) - 1
         size = f"{steps} step{'s' * (steps != 1)}, {len(text.encode()) >> 10} KiB"
         if not options.json:
