@@ -29,7 +29,7 @@ from tir_schedules.bench import session
 from tir_schedules.bench.tables import escape_cells, refusal
 from tir_schedules.cli.options import check_pack_arch, check_pack_file, is_pack
 from tir_schedules.console import print_line, print_table
-from tir_schedules.files import check_folder
+from tir_schedules.files import check_folder, print_wrote
 from tir_schedules.ladders.articles import Article
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.choice import arch_for
@@ -37,6 +37,7 @@ from tir_schedules.model.rung import Rung
 from tir_schedules.subjects.results import load_results, save_results
 
 FOLDER = Path(__file__).parent
+REMEDY = "name a JSON file that `experiments/articles.py --output` or `bench --output` wrote"
 RECORDED = FOLDER / "results" / "articles_h100.json"
 
 
@@ -111,7 +112,9 @@ def perform(options: Namespace) -> int:
     if options.write or options.check:
         check_alone("--write" if options.write else "--check", options, ("names", "output", "pack", "arch"))
         results = (
-            load_results(options.recorded or RECORDED) if options.recorded or RECORDED.exists() else None
+            load_results(options.recorded or RECORDED, remedy=REMEDY)
+            if options.recorded or RECORDED.exists()
+            else None
         )
         changed = update(options.readme, "article", lambda name: section(name, results), options.check)
         return changed | update(options.readme, "listing", listing_section, options.check)
@@ -126,11 +129,12 @@ def perform(options: Namespace) -> int:
     if options.output:
         check_folder(options.output)
     if options.recorded:
-        results = load_results(options.recorded)
+        results = load_results(options.recorded, remedy=REMEDY)
     else:
         results = measured_pack(options.names[0]) if packed else measured(articles, options.arch)
     if options.output:
         save_results(results, options.output)
+        print_wrote(options.output)
     show(articles, results)
     return 1 if results["refused"] else 0
 

@@ -107,7 +107,7 @@ def searched(path: Path) -> Json:
 
 def load_searches(path: Path) -> Json:
     """BadInput, in one line, for a file that is something else."""
-    return load_results(path, "Searches")
+    return load_results(path, "Searches", "name a JSON file that `experiments/searches.py --output` wrote")
 
 
 def show(results: Json, plot: Path | None) -> None:

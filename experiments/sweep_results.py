@@ -76,4 +76,4 @@ def results_of_pack(path: Path) -> dict[str, Any]:
 
 def load_sweeps(path: Path) -> dict[str, Any]:
     """Read a document. BadInput, in one line, for a file that is none."""
-    return load_results(path, "Sweeps")
+    return load_results(path, "Sweeps", "name a JSON file that `experiments/sweeps.py --output` wrote")

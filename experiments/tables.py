@@ -11,6 +11,7 @@ counts. `<!-- tuned: sgemm -->` is the same for tuned_*.json, which `tir-schedul
 `<!-- drawn: sgemm -->` how the ratios of drawn_*.json are distributed, `<!-- regret: sgemm -->` what the
 choice of a configuration lost in regret_*.json, `<!-- headline: sgemm hgemm -->` a line for each, see
 drawn_tables.py,
+`<!-- best: sgemm; reduce int32 -->` a line for each, see best_tables.py,
 `<!-- rungs: hgemm -->` all rungs of each shape of rungs_*.json, see rung_tables.py, and
 `<!-- pauses: sgemm -->` a line for each kernel of pauses_*.json, see ratio_tables.py.
 """
@@ -24,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
+import best_tables
 import drawn_tables
 from ratio_tables import Recording, by_shape, with_and_without_pauses
 from rung_tables import every_rung
@@ -35,7 +37,8 @@ from tir_schedules.errors import BadInput, TirSchedulesError
 from tir_schedules.subjects.results import device_name, load_results
 
 ROOT = Path(__file__).parents[1]
-READMES = tuple(ROOT / folder / "README.md" for folder in (".", "experiments", "tir_schedules/tuning"))
+PAGES = ("README.md", "experiments/README.md", "experiments/RESULTS.md", "tir_schedules/tuning/README.md")
+READMES = tuple(ROOT / page for page in PAGES)
 """The files that have markers."""
 
 SHOWN = {"sgemm": ("1024", "2048", "4096", "8192"), "hgemm": ("1024", "2048", "4096", "8192")}
@@ -113,6 +116,7 @@ def update_all(readmes: Sequence[Path], folder: Path, check: bool) -> int:
     for marker, text_of in {
         "drawn": partial(drawn_tables.distribution, results=drawn),
         "regret": partial(drawn_tables.regret, results=regretted),
+        "best": partial(best_tables.best, results=recorded_in(folder, FILES["results"]), shown=SHOWN),
         "headline": partial(drawn_tables.headline, drawn=drawn, chosen=chosen),
     }.items():
         codes += [update(readme, marker, text_of, check) for readme in readmes]

@@ -30,7 +30,7 @@ PAIRS = {
 
 def load_tuners(path: Path) -> dict[str, Any]:
     """Read what tuners.py wrote. BadInput, in one line, for another file."""
-    return load_results(path, "Tuners")
+    return load_results(path, "Tuners", "name a JSON file that `experiments/tuners.py --output` wrote")
 
 
 def merged(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:

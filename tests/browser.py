@@ -11,7 +11,7 @@ from typing import Any, Iterator
 
 import pytest
 
-SCREENS = {"phone": (390, 844), "desktop": (1280, 900)}
+SCREENS = {"phone": (390, 844), "desktop": (1280, 900), "wide": (1920, 1080)}
 SCHEMES = ("light", "dark")
 LEAST_SIZE = 11  # px of any text
 LEAST_CONTRAST = 4.5  # of text against what lies behind it

@@ -24,6 +24,19 @@
         fault("wider than the screen", element, `by ${Math.round(beyond)} px`);
     }
 
+  if (root.clientWidth >= 1280)  // only a phone's navigation scrolls
+    for (const link of document.querySelectorAll("nav a")) {
+      const beyond = link.getBoundingClientRect().right - root.clientWidth;
+      if (beyond > 1) fault("link beyond the screen", link, `by ${Math.round(beyond)} px`);
+    }
+  for (const head of document.querySelectorAll(".scroll > table > thead"))
+    if (getComputedStyle(head).position !== "sticky") fault("head that scrolls away", head, "");
+  for (const row of document.querySelectorAll("tbody tr")) {
+    const { width, height } = row.getBoundingClientRect();
+    if (width > 1.6 * 1280) fault("row wider than any screen", row, `${Math.round(width)} px`);
+    if (height > root.clientHeight) fault("row taller than the screen", row, `${Math.round(height)} px`);
+  }
+
   const pixel = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
   const pen = pixel.getContext("2d", { willReadFrequently: true });
   const colours = new Map();

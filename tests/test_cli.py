@@ -10,7 +10,9 @@ from importlib import import_module
 
 import pytest
 
+from tir_schedules.cli.main import main
 from tir_schedules.compiler.twin import load_twin
+from tir_schedules.console import afterwards, print_error
 from tir_schedules.ladders.articles import ARTICLES
 from tir_schedules.ladders.registry import FAMILIES, ladder
 from tir_schedules.machines.cpu import CpuMachine
@@ -216,13 +218,25 @@ def test_run_reports_each_rung_and_shape(tool):
         "run", "sgemm/naive", "sgemm/coalesced", "--mnk", "5,6,7", "--mnk", "33,1,2", "--machine", "cpu"
     )
     assert code == 0
-    assert [line.split()[:2] for line in out.splitlines()[1:-1]] == [
+    opening, empty, _, *rows, closing, following = out.splitlines()
+    assert opening.startswith("2 rungs on 2 shapes: each schedule and its twin") and not empty
+    assert [line.split()[:2] for line in rows] == [
         ["sgemm/naive", "5x6x7"],
         ["sgemm/naive", "33x1x2"],
         ["sgemm/coalesced", "5x6x7"],
         ["sgemm/coalesced", "33x1x2"],
     ]
-    assert out.splitlines()[-1] == "4 of 4 verified on the CPU machine"
+    assert closing == "4 of 4 verified on the CPU machine"
+    assert following.startswith("next, try: `tir-schedules emit sgemm/coalesced`")
+
+
+def test_what_a_run_leaves_out_is_said_afterwards(capfd):
+    code = main(["run", "sgemm/naive", "sgemm/tma", "--mnk", "5,6,7", "--machine", "cpu", "--dry-run"])
+    assert code == 0 and "left out: sgemm/tma" in capfd.readouterr().err
+    with afterwards():
+        print_error("why")
+        print("table", file=sys.stderr)
+    assert capfd.readouterr().err == "table\ntir-schedules: why\n"
 
 
 def test_run_json(tool):

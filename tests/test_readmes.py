@@ -1,6 +1,9 @@
 """READMEs name files and functions that exist."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ READMES = [
 ]
 PAGES = [
     *dict.fromkeys([*READMES, *(ROOT / "tir_schedules" / "check").glob("*.md")]),
+    *(ROOT / "tir_schedules" / "guides").glob("*.md"),
+    ROOT / "experiments" / "RESULTS.md",
     ROOT / ".github" / "CONTRIBUTING.md",
 ]
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
@@ -50,3 +55,45 @@ def test_the_ladders_are_listed_in_full():
     page = (ROOT / "tir_schedules" / "ladders" / "README.md").read_text()
     listed = re.findall(r"^\| `(\w+)` \|", page, re.M)
     assert listed == [name for family in FAMILIES for name in rung_names(family)]
+
+
+def printed_commands(text):
+    """The indented lines of a page that are commands, those that a backslash continues in one."""
+    return re.findall(r"^    ((?:tir-schedules|sed) (?:.*\\\n)*.*)$", text, re.M)
+
+
+def test_the_five_things_of_the_readme_work_as_printed(tmp_path):
+    text = (ROOT / "README.md").read_text()
+    things = text[text.index("## Five things to try") : text.index("## Results")]
+    commands, failing = printed_commands(things), "--source broken.cu"
+    assert len(commands) == len(re.findall(r"^    (?:tir-schedules|sed) ", things, re.M)) > 10
+    script = f'tir-schedules() {{ {sys.executable} -m tir_schedules "$@"; }}\n'
+    for command in commands:
+        told = f"echo 'failed: '{command.split()[1]!r} >&2; exit 99"
+        script += f"{command}\ntest $? -eq {int(failing in command)} || {{ {told}; }}\n"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    start = re.search(r"^    (race: .*?) \.\.\.$", things, re.M)
+    assert start and start[1] in re.sub(r"\s+", " ", done.stdout)
+
+
+def test_the_readme_is_short_and_ci_calls_its_two_commands():
+    text, called = (ROOT / "README.md").read_text(), (ROOT / ".ci" / "run").read_text()
+    assert text.count("\n") <= 150
+    first, second = re.findall(r"^    ((?:pip|pytest) .*?) +#", text, re.M)
+    for command in (*first.split(" && ")[1:], second):
+        assert re.search(rf"^{re.escape(command)}\b", called, re.M), command
+
+
+@pytest.mark.slow
+def test_the_picture_is_what_the_machine_executes(tmp_path, monkeypatch):
+    import picture
+
+    assert picture.main(["--check"]) == 0
+    changed = tmp_path / "banks.svg"
+    changed.write_text(picture.PICTURE.read_text().replace("lanes 0-7", "lanes 0-8", 1))
+    monkeypatch.setattr(picture, "PICTURE", changed)
+    assert picture.main(["--check"]) == 1

@@ -25,6 +25,7 @@ USUAL_WIDTH = 80  # of a terminal that does not tell
 HEIGHT = 25  # no view asks for it, but without it rich takes a dumb terminal for 80 columns
 GAP = 2  # blanks between columns
 HTML: list[list[str]] = []  # where parts of HTML go instead, the last of them
+HELD: list[list[str]] = []  # lines of `print_error` that wait, of the innermost `afterwards` the last
 BLOCKS = 3  # most blocks that a table is cut into before its records are stood on end
 ROOM = 24  # columns that are enough for the text of a record stood on end, however narrow the terminal
 
@@ -303,8 +304,25 @@ def print_paragraph(text: str) -> None:
 
 
 def print_error(message: str) -> None:
-    """One line on standard error."""
-    print(printable(f"tir-schedules: {message}"), file=sys.stderr)
+    """One line on standard error; at the end of `afterwards`, where that holds it."""
+    line = printable(f"tir-schedules: {message}")
+    if HELD:
+        HELD[-1].append(line)
+    else:
+        print(line, file=sys.stderr)
+
+
+@contextmanager
+def afterwards() -> Iterator[None]:
+    """Lines of `print_error` inside are printed when it ends, below what standard output got."""
+    HELD.append([])
+    try:
+        yield
+    finally:
+        lines = HELD.pop()
+        sys.stdout.flush()
+        for line in lines:
+            print(line, file=sys.stderr)
 
 
 def print_source(text: str, language: str) -> None:

@@ -10,11 +10,12 @@ import json
 import math
 import os
 import stat
+import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping
 
-from tir_schedules.errors import BadInput, one_line, shown
+from tir_schedules.errors import BadInput, one_line, printable, shown
 from tir_schedules.processes import unfinished
 
 if TYPE_CHECKING:
@@ -219,6 +220,12 @@ def check_folder(path: Path) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all. BadInput when the path cannot be written."""
     write_bytes(path, text.encode("utf-8"))
+
+
+def print_wrote(path: Path) -> None:
+    """Say on standard error that a file was written; /dev/stdout and pipes tell by themselves."""
+    if path.is_file():
+        print(f"wrote {printable(str(path))}", file=sys.stderr)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -229,8 +229,9 @@ def test_messages_name_options_as_python_has_them():
     assert "need a tolerance=)" in found.faults[0] and "x[--n]" in found.faults[0]
 
 
-def test_the_example_of_the_readme_runs(monkeypatch, tmp_path):
-    (example,) = re.findall(r"<!-- example -->\n\n((?:    .*\n|\n)+)", (ROOT / "README.md").read_text())
+def test_the_example_of_the_guide_runs(monkeypatch, tmp_path):
+    page = (ROOT / "tir_schedules" / "guides" / "commands.md").read_text()
+    (example,) = re.findall(r"<!-- example -->\n\n((?:    .*\n|\n)+)", page)
     file = tmp_path / "example.py"
     file.write_text(re.sub(r"^    ", "", example, flags=re.M))
     done = subprocess.run([sys.executable, file], cwd=ROOT, capture_output=True, text=True)

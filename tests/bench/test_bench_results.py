@@ -331,7 +331,7 @@ def rewrite(tmp_path):
     return call
 
 
-MARKED = re.compile(rf"<!-- ({'|'.join(tables_script.FILES)}): ")
+MARKED = re.compile(rf"<!-- ({'|'.join(tables_script.FILES)}|best|headline): ")
 MARKERS = "before\n<!-- results: {} -->\nold\n<!-- end -->\nafter\n"
 
 
@@ -380,8 +380,19 @@ def test_several_readmes_are_rewritten_and_checked_together(rewrite, tmp_path):
 
 def test_every_readme_with_markers_is_rewritten():
     root = tables_script.ROOT
-    pages = [root / "README.md", *root.glob("[!.]*/**/README.md")]
+    pages = [root / "README.md", *root.glob("[!.]*/**/*.md")]
     assert {page for page in pages if MARKED.search(page.read_text())} == set(tables_script.READMES)
+
+
+def test_the_best_rungs_are_a_line_each(rewrite, capsys):
+    code, readme = rewrite("<!-- best: sgemm; hgemm nn float32 -->\n<!-- end -->\n")
+    lines = re.findall(r"^\| (?:sgemm|hgemm nn float32) \| .*", readme, re.M)
+    assert (
+        code == 0
+        and len(lines) == 2
+        and all("x at 1024, " in line and " at 8192 |" in line for line in lines)
+    )
+    assert rewrite("<!-- best: fft -->\n<!-- end -->\n")[0] == 2 and "'fft'" in capsys.readouterr().err
 
 
 def test_a_marker_without_results_is_bad_input(rewrite, capsys):

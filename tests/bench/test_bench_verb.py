@@ -88,7 +88,7 @@ def test_a_bench_compiles_for_the_gpu_and_writes_prints_and_draws(tool, gpu, tmp
     code, out, err = tool(
         "sgemm/naive", "reduce/shuffle", *SMALL, "-o", tmp_path / "a.json", "--plot", tmp_path / "a.svg"
     )
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"wrote {tmp_path / 'a.json'}\n")
     assert {binary.kernel.arch for subject in gpu.seen for binary in subject.binaries} == {"sm_80"}
     labels = ["sgemm/naive (schedule)", "sgemm/naive (twin, sizes fixed)", "cuBLAS", "cuBLASLt"]
     labels += 2 * ["reduce/shuffle (schedule)", "reduce/shuffle (twin, sizes fixed)", "CUB"]
@@ -156,7 +156,9 @@ def test_what_is_refused_costs_exit_code_1_and_is_kept(tool, gpu, tmp_path):
 
 def test_json_is_the_results_file(tool, gpu, tmp_path):
     code, out, err = tool("sgemm/naive", *SMALL, "--json", "-o", tmp_path / "a.json")
-    assert (code, err) == (0, "") and json.loads(out) == load_results(tmp_path / "a.json")
+    assert (code, err) == (0, f"wrote {tmp_path / 'a.json'}\n") and json.loads(out) == load_results(
+        tmp_path / "a.json"
+    )
 
 
 def test_a_slower_run_than_the_recorded_one_is_exit_code_1(tool, gpu, tmp_path):
@@ -204,7 +206,10 @@ def test_rungs_the_gpu_is_too_old_for_are_left_out_with_a_line(tool, gpu):
         "hgemm/wmma_naive", "hgemm/wmma_async", *SMALL, "--layout", "nt", "--accumulate", "float16"
     )
     assert code == 0 and {subject.name for subject in gpu.seen} == {"hgemm/wmma_naive", "cuBLAS", "cuBLASLt"}
-    assert err == "tir-schedules: left out, they need another architecture than sm_75: hgemm/wmma_async\n"
+    assert (
+        err
+        == "tir-schedules: left out, because they need another architecture than sm_75: hgemm/wmma_async\n"
+    )
     code, _, err = tool("hgemm/wmma_async", "--mnk", "64,64,64")
     assert code == 2 and "needs sm_80" in err
 

@@ -104,6 +104,14 @@ BROKEN = {
         "<text y='20' font-size='16' fill='#222'>black on black</text></svg>"
     ),
     "phone, dark: low contrast: <b>": "<b style='color:#222'>only in the dark</b>",
+    "link beyond the screen: <a>": "<nav style='white-space:nowrap'><a>" + "x " * 900 + "</a></nav>",
+    "head that scrolls away: <thead>": (
+        "<div class='scroll'><table><thead style='position:static'><tr><th>h</th></tr></thead></table></div>"
+    ),
+    "row wider than any screen: <tr>": (
+        "<div class='scroll'><table><tr><td style='min-width:3000px'>r</td></tr></table></div>"
+    ),
+    "row taller than the screen: <tr>": "<table><tr style='height:2000px'><td>r</td></tr></table>",
     "id used twice: <p>": "<p id='one'>again</p>",
     "link to nowhere: <a>": "<a href='#two'>two</a>",
     "empty picture: <svg>": "<svg width='0' height='10'></svg>",

@@ -34,6 +34,7 @@ from tir_schedules.console import (
 from tir_schedules.errors import BadInput
 from tir_schedules.faults import WIDTH, closing, paragraphs
 from tir_schedules.files import Json
+from tir_schedules.insight.metrics.formats import plural
 from tir_schedules.ladders.problems import RUN_SHAPES, Job, jobs_of, sample_kinds
 from tir_schedules.machines.choice import arch_for, choose
 from tir_schedules.model.machine import Machine
@@ -50,6 +51,12 @@ if TYPE_CHECKING:
     from tir_schedules.insight.times.timed import Timed
 
 ORDERS = 2
+NEXT = (
+    "next, try: `tir-schedules emit {0}` prints its CUDA; `tir-schedules layout {0} {1}` shows who accesses"
+    " which bank; `tir-schedules time {0}` predicts how fast it is"
+)
+"""What to do when all is right. 0: a rung. 1: one of its arrays."""
+
 COLUMNS = ("rung", "shape", "source", "twin", "twins agree", "seconds")
 
 
@@ -119,6 +126,14 @@ class Verdicts(Result):
         return told
 
 
+def next_step(verdicts: Verdicts) -> str:
+    """What a newcomer may do next, of the last rung; nothing while something is wrong."""
+    if not verdicts.ok or not verdicts.verdicts or verdicts.form != "schedule" or verdicts[-1].rung.file:
+        return ""
+    name = next((one.rung.id for one in verdicts if "shared" in one.rung.id), verdicts[-1].rung.id)
+    return NEXT.format(name, "X" if name.startswith("reduce/") else "A")
+
+
 def waits_in_ring(outcome: Outcome) -> bool:
     """Whether threads wait in vain for mbarriers."""
     return any(one.kind == "deadlock" and "the mbarrier " in one.message for one in outcome.findings)
@@ -147,6 +162,18 @@ class Running:
         what = f", with {self.source.file} as the kernel" if self.source else ""
         title = f"{len(self.jobs)} to verify on {self.machine.device_name}{what}"
         return plan_of_jobs(self.jobs, self.arch, title, twins=not self.source)
+
+    def opening(self) -> str:
+        """What it will do, in words."""
+        rungs, shapes = ({str(job[at]) if at else job[0].id for job in self.jobs} for at in (0, 1))
+        kernels = (
+            "each schedule and its twin by hand" if not self.source else f"the kernel in {self.source.file}"
+        )
+        subject = next(iter(rungs)) if len(rungs) == 1 else f"{len(rungs)} rungs"
+        return (
+            f"{subject} on {plural(len(shapes), 'shape')}: {kernels} will be compiled, executed on"
+            f" {self.machine.device_name}, and compared with the exact result"
+        )
 
     def run(self) -> Verdicts:
         seen: list[Verdict] = []
@@ -229,8 +256,8 @@ def chosen(jobs: Sequence[Job], names: Sequence[str], options: Options) -> list[
         if len(some) < len(own):
             rung = own[0][0]
             print_error(
-                f"{family} in {len(some)} of {len(own)} cases, most of its rungs in some of their kinds;"
-                f" a rung that is named, such as {rung.id}, runs in all that it has"
+                f"{len(some)} of {len(own)} cases of {family} ran, because most of its rungs ran in some of"
+                f" their kinds; name a rung, for example {rung.id}, to run all of its kinds"
             )
         found += some
     return found

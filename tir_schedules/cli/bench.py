@@ -19,7 +19,7 @@ from tir_schedules.cli.options import (
 )
 from tir_schedules.cli.problems import add_problems
 from tir_schedules.errors import BadInput
-from tir_schedules.files import Json, check_folder
+from tir_schedules.files import Json, check_folder, print_wrote
 from tir_schedules.ladders.own import is_path
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.machines.choice import CPU_ARCH
@@ -219,6 +219,7 @@ def show(options: Options, mode: str) -> int:
         found = measure_asked(options, mode, baseline)
     if options.output:
         results.save_results(found, options.output)
+        print_wrote(options.output)
     comparison = compare.compare(baseline, found) if baseline else None
     if options.json:
         addition = {"comparison": compare.as_json(comparison, threshold)} if comparison else {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tir_schedules.api.problems import shape_of
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
@@ -25,11 +27,26 @@ def add_verb(verbs: Verbs) -> None:
 
 def emit(options: Options) -> int:
     from tir_schedules.api.emitting import emit
-    from tir_schedules.files import write_text
+    from tir_schedules.console import print_error
+    from tir_schedules.files import print_wrote, write_text
 
     code = emit(options.rung, form=options.form, twin=options.twin, arch=options.arch, **shape_of(options))
+    if options.form in ("ptx", "sass") and (others := other_launches(options)):
+        print_error(
+            f"{options.rung} takes {others + 1} launches; this is the {options.form.upper()} of the first;"
+            " `emit` without an option prints the CUDA of all, from which nvcc makes the others"
+        )
     if options.output:
         write_text(options.output, code.text)
+        print_wrote(options.output)
     else:
         code.show()
     return 0
+
+
+def other_launches(options: Options) -> int:
+    """How many launches a rung takes besides its own."""
+    from tir_schedules.api.emitting import emit
+
+    cuda = emit(options.rung, twin=options.twin, arch=options.arch, **shape_of(options)).text
+    return len(re.findall(r"^// launch: ", cuda, re.M)) - 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from tir_schedules.api.problems import shape_of
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run, add_path, add_tuned
 from tir_schedules.cli.problems import add_problems
@@ -42,11 +44,24 @@ def add_verb(verbs: Verbs) -> None:
 
 def run(options: Options) -> int:
     from tir_schedules.api.results import finish
-    from tir_schedules.api.running import running_of
+    from tir_schedules.api.running import next_step, running_of
+    from tir_schedules.console import afterwards, print_line
 
-    asked = running_of(
-        *options.names, arch=options.arch, machine=options.machine, orders=options.orders,
-        configs=options.configs, tuned=options.tuned, source=options.source, time=options.time,
-        **shape_of(options),
-    )  # fmt: skip
-    return finish(asked.plan() if options.dry_run else asked.run(), options.json, 2)
+    with afterwards():
+        asked = running_of(
+            *options.names, arch=options.arch, machine=options.machine, orders=options.orders,
+            configs=options.configs, tuned=options.tuned, source=options.source, time=options.time,
+            **shape_of(options),
+        )  # fmt: skip
+        if options.dry_run:
+            return finish(asked.plan(), options.json, 2)
+        told = not options.json and not options.source and len({rung.id for rung, _ in asked.jobs}) > 1
+        if told:
+            print_line(asked.opening())
+            print_line()
+            sys.stdout.flush()
+        found = asked.run()
+        code = finish(found, options.json, 2)
+        if told and (step := next_step(found)):
+            print_line(step)
+        return code

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tir_schedules.model.workload import Workload
 
 COMMAND = "tir-schedules report"
+SHAPES = 8  # columns of a table of rates
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,12 @@ def page_of(found: Recorded, ladders: list[Ladder], faults: list[str], quick: bo
     )
 
 
+def in_parts(group: Group) -> list[Group]:
+    """A group as several of at most SHAPES shapes, whose tables fit a page."""
+    starts = range(0, len(group.sizes), SHAPES)
+    return [replace(group, sizes=group.sizes[start : start + SHAPES]) for start in starts]
+
+
 def summary_of(name: str) -> str:
     """What a rung adds to the one before it."""
     return next((rung.summary for rung in known(name)), "")
@@ -174,6 +181,7 @@ WRITING = {
     "counter_heads": ("kernel", "on", *(f"{NAMES[metric].replace(', ', '|')}#" for metric in SHOWN)),
     "counters_shown": SHOWN,
     "figures": views.figures,
+    "in_parts": in_parts,
     "heads": lambda first, others: [first, *(f"{name}#" for name in others)],
     "ladder_svg": plots.ladder_svg,
     "marks": marks,

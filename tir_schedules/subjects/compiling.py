@@ -39,9 +39,9 @@ def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
     if not fit:
         raise next(iter((unfit | refused).values()))
     if unfit:
-        print_error(f"left out, they need another architecture than {arch}: {', '.join(unfit)}")
+        print_error(f"left out, because they need another architecture than {arch}: {', '.join(unfit)}")
     for error in refused.values():
-        print_error(f"left out, {error}")
+        print_error(f"left out: {error}")
     return fit
 
 

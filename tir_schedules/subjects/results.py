@@ -97,24 +97,24 @@ def save_results(results: Json, path: Path) -> None:
     write_text(path, as_text(results))
 
 
-def load_results(path: Path, schema: str = "Results") -> Json:
-    """Read a results file. schema: which of schemas.py it is to fit. BadInput, in one line with the place,
-    for a file that does not."""
-    return check_results(read_json(path, REMEDY), path, schema)
+def load_results(path: Path, schema: str = "Results", remedy: str = REMEDY) -> Json:
+    """Read a results file. schema: which of schemas.py it is to fit. remedy: which file would be right.
+    BadInput, in one line with the place, for a file that does not fit."""
+    return check_results(read_json(path, remedy), path, schema, remedy)
 
 
-def check_results(results: Any, path: Path, schema: str) -> Json:
+def check_results(results: Any, path: Path, schema: str, remedy: str = REMEDY) -> Json:
     """What was read of a file, if it is results; BadInput as `load_results` has it."""
     from tir_schedules.subjects import schemas
 
     if not isinstance(results, dict) or "schema" not in results:
-        raise BadInput(f"{path} has no schema and so is no results file; {REMEDY}")
+        raise BadInput(f"{path} has no schema and so is no results file; {remedy}")
     if type(results["schema"]) is not int or results["schema"] != SCHEMA:
         raise BadInput(
             f"{path} has results of schema {shown(results['schema'])}; this version reads schema {SCHEMA}:"
             " measure again"
         )
-    check(results, getattr(schemas, schema), f"{path} is no results file", REMEDY)
+    check(results, getattr(schemas, schema), f"{path} is no results file", remedy)
     return current(results)
 
 
