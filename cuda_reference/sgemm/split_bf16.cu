@@ -28,6 +28,7 @@
 #define PROGRAMS 132 // most blocks of the grid
 #define GROUP 16     // rows of tiles in a stripe
 #define PROMOTE 0    // of K, after which sums are promoted; 0: when all of it is done
+#define TURNS 0      // 1: warpgroups that multiply take turns, K tile by K tile
 #endif
 
 using Operands = SplitKTile<BM, BN, BK, 3>;
@@ -43,7 +44,7 @@ sgemm_split_bf16(const __grid_constant__ CUtensorMap A_parts_map, const __grid_c
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_parts_map, B_parts_map);
     overlap_launches();
-    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, __nv_bfloat16, SixPairs>(
+    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, TURNS, __nv_bfloat16, SixPairs>(
         shared_address(shared), ring, A_parts_map, B_parts_map, M, N, K,
         [&](const auto &tile, int row, int col) { store_sums(tile, C, row, col, M, N); });
 }

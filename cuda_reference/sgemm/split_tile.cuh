@@ -5,6 +5,7 @@
 #include "../hgemm/boxes.cuh"
 #include "../hgemm/warpgroup_tile.cuh"
 #include "split_products.cuh"
+#include "turns.cuh"
 
 // K tiles of HEIGHT rows of A and WIDTH columns of B, DEEP of K in rows along it; of each matrix all parts, one
 // behind the other.
@@ -29,13 +30,14 @@ template <int HEIGHT, int WIDTH, int DEEP, int PART_COUNT> struct SplitKTile {
 };
 
 // HEIGHT x WIDTH sums of tensor cores, of a part of K. Pairs: which parts of A and B are multiplied, in this
-// order.
-template <int HEIGHT, int WIDTH, int DEEP, typename Part, typename Operands, typename Pairs>
+// order. TURNS: warpgroups that take turns.
+template <int HEIGHT, int WIDTH, int DEEP, int TURNS, typename Part, typename Operands, typename Pairs>
 struct SplitTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
     // Starts to multiply the parts of a K tile. add: to the sums there are; else they begin.
     __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
     {
         constexpr int ROW = 2 * DEEP;
+        wait_for_turn<TURNS>();
         begin_products();
 #pragma unroll
         for (int pair = 0; pair < Pairs::COUNT; ++pair)
@@ -49,6 +51,7 @@ struct SplitTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
                         describe_rows<ROW>(b + Pairs::of_b(pair) * Operands::PART_OF_B + step * 32),
                         pair > 0 || step > 0 || add);
         commit_products();
+        pass_turn<TURNS>();
     }
 };
 
@@ -71,24 +74,6 @@ struct PromotedTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
 #pragma unroll
             for (int i = 0; i < WIDTH / 2; ++i)
                 this->sums[rows][i] += tile.sums[rows][i];
-    }
-
-    // Multiplies each sum by the powers of two that its row and its column were divided by, the smaller one
-    // first: what overflows then does so in float32, too. The tile begins at (row, col) of an m x n matrix.
-    __device__ __forceinline__ void scale(const float *__restrict__ of_rows, const float *__restrict__ of_columns,
-                                          int row, int col, int m, int n)
-    {
-#pragma unroll
-        for (int i = 0; i < WIDTH / 2; ++i) {
-            const int c = col + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
-            const float of_column = c < n ? of_columns[c] : 0;
-#pragma unroll
-            for (int rows = 0; rows < HEIGHT / 64; ++rows) {
-                const int r = row + rows * 64 + i % 4 / 2 * 8 + this->row();
-                const float of_row = r < m ? of_rows[r] : 0;
-                this->sums[rows][i] = this->sums[rows][i] * fminf(of_row, of_column) * fmaxf(of_row, of_column);
-            }
-        }
     }
 };
 

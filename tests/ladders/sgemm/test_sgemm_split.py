@@ -107,7 +107,9 @@ def test_every_configuration(rung, make):
 
 
 @pytest.mark.parametrize(
-    "more", [",programs=1", ",programs=2", ",promote=96,stages=2", ",bk=64,stages=2,promote=64"]
+    "more",
+    [",programs=1", ",programs=2", ",promote=96,stages=2", ",bk=64,stages=2,promote=64"]
+    + [",bm=128,consumers=2,turns=1,stages=2", ",bm=192,consumers=3,turns=1,stages=2,promote=64"],
 )
 @pytest.mark.parametrize("make", MAKERS)
 def test_tiles_and_parts_of_k_take_turns(more, make):

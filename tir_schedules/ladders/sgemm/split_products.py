@@ -30,19 +30,26 @@ SUM_REGISTERS = {1: 208, 2: 208, 3: 128}
 @dataclass(frozen=True)
 class Config(specialization.Persistent):
     """As Persistent. bk: of K, 32 or 64. promote: of K, after so much of it at most sums of tensor cores are
-    added to those in float32; 0 where they are when all of it is done."""
+    added to those in float32; 0 where they are when all of it is done. turns: 1 where warpgroups that
+    multiply take turns, K tile by K tile."""
 
     bm: int = 128
     bn: int = 192
     bk: int = 32
     stages: int = 3
     promote: int = 32
+    turns: int = 0
 
     products: ClassVar[str] = "bf16x6"
 
     @property
     def form(self) -> Form:
         return FORMS[self.products]
+
+    @property
+    def taking_turns(self) -> int:
+        """Warpgroups that take turns, or 0."""
+        return self.consumers if self.turns and self.consumers > 1 else 0
 
     @property
     def stage_bytes(self) -> int:
@@ -250,7 +257,7 @@ def schedule(sch: Schedule, gemm: SplitGemm, config: Config) -> None:
     zero = sch.decompose_reduction(partial, k_tile)
     hopper.bind_sums_to_threads(sch, zero, config, 2)
     intrinsic = split_products.multiply(
-        blocks, config.columns, form.dtype, config.bk, form.parts, form.products
+        blocks, config.columns, form.dtype, config.bk, form.parts, form.products, config.taking_turns
     )
     sch.tensorize(sch.get_loops(partial)[-3], intrinsic)
     sch.tensorize(sch.get_loops(sums)[-2], split_products.promote(blocks, config.columns))

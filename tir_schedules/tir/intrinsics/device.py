@@ -26,6 +26,7 @@ HEADERS = (
     "sgemm/scales.cuh",
     "sgemm/split_products.cuh",
     "sgemm/transposed_k_tile.cuh",
+    "sgemm/turns.cuh",
     "reduce/last_block.cuh",
     "reduce/pieces.cuh",
 )

@@ -32,6 +32,7 @@ from tir_schedules.tir.intrinsics.wgmma import (
 from tir_schedules.tir.schedule import PrimFunc
 
 STEP = 16  # of K, of a product
+TURN = "wait_for_turn"
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -77,11 +78,13 @@ static __device__ __forceinline__ void {name}(float &first, unsigned a, unsigned
 
 @in_halves
 def multiply(
-    describes: bool, blocks: int, n: int, dtype: str, depth: int, parts: int, pairs: Pairs
+    describes: bool, blocks: int, n: int, dtype: str, depth: int, parts: int, pairs: Pairs, turns: int = 0
 ) -> PrimFunc:
     """sums += the products of parts of a K tile: blocks * 64 rows of A, n columns of B, `depth` deep, which a
-    producer warpgroup has copied. Three statements as in `wgmma.multiply`."""
-    rows, places = blocks * ROWS, n // 2
+    producer warpgroup has copied. Three statements as in `wgmma.multiply`.
+
+    turns: warpgroups that take turns, see turns.cuh; 0 where they do not."""
+    rows, places, takes_turns = blocks * ROWS, n // 2, turns > 0
     product = f"multiply_64x{n}x16"
     name = f"multiply_parts_{rows}x{n}x{depth}"
     fence = fence_text(blocks * n // 2, "float32")
@@ -128,6 +131,8 @@ def multiply(
             else:
                 for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
                     T.evaluate(call("wait_for_parity", ring.full(), ring.phase()))
+                    if takes_turns:
+                        T.evaluate(call(f"{TURN}<{turns}>"))
                     T.evaluate(cuda_func_call("begin_sums", C[0, thread, 0], source_code=fence))
                     T.evaluate(
                         cuda_func_call(
@@ -135,6 +140,8 @@ def multiply(
                             ring.added(), source_code=text,
                         )
                     )  # fmt: skip
+                    if takes_turns:
+                        T.evaluate(call(f"pass_turn<{turns}>"))
                     T.evaluate(call("wait_for_products<1>"))
 
     return half
