@@ -25,6 +25,24 @@ static __device__ __forceinline__ float widened(__nv_bfloat16 value)
     return __bfloat162float(value);
 }
 
+// Eight neighbours of a row from k on, times a factor; 0 behind its K elements.
+static __device__ __forceinline__ void load_row(float (&left)[8], const float *__restrict__ row, int k, int K,
+                                                float factor)
+{
+    if (K % 4 == 0) {
+#pragma unroll
+        for (int quad = 0; quad < 8; quad += 4) {
+            const float4 four = k + quad < K ? *reinterpret_cast<const float4 *>(row + k + quad) : float4{};
+            left[quad] = four.x * factor, left[quad + 1] = four.y * factor;
+            left[quad + 2] = four.z * factor, left[quad + 3] = four.w * factor;
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+            left[e] = k + e < K ? row[k + e] * factor : 0;
+    }
+}
+
 // The parts of eight neighbours along K, `first` the first one's k, to their places in a row of parts.
 template <typename Part, int PART_COUNT, int K_TILE_DEPTH>
 static __device__ __forceinline__ void store_parts(float (&left)[8], Part *row, int first)

@@ -28,6 +28,7 @@ from tir_schedules.workloads.split_gemm import SplitGemm
 from tir_schedules.workloads.splitting import MOST, Splitting
 
 VECTOR = 8  # parts in 16 bytes
+QUAD = 4  # floats in 16 bytes
 WARPS = 8  # of a block
 COLUMNS = 8  # of B that a warp has, and four times VECTOR of K
 
@@ -56,7 +57,7 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
     m, n, k = splitting.shape
     padded, row, form, place = splitting.padded, splitting.row, splitting.form, splitting.place
     across, of_a, of_b = blocks_of(splitting)
-    columns = ceil_div(n, WARPS * COLUMNS)
+    columns, quads = ceil_div(n, WARPS * COLUMNS), k % QUAD == 0
     blocks, most, zero = of_a + of_b, FloatImm("float32", MOST), FloatImm("float32", 0.0)
 
     def of_row(block: Any, warp: Any, lane: Any) -> tuple[Any, Any]:
@@ -88,8 +89,14 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                     i, first = T.meta_var(of_row(b, w, t))
                     j, first_2 = T.meta_var(of_column(b - of_a, w, t))
                     if b < of_a:
-                        for e in T.unroll(VECTOR):
-                            left[e] = T.if_then_else(i < m and first + e < k, X[i, first + e], zero)
+                        if quads:
+                            for q in T.unroll(VECTOR // QUAD):
+                                at = T.meta_var(first + q * QUAD)
+                                for e in T.vectorized(QUAD):
+                                    left[q * QUAD + e] = T.if_then_else(i < m and at < k, X[i, at + e], zero)
+                        else:
+                            for e in T.unroll(VECTOR):
+                                left[e] = T.if_then_else(i < m and first + e < k, X[i, first + e], zero)
                     else:
                         for e in T.unroll(VECTOR):
                             left[e] = T.if_then_else(j < n and first_2 + e < k, X_2[first_2 + e, j], zero)

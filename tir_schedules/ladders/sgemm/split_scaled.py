@@ -7,7 +7,8 @@ power of two is exact, and the products undo it. Elements of a row that are 2^17
 largest begin to lose bits.
 
 The largest element of a row is known when all of it has been read. So a row is read twice, the second time
-from L2. A block takes eight rows of A, one for each warp, or eight columns of B, whose K its warps share.
+from L1 or L2. All warps of a block share long rows of A, because eight rows at once would not stay there.
+It takes up to eight short rows, a warp or more for each, or eight columns of B, whose K its warps share.
 Otherwise this is `split_parts`.
 """
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tir_schedules.ladders.sgemm.split_parts import COLUMNS, VECTOR, WARPS
+from tir_schedules.ladders.sgemm.split_parts import COLUMNS, QUAD, VECTOR, WARPS
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
@@ -40,9 +41,23 @@ def splitting_of(gemm: SplitGemm, depth: int) -> Preparation:
     return Preparation(RUNG, Splitting(*gemm.shape, gemm.products, depth), names | dict(zip("MNK", "MNK")))
 
 
+def warps_of_row(splitting: Splitting) -> int:
+    """Warps that share a row of A: a power of two, so many that each has 8 elements for a lane at least."""
+    return min(WARPS, next_power_of_two(ceil_div(splitting.padded, WARP * VECTOR)))
+
+
+def next_power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
+
+
+def blocks_of(splitting: Splitting) -> tuple[int, int]:
+    """Blocks for all of A, and for all of B."""
+    of_a = ceil_div(splitting.m, WARPS // warps_of_row(splitting))
+    return of_a, ceil_div(splitting.n, COLUMNS)
+
+
 def launch(splitting: Splitting, config: NoConfig) -> Launch:
-    blocks = ceil_div(splitting.m, WARPS) + ceil_div(splitting.n, COLUMNS)
-    return Launch((blocks, 1, 1), (WARP, WARPS, 1))
+    return Launch((sum(blocks_of(splitting)), 1, 1), (WARP, WARPS, 1))
 
 
 def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
@@ -55,16 +70,18 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
 
     m, n, k = splitting.shape
     padded, row, form, place = splitting.padded, splitting.row, splitting.form, splitting.place
-    of_a, blocks = ceil_div(m, WARPS), ceil_div(m, WARPS) + ceil_div(n, COLUMNS)
-    of_row, of_column = WARP * VECTOR, WARPS * WARP // COLUMNS * VECTOR  # of K, in a turn
+    of_a, of_b = blocks_of(splitting)
+    blocks, warps = of_a + of_b, warps_of_row(splitting)
+    of_row, of_column = warps * WARP * VECTOR, WARPS * WARP // COLUMNS * VECTOR  # of K, in a turn
+    quads = k % QUAD == 0
     zero = FloatImm("float32", 0.0)
 
     def first_of_column(turn: Any, warp: Any, lane: Any) -> Any:
         """The first k that a thread has of its column of B in a turn."""
         return turn * of_column + (warp * (WARP // COLUMNS) + lane // COLUMNS) * VECTOR
 
-    def call_of(function: str, value: Any) -> Any:
-        return call(function, value, returns="float32")
+    def call_of(function: str, *values: Any) -> Any:
+        return call(function, *values, returns="float32")
 
     @T.macro
     def store_parts(left, part, Y, row, first):
@@ -74,6 +91,18 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                 left[e] = left[e] - T.Cast("float32", part[e])
             for e in T.vectorized(VECTOR):
                 Y[row, place(p, first) + e] = part[e]
+
+    @T.macro
+    def load_row(left, X, i, first, scale):
+        if quads:
+            for q in T.unroll(VECTOR // QUAD):
+                for e in T.vectorized(QUAD):
+                    left[q * QUAD + e] = T.if_then_else(
+                        first + q * QUAD < k, X[i, first + q * QUAD + e] * scale, zero
+                    )
+        else:
+            for e in T.unroll(VECTOR):
+                left[e] = T.if_then_else(first + e < k, X[i, first + e] * scale, zero)
 
     @T.prim_func(s_tir=True)
     def split_scaled(
@@ -93,21 +122,21 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                     most = T.alloc_buffer((1,), "float32", scope="local")
                     most[0] = zero
                     if b < of_a:
-                        i = T.meta_var(b * WARPS + w)
-                        for turn in T.serial(ceil_div(padded, of_row)):
-                            first = T.meta_var(turn * of_row + t * VECTOR)
+                        i = T.meta_var(b * (WARPS // warps) + w // warps)
+                        thread = T.meta_var(w % warps * WARP + t)  # of the row
+                        for turn in T.serial(ceil_div(k, of_row)):
                             for e in T.unroll(VECTOR):
-                                if i < m and first + e < k:
-                                    most[0] = T.max(most[0], T.fabs(X[i, first + e]))
-                        most[0] = call_of("scale_for", call_of("largest_of_lanes<1>", most[0]))
-                        if i < m and t == 0:
+                                at = T.meta_var(turn * of_row + e * (warps * WARP) + thread)
+                                if i < m and at < k:
+                                    most[0] = T.max(most[0], T.fabs(X[i, at]))
+                        most[0] = call_of("scale_for", call_of("largest_of_warps", most[0], warps))
+                        if i < m and thread == 0:
                             SCALES[i] = most[0]
                         most[0] = T.float32(1) / most[0]
                         for turn in T.serial(ceil_div(padded, of_row)):
-                            first = T.meta_var(turn * of_row + t * VECTOR)
+                            first = T.meta_var(turn * of_row + thread * VECTOR)
                             if i < m and first < padded:
-                                for e in T.unroll(VECTOR):
-                                    left[e] = T.if_then_else(first + e < k, X[i, first + e] * most[0], zero)
+                                load_row(left, X, i, first, most[0])
                                 store_parts(left, part, Y, i, first)
                     else:
                         j = T.meta_var((b - of_a) * COLUMNS + t % COLUMNS)
