@@ -37,6 +37,7 @@ struct SplitTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
     __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
     {
         constexpr int ROW = 2 * DEEP;
+        const unsigned long long tile_a = describe_rows<ROW>(a), tile_b = describe_rows<ROW>(b);
         wait_for_turn<TURNS>();
         begin_products();
 #pragma unroll
@@ -47,8 +48,8 @@ struct SplitTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
                 for (int rows = 0; rows < HEIGHT / 64; ++rows)
                     wgmma_k16<Part, false, false>(
                         this->sums[rows],
-                        describe_rows<ROW>(a + Pairs::of_a(pair) * Operands::PART_OF_A + rows * 64 * ROW + step * 32),
-                        describe_rows<ROW>(b + Pairs::of_b(pair) * Operands::PART_OF_B + step * 32),
+                        further(tile_a, Pairs::of_a(pair) * Operands::PART_OF_A + rows * 64 * ROW + step * 32),
+                        further(tile_b, Pairs::of_b(pair) * Operands::PART_OF_B + step * 32),
                         pair > 0 || step > 0 || add);
         commit_products();
         pass_turn<TURNS>();

@@ -59,8 +59,8 @@ def group_text(name: str, product: str, blocks: int, n: int, depth: int, pairs: 
     row = 2 * depth  # bytes
     lines = [
         f"    {product}((&first)[{block * n // 2}],"
-        f" describe_rows<{row}>(a + {i} * a_part + {block * ROWS * row + step * 2 * STEP}),"
-        f" describe_rows<{row}>(b + {j} * b_part + {step * 2 * STEP}), {'1' if number or step else 'added'});"
+        f" further(tile_a, {i} * a_part + {block * ROWS * row + step * 2 * STEP}),"
+        f" further(tile_b, {j} * b_part + {step * 2 * STEP}), {'1' if number or step else 'added'});"
         for number, (i, j) in enumerate(pairs)
         for step in range(depth // STEP)
         for block in range(blocks)
@@ -70,6 +70,7 @@ def group_text(name: str, product: str, blocks: int, n: int, depth: int, pairs: 
 static __device__ __forceinline__ void {name}(float &first, unsigned a, unsigned a_part, unsigned b,
                                               unsigned b_part, int added)
 {{
+    const unsigned long long tile_a = describe_rows<{row}>(a), tile_b = describe_rows<{row}>(b);
 {chr(10).join(lines)}
     commit_products();
 }}
