@@ -31,7 +31,7 @@
 #define TURNS 0      // 1: warpgroups that multiply take turns, K tile by K tile
 #endif
 
-using Operands = SplitKTile<BM, BN, BK, 3>;
+using Operands = SplitKTile<BM, BN, BK, 3, __nv_bfloat16>;
 
 extern "C" __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
 sgemm_bf16x6(const __grid_constant__ CUtensorMap A_parts_map, const __grid_constant__ CUtensorMap B_parts_map,

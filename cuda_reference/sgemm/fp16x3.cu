@@ -28,7 +28,7 @@
 #define TURNS 0      // 1: warpgroups that multiply take turns, K tile by K tile
 #endif
 
-using Operands = SplitKTile<BM, BN, BK, 2>;
+using Operands = SplitKTile<BM, BN, BK, 2, half>;
 
 extern "C" __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
 sgemm_fp16x3(const __grid_constant__ CUtensorMap A_parts_map, const float *__restrict__ A_scales,

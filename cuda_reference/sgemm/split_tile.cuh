@@ -9,8 +9,8 @@
 
 // K tiles of HEIGHT rows of A and WIDTH columns of B, DEEP of K in rows along it; of each matrix all parts, one
 // behind the other.
-template <int HEIGHT, int WIDTH, int DEEP, int PART_COUNT> struct SplitKTile {
-    static constexpr int ROW = 2 * DEEP; // bytes
+template <int HEIGHT, int WIDTH, int DEEP, int PART_COUNT, typename Part> struct SplitKTile {
+    static constexpr int ROW = sizeof(Part) * DEEP; // bytes
     static constexpr int PART_OF_A = HEIGHT * ROW, PART_OF_B = WIDTH * ROW;
     static constexpr int BYTES_OF_A = PART_COUNT * PART_OF_A, BYTES = BYTES_OF_A + PART_COUNT * PART_OF_B;
 
@@ -36,14 +36,14 @@ struct SplitTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
     // Starts to multiply the parts of a K tile. add: to the sums there are; else they begin.
     __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
     {
-        constexpr int ROW = 2 * DEEP;
+        constexpr int ROW = Operands::ROW;
         const unsigned long long tile_a = describe_rows<ROW>(a), tile_b = describe_rows<ROW>(b);
         wait_for_turn<TURNS>();
         begin_products();
 #pragma unroll
         for (int pair = 0; pair < Pairs::COUNT; ++pair)
 #pragma unroll
-            for (int step = 0; step < DEEP / 16; ++step)
+            for (int step = 0; step < ROW / 32; ++step)
 #pragma unroll
                 for (int rows = 0; rows < HEIGHT / 64; ++rows)
                     wgmma_k16<Part, false, false>(
@@ -75,6 +75,21 @@ struct PromotedTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
 #pragma unroll
             for (int i = 0; i < WIDTH / 2; ++i)
                 this->sums[rows][i] += tile.sums[rows][i];
+    }
+};
+
+// What tf32 multiplies.
+struct OnePair {
+    static constexpr int COUNT = 1;
+
+    static __device__ constexpr int of_a(int)
+    {
+        return 0;
+    }
+
+    static __device__ constexpr int of_b(int)
+    {
+        return 0;
     }
 };
 

@@ -31,6 +31,7 @@ LADDER = Ladder(
         "split_k",
         "stream_k",
         "tma",
+        "tf32",
         "split_bf16",
         "bf16x6",
         "fp16x3",

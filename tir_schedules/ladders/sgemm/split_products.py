@@ -20,8 +20,8 @@ from tir_schedules.model.rung import Preparation
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.split_gemm import FORMS, LONGEST, Form, SplitGemm
 
-DEPTHS = (32, 64)
-"""Of a K tile: rows of 64 or of 128 bytes, each under the swizzle of as many."""
+ROW_BYTES = (64, 128)
+"""Of rows of a K tile, each under the swizzle of as many."""
 
 SUM_REGISTERS = {1: 208, 2: 208, 3: 128}
 """Warpgroups that multiply -> registers of a thread for both sums, at most."""
@@ -54,13 +54,15 @@ class Config(specialization.Persistent):
     @property
     def stage_bytes(self) -> int:
         """Bytes of a K tile: all parts of A and of B."""
-        return self.form.parts * (self.bm + self.bn) * self.bk * 2
+        return self.form.parts * (self.bm + self.bn) * self.bk * self.form.size
 
 
 def refuses(gemm: SplitGemm, config: Config) -> str:
     """Why a configuration cannot be, or empty."""
-    if config.bk not in DEPTHS:
-        return f"bk is {config.bk}: rows of 64 or 128 bytes, as the swizzles have them, are 32 or 64"
+    depths = [bytes // config.form.size for bytes in ROW_BYTES]
+    if config.bk not in depths:
+        extents = " or ".join(map(str, depths))
+        return f"bk is {config.bk}: rows of 64 or 128 bytes, as the swizzles have them, are {extents}"
     if config.form.promoted and (config.promote % config.bk or not 0 < config.promote <= LONGEST):
         return f"promote is {config.promote}: a multiple of bk, {LONGEST} at most"
     if not config.form.promoted and config.promote:

@@ -23,6 +23,7 @@ HEADERS = (
     "program_shares.cuh",
     "hgemm/streamed_parts.cuh",
     "sgemm/added_sums.cuh",
+    "sgemm/parts.cuh",
     "sgemm/scales.cuh",
     "sgemm/split_products.cuh",
     "sgemm/transposed_k_tile.cuh",

@@ -31,7 +31,8 @@ from tir_schedules.tir.intrinsics.wgmma import (
 )
 from tir_schedules.tir.schedule import PrimFunc
 
-STEP = 16  # of K, of a product
+STEP = 32  # bytes of a row along K, of a product
+SIZES = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes; float32 are tf32
 TURN = "wait_for_turn"
 
 Pairs = tuple[tuple[int, int], ...]
@@ -54,15 +55,14 @@ def partial_sums_map(n: int) -> Callable[[Any, Any, Any], list[Any]]:
     return index_map
 
 
-def group_text(name: str, product: str, blocks: int, n: int, depth: int, pairs: Pairs) -> str:
-    """A device function that starts all products of a K tile."""
-    row = 2 * depth  # bytes
+def group_text(name: str, product: str, blocks: int, n: int, row: int, pairs: Pairs) -> str:
+    """A device function that starts all products of a K tile. row: bytes of its rows."""
     lines = [
         f"    {product}((&first)[{block * n // 2}],"
-        f" further(tile_a, {i} * a_part + {block * ROWS * row + step * 2 * STEP}),"
-        f" further(tile_b, {j} * b_part + {step * 2 * STEP}), {'1' if number or step else 'added'});"
+        f" further(tile_a, {i} * a_part + {block * ROWS * row + step * STEP}),"
+        f" further(tile_b, {j} * b_part + {step * STEP}), {'1' if number or step else 'added'});"
         for number, (i, j) in enumerate(pairs)
-        for step in range(depth // STEP)
+        for step in range(row // STEP)
         for block in range(blocks)
     ]
     return f"""// Starts the products of parts of a K tile. a, b: addresses of the first parts.
@@ -86,11 +86,12 @@ def multiply(
 
     turns: warpgroups that take turns, see turns.cuh; 0 where they do not."""
     rows, places, takes_turns = blocks * ROWS, n // 2, turns > 0
-    product = f"multiply_64x{n}x16"
+    size = SIZES[dtype]
+    product = f"multiply_64x{n}x{STEP // size}"
     name = f"multiply_parts_{rows}x{n}x{depth}"
     fence = fence_text(blocks * n // 2, "float32")
     text = product_text(product, n, dtype, "float32", (True, True), True) + group_text(
-        name, product, blocks, n, depth, pairs
+        name, product, blocks, n, size * depth, pairs
     )
 
     def added(A: Any, B: Any, i: Any, j: Any, k: Any) -> Any:
@@ -100,7 +101,7 @@ def multiply(
         return call("shared_address", T.address_of(buffer[0, 0, 0]), returns="uint32")
 
     def bytes_of(stride: Any) -> Any:
-        return T.Cast("uint32", stride * 2)
+        return T.Cast("uint32", stride * size)
 
     @T.prim_func(s_tir=True)
     def half(a: T.handle, b: T.handle, c: T.handle) -> None:
