@@ -31,7 +31,7 @@
 #define TURNS 0      // 1: warpgroups that multiply take turns, K tile by K tile
 #endif
 
-using Operands = SplitKTile<BM, BN, BK, 3, __nv_bfloat16>;
+using Operands = SplitKTile<BM, BN, BK, 3, __nv_bfloat16, SixPairs>;
 
 extern "C" __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
 sgemm_bf16x6(const __grid_constant__ CUtensorMap A_parts_map, const __grid_constant__ CUtensorMap B_parts_map,
@@ -44,7 +44,7 @@ sgemm_bf16x6(const __grid_constant__ CUtensorMap A_parts_map, const __grid_const
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_parts_map, B_parts_map);
     overlap_launches();
-    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, TURNS, __nv_bfloat16, SixPairs>(
+    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, TURNS, __nv_bfloat16>(
         shared_address(shared), ring, A_parts_map, B_parts_map, M, N, K,
         [&](const auto &tile, int row, int col) { store_sums(tile, C, row, col, M, N); });
 }

@@ -28,7 +28,7 @@
 #define TURNS 0      // 1: warpgroups that multiply take turns, K tile by K tile
 #endif
 
-using Operands = SplitKTile<BM, BN, BK, 2, half>;
+using Operands = SplitKTile<BM, BN, BK, 2, half, ThreePairs>;
 
 extern "C" __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
 sgemm_fp16x3(const __grid_constant__ CUtensorMap A_parts_map, const float *__restrict__ A_scales,
@@ -42,7 +42,7 @@ sgemm_fp16x3(const __grid_constant__ CUtensorMap A_parts_map, const float *__res
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_parts_map, B_parts_map);
     overlap_launches();
-    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, TURNS, half, ThreePairs>(
+    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, TURNS, half>(
         shared_address(shared), ring, A_parts_map, B_parts_map, M, N, K,
         [&](const auto &tile, int row, int col) {
             store_scaled(tile, C, row, col, M, N, A_scales, B_scales);

@@ -7,8 +7,9 @@
 
 // Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows. A K
 // tile is DEEP of K. Sums are promoted after at most LENGTH of K, each time after as many K tiles, or once, at
-// the end, where LENGTH is 0. TURNS: 1 where warpgroups take turns. store(tile, row, col): a warpgroup's tile of C goes there.
-template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, int DEEP, int LENGTH, int TURNS, typename Part, typename Pairs,
+// the end, where LENGTH is 0. TURNS: 1 where warpgroups take turns. store(tile, row, col): a warpgroup's tile of C
+// goes there.
+template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, int DEEP, int LENGTH, int TURNS, typename Part,
           typename Operands, int STAGE_COUNT, typename Store>
 static __device__ __forceinline__ void multiply_parts(unsigned stages, Ring<Operands, STAGE_COUNT> &ring,
                                                       const CUtensorMap &A_map, const CUtensorMap &B_map, int M,
@@ -18,7 +19,8 @@ static __device__ __forceinline__ void multiply_parts(unsigned stages, Ring<Oper
     constexpr int TAKING_TURNS = TURNS && WARPGROUPS > 1 ? WARPGROUPS : 0;
     const int rows = (M + TALL - 1) / TALL, cols = (N + WIDE - 1) / WIDE; // of tiles
     const int all = (K + DEEP - 1) / DEEP;                                // K tiles
-    const int groups = LENGTH ? (all * DEEP + LENGTH - 1) / max(LENGTH, 1) : 1, k_tiles = (all + groups - 1) / groups;
+    const int groups = LENGTH ? (all * DEEP + LENGTH - 1) / max(LENGTH, 1) : 1;
+    const int k_tiles = (all + groups - 1) / groups * Operands::REPEATS;
     PipelineState<STAGE_COUNT> state;
     if (threadIdx.y == WARPGROUPS) {
         RegistersOf<WARPGROUPS>::give();
@@ -37,7 +39,7 @@ static __device__ __forceinline__ void multiply_parts(unsigned stages, Ring<Oper
             const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
             PromotedTile<HEIGHT, WIDE, Part> total;
             for (int group = 0; group < groups; ++group) {
-                SplitTile<HEIGHT, WIDE, DEEP, TAKING_TURNS, Part, Operands, Pairs> tile;
+                SplitTile<HEIGHT, WIDE, DEEP, TAKING_TURNS, Part, Operands> tile;
                 ring.multiply(state, stages, k_tiles, first_row * Operands::ROW / ROW_BYTES, tile);
                 total.add(tile);
             }

@@ -1,7 +1,8 @@
 // Float32 matrices as sums of parts in float16, rows of A and columns of B scaled: the launch before fp16x3.cu.
 //
 //   nvcc -arch=sm_90a -cubin split_scaled.cu
-//   grid ceil(M / R) + ceil(N / 8), block (32, 8); R is 8 up to 256 of K, 4 up to 512, 2 up to 1024 and else 1
+//   block (32, W): W is ceil(K / 128), but a power of two, and 8 to 32
+//   grid ceil(M / R) + ceil(N / 8): R is W / ceil(K / 256), but a power of two, and 1 at least
 //
 // As split_parts.cu. A row of X, or a column of X_2, is divided by a power of two before, which SCALES or SCALES_2
 // gets: its largest element is then below 2^15, and at least half of that. It is read twice: the largest element
@@ -20,7 +21,7 @@
 #define SPLIT_TYPE half
 #endif
 
-constexpr int WARP = 32, WARPS = 8, COLUMNS = 8, VECTOR = 8;
+constexpr int WARP = 32, COLUMNS = 8, VECTOR = 8;
 
 // What a line is divided by, from the largest of its elements.
 static __device__ __forceinline__ float divisor_of(float largest, float *__restrict__ scale, bool inside)
@@ -51,15 +52,15 @@ static __device__ __forceinline__ void split_row(const float *__restrict__ X, bo
 static __device__ __forceinline__ void split_column(const float *__restrict__ X, bool inside, int first, int N, int K,
                                                     SPLIT_TYPE *__restrict__ row, float *__restrict__ scale)
 {
-    constexpr int EACH = WARPS * WARP / COLUMNS * VECTOR;
+    const int each = blockDim.y * (WARP / COLUMNS * VECTOR);
     float most = 0;
-    for (int k = first; inside && k < K; k += EACH)
+    for (int k = first; inside && k < K; k += each)
 #pragma unroll
         for (int e = 0; e < VECTOR; ++e)
             if (k + e < K)
                 most = fmaxf(most, fabsf(X[(k + e) * N]));
-    const float factor = 1 / divisor_of(largest_of_columns(most), scale, inside && first == 0);
-    for (int k = first; inside && k < (K + 63) / 64 * 64; k += EACH) {
+    const float factor = 1 / divisor_of(largest_of_columns(most, blockDim.y), scale, inside && first == 0);
+    for (int k = first; inside && k < (K + 63) / 64 * 64; k += each) {
         float left[VECTOR];
 #pragma unroll
         for (int e = 0; e < VECTOR; ++e)
@@ -68,7 +69,7 @@ static __device__ __forceinline__ void split_column(const float *__restrict__ X,
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(1024)
 sgemm_split_scaled(const float *__restrict__ X, SPLIT_TYPE *__restrict__ Y, float *__restrict__ SCALES,
                    const float *__restrict__ X_2, SPLIT_TYPE *__restrict__ Y_2, float *__restrict__ SCALES_2, int M,
                    int N, int K)
@@ -79,9 +80,9 @@ sgemm_split_scaled(const float *__restrict__ X, SPLIT_TYPE *__restrict__ Y, floa
 #endif
     const int lane = threadIdx.x, warp = threadIdx.y, length = (K + 63) / 64 * 64 * SPLIT_PARTS;
     int warps = 1; // that share a row of X
-    while (warps < WARPS && warps * WARP * VECTOR < length / SPLIT_PARTS)
+    while (warps < blockDim.y && warps * WARP * VECTOR < length / SPLIT_PARTS)
         warps *= 2;
-    const int rows = WARPS / warps, of_a = (M + rows - 1) / rows; // of a block; blocks
+    const int rows = blockDim.y / warps, of_a = (M + rows - 1) / rows; // of a block; blocks
     if (blockIdx.x < of_a) {
         const int row = blockIdx.x * rows + warp / warps;
         split_row(X + row * K, row < M, warp % warps * WARP + lane, warps, K, Y + row * length, SCALES + row);

@@ -27,7 +27,7 @@ from tir_schedules.workloads.splitting import MOST, Splitting
 ARCH = "sm_90a"
 MAKERS = (lower, load_twin)
 RECORDED = Path(__file__).parent / "emitted_split.json"
-NAMES = ("tf32", "split_bf16", "bf16x6", "fp16x3")
+NAMES = ("tf32", "split_bf16", "promoted", "bf16x6", "fp16x3")
 SPLIT = [rung for rung in every_rung("sgemm") if offered(rung)["products"] != ("float32",)]
 
 

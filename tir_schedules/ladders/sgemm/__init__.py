@@ -33,6 +33,7 @@ LADDER = Ladder(
         "tma",
         "tf32",
         "split_bf16",
+        "promoted",
         "bf16x6",
         "fp16x3",
     ),

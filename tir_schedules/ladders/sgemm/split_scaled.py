@@ -7,9 +7,9 @@ power of two is exact, and the products undo it. Elements of a row that are 2^17
 largest begin to lose bits.
 
 The largest element of a row is known when all of it has been read. So a row is read twice, the second time
-from L1 or L2. All warps of a block share long rows of A, because eight rows at once would not stay there.
-It takes up to eight short rows, a warp or more for each, or eight columns of B, whose K its warps share.
-Otherwise this is `split_parts`.
+from L1 or L2. What all SMs have at a time must fit there. So a long K has blocks of many warps, which share a
+row of A, or eight columns of B; where K is short a block has several rows of A. Otherwise this is
+`split_parts`.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tir_schedules.ladders.sgemm.split_parts import COLUMNS, QUAD, VECTOR, WARPS
+from tir_schedules.ladders.sgemm.split_parts import COLUMNS, QUAD, VECTOR
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
@@ -41,9 +41,14 @@ def splitting_of(gemm: SplitGemm, depth: int) -> Preparation:
     return Preparation(RUNG, Splitting(*gemm.shape, gemm.products, depth), names | dict(zip("MNK", "MNK")))
 
 
+def warps_of(splitting: Splitting) -> int:
+    """Warps of a block. Those of 8 columns of B take 32 of K each in a turn, and four turns for K or more."""
+    return min(32, max(8, next_power_of_two(ceil_div(splitting.padded, 128))))
+
+
 def warps_of_row(splitting: Splitting) -> int:
     """Warps that share a row of A: a power of two, so many that each has 8 elements for a lane at least."""
-    return min(WARPS, next_power_of_two(ceil_div(splitting.padded, WARP * VECTOR)))
+    return min(warps_of(splitting), next_power_of_two(ceil_div(splitting.padded, WARP * VECTOR)))
 
 
 def next_power_of_two(number: int) -> int:
@@ -52,12 +57,12 @@ def next_power_of_two(number: int) -> int:
 
 def blocks_of(splitting: Splitting) -> tuple[int, int]:
     """Blocks for all of A, and for all of B."""
-    of_a = ceil_div(splitting.m, WARPS // warps_of_row(splitting))
+    of_a = ceil_div(splitting.m, warps_of(splitting) // warps_of_row(splitting))
     return of_a, ceil_div(splitting.n, COLUMNS)
 
 
 def launch(splitting: Splitting, config: NoConfig) -> Launch:
-    return Launch((sum(blocks_of(splitting)), 1, 1), (WARP, WARPS, 1))
+    return Launch((sum(blocks_of(splitting)), 1, 1), (WARP, warps_of(splitting), 1))
 
 
 def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
@@ -71,8 +76,8 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
     m, n, k = splitting.shape
     padded, row, form, place = splitting.padded, splitting.row, splitting.form, splitting.place
     of_a, of_b = blocks_of(splitting)
-    blocks, warps = of_a + of_b, warps_of_row(splitting)
-    of_row, of_column = warps * WARP * VECTOR, WARPS * WARP // COLUMNS * VECTOR  # of K, in a turn
+    blocks, every, warps = of_a + of_b, warps_of(splitting), warps_of_row(splitting)
+    of_row, of_column = warps * WARP * VECTOR, every * WARP // COLUMNS * VECTOR  # of K, in a turn
     quads = k % QUAD == 0
     zero = FloatImm("float32", 0.0)
 
@@ -115,14 +120,14 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
     ):
         T.func_attr({"global_symbol": name, "tirx.noalias": True, DEPENDENT_LAUNCH: 1})
         for b in T.thread_binding(blocks, thread="blockIdx.x"):
-            for w in T.thread_binding(WARPS, thread="threadIdx.y"):
+            for w in T.thread_binding(every, thread="threadIdx.y"):
                 for t in T.thread_binding(WARP, thread="threadIdx.x"):
                     left = T.alloc_buffer((VECTOR,), "float32", scope="local")
                     part = T.alloc_buffer((VECTOR,), form.dtype, scope="local")
                     most = T.alloc_buffer((1,), "float32", scope="local")
                     most[0] = zero
                     if b < of_a:
-                        i = T.meta_var(b * (WARPS // warps) + w // warps)
+                        i = T.meta_var(b * (every // warps) + w // warps)
                         thread = T.meta_var(w % warps * WARP + t)  # of the row
                         for turn in T.serial(ceil_div(k, of_row)):
                             for e in T.unroll(VECTOR):
@@ -145,7 +150,7 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                             for e in T.unroll(VECTOR):
                                 if j < n and first + e < k:
                                     most[0] = T.max(most[0], T.fabs(X_2[first + e, j]))
-                        most[0] = call_of("scale_for", call_of("largest_of_columns", most[0]))
+                        most[0] = call_of("scale_for", call_of("largest_of_columns", most[0], every))
                         if j < n and t < COLUMNS and w == 0:
                             SCALES_2[j] = most[0]
                         most[0] = T.float32(1) / most[0]
