@@ -21,14 +21,14 @@
 
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
-#define BN 192
-#define BK 32        // K tile
+#define BN 128
+#define BK 64        // K tile
 #define CONSUMERS 2  // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 3     // of the pipeline; each holds a K tile
+#define STAGES 2     // of the pipeline; each holds a K tile
 #define PROGRAMS 132 // most blocks of the grid
 #define GROUP 16     // rows of tiles in a stripe
-#define PROMOTE 32   // of K, after which sums are promoted
-#define TURNS 0      // 1: warpgroups that multiply take turns, K tile by K tile
+#define PROMOTE 64   // of K, after which sums are promoted
+#define TURNS 1      // 1: warpgroups that multiply take turns, K tile by K tile
 #endif
 
 using Operands = SplitKTile<BM, BN, BK, 3, __nv_bfloat16, SixPairs>;

@@ -25,7 +25,7 @@
 #define PROGRAMS 132 // most blocks of the grid
 #define GROUP 16     // rows of tiles in a stripe
 #define PROMOTE 64   // of K, after which sums are promoted
-#define TURNS 0      // 1: warpgroups that multiply take turns, K tile by K tile
+#define TURNS 1      // 1: warpgroups that multiply take turns, K tile by K tile
 #endif
 
 using Operands = SplitKTile<BM, BN, BK, 2, half, ThreePairs>;

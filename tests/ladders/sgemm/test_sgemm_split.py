@@ -54,8 +54,12 @@ def error(c, a, b):
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("rung, form", [(SPLIT_PARTS, "bf16x6"), (SPLIT_PARTS, "tf32"), (SPLIT_SCALED, "fp16x3")])
-@pytest.mark.parametrize("m, n, k, depth", [(37, 41, 70, 32), (1, 1, 1, 64), (9, 65, 300, 64), (3, 9, 2116, 64)])
+@pytest.mark.parametrize(
+    "rung, form", [(SPLIT_PARTS, "bf16x6"), (SPLIT_PARTS, "tf32"), (SPLIT_SCALED, "fp16x3")]
+)
+@pytest.mark.parametrize(
+    "m, n, k, depth", [(37, 41, 70, 32), (1, 1, 1, 64), (9, 65, 300, 64), (3, 9, 2116, 64)]
+)
 def test_parts_are_what_is_left_rounded(rung, form, m, n, k, depth, make):
     split = Splitting(m, n, k, form, depth)
     binary, given = compile_kernel(make(rung, split, ARCH)), split.arguments()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Iterable
+from typing import Iterable, Mapping
 
 from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.waves import MEMORY
@@ -39,6 +39,9 @@ K_TILE = {
 all SMs multiply, and while 16 do. Measured on an H100 at two depths of K, with a tile for each SM and sums in
 float32; 192 columns of three warpgroups, and 256 columns of 256 rows, whose sums are in float16, on an H200.
 Between measured columns the time is interpolated linearly."""
+
+Form = tuple[int, int, int]
+"""Rows, warpgroups that multiply, and whether these part columns."""
 
 SHARED_ROWS = {(128, 32): 188, (128, 64): 214, (128, 96): 265, (256, 64): 374, (256, 96): 511}
 """(rows, columns) -> nanoseconds of a K tile while all SMs multiply, in pairs that share rows. A pair with
@@ -215,17 +218,25 @@ def form_of(config: hopper.Tiling) -> tuple[int, int, int, int]:
 def form_cost(tall: int, consumers: int, part_columns: int, wide: int, pairs: bool) -> tuple[float, float]:
     """Nanoseconds of a K tile, while all SMs multiply and while few do. Of a form that was not measured, as
     long for each element as the one takes that is nearest in size. pairs: that share rows."""
-    measured = K_TILE.get((tall, consumers, part_columns), {})
+    full, few = cost_in(K_TILE, (tall, consumers, part_columns), wide)
+    return SHARED_ROWS.get((tall, wide), full) if pairs else full, few
+
+
+def cost_in(
+    table: Mapping[Form, Mapping[int, tuple[float, float]]], form: Form, wide: int
+) -> tuple[float, float]:
+    """The same by a table such as K_TILE, of a block by itself."""
+    tall, measured = form[0], table.get(form, {})
     below = max((each for each in measured if each <= wide), default=0)
     above = min((each for each in measured if each >= wide), default=0)
     if not below or not above:
-        sizes = {rows * each: time for (rows, *_), times in K_TILE.items() for each, time in times.items()}
+        sizes = {rows * each: time for (rows, *_), times in table.items() for each, time in times.items()}
         nearest = min(sizes, key=lambda size: abs(size - tall * wide))
-        full, few = (time * tall * wide / nearest for time in sizes[nearest])
-    else:
-        part = (wide - below) / (above - below) if above > below else 0
-        full, few = (low + (high - low) * part for low, high in zip(measured[below], measured[above]))
-    return SHARED_ROWS.get((tall, wide), full) if pairs else full, few
+        full, few = sizes[nearest]
+        return full * tall * wide / nearest, few * tall * wide / nearest
+    part = (wide - below) / (above - below) if above > below else 0
+    full, few = (low + (high - low) * part for low, high in zip(measured[below], measured[above]))
+    return full, few
 
 
 def nanoseconds_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float:

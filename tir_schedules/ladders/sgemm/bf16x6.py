@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tir_schedules.ladders.sgemm import promoted, split_products
+from tir_schedules.ladders.sgemm.split_costs import chooser
 from tir_schedules.model.rung import run_as_script
 
 
@@ -27,10 +28,11 @@ class Config(split_products.Config):
 
 
 CONFIGS = {
-    "128x192": Config(),
-    "128x176": Config(bn=176),
-    "128x160": Config(bn=160, stages=4),
-    "128x128": Config(bn=128, bk=64, stages=2, promote=64),
+    "128x128": Config(),
+    "128x160": Config(bn=160, bk=32, stages=4),
+    "128x176": Config(bn=176, bk=32, stages=3),
+    "128x192": Config(bn=192, bk=32, stages=3),
+    "64x128": Config(bm=64, consumers=1, stages=3),
     "64x64": Config(bm=64, bn=64, consumers=1, stages=4),
 }
 
@@ -38,7 +40,7 @@ RUNG = promoted.RUNG.followed_by(
     "bf16x6",
     "a K tile has all parts of its elements: loaded once, multiplied six times",
     configs=CONFIGS,
-    choose=split_products.fewest_rounds(CONFIGS),
+    choose=chooser(CONFIGS),
 )
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tir_schedules.ladders.sgemm import split_bf16, split_products
+from tir_schedules.ladders.sgemm.split_costs import chooser
 from tir_schedules.model.rung import run_as_script
 
 
@@ -29,10 +30,8 @@ from tir_schedules.model.rung import run_as_script
 class Config(split_products.Config):
     """As there."""
 
-    bn: int = 128
-    bk: int = 64
     stages: int = 6
-    promote: int = 64
+    turns: int = 0
 
     together: ClassVar[bool] = False
 
@@ -47,7 +46,7 @@ RUNG = split_bf16.RUNG.followed_by(
     "promoted",
     "sums of tensor cores are promoted to float32 registers: more accurate than float32",
     configs=CONFIGS,
-    choose=split_products.fewest_rounds(CONFIGS),
+    choose=chooser(CONFIGS),
 )
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tir_schedules.ladders.sgemm import split_products, tf32
+from tir_schedules.ladders.sgemm.split_costs import chooser
 from tir_schedules.model.rung import run_as_script
 
 
@@ -27,10 +28,9 @@ from tir_schedules.model.rung import run_as_script
 class Config(split_products.Config):
     """As there. promote: 0."""
 
-    bn: int = 128
-    bk: int = 64
     stages: int = 6
     promote: int = 0
+    turns: int = 0
 
     products: ClassVar[str] = "bf16x6_unpromoted"
     together: ClassVar[bool] = False
@@ -46,7 +46,7 @@ RUNG = tf32.RUNG.followed_by(
     "split_bf16",
     "six products of bfloat16 parts on tensor cores; less accurate than float32",
     configs=CONFIGS,
-    choose=split_products.fewest_rounds(CONFIGS),
+    choose=chooser(CONFIGS),
 )
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ their products, and sums that are promoted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, ClassVar, Mapping
+from typing import Any, ClassVar
 
 from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.sgemm import split_parts, split_scaled
@@ -34,11 +34,11 @@ class Config(specialization.Persistent):
     multiply take turns, K tile by K tile."""
 
     bm: int = 128
-    bn: int = 192
-    bk: int = 32
-    stages: int = 3
-    promote: int = 32
-    turns: int = 0
+    bn: int = 128
+    bk: int = 64
+    stages: int = 2
+    promote: int = 64
+    turns: int = 1
 
     products: ClassVar[str] = "bf16x6"
     together: ClassVar[bool] = True
@@ -79,7 +79,7 @@ class Config(specialization.Persistent):
         digits = sum(pair[operand] * base**each for each, pair in enumerate(self.form.products))
         power = 1
         for bit in range(self.repeats.bit_length()):
-            power = power * (1 + (base ** 2**bit - 1) * (place // 2**bit % 2))
+            power = power * (1 + (base**2**bit - 1) * (place // 2**bit % 2))
         return k_tile // self.repeats * base + digits // power % base
 
     @property
@@ -108,22 +108,6 @@ def refuses(gemm: SplitGemm, config: Config) -> str:
     if not 2 <= config.stages <= hopper.MOST_STAGES:
         return f"stages is {config.stages}: the ring has 2 to {hopper.MOST_STAGES} stages"
     return hopper.reason_against_shared(config.ring_bytes)
-
-
-def fewest_rounds(configs: Mapping[str, Config]) -> Callable[[SplitGemm], str]:
-    """What chooses the configuration whose tiles take the SMs the least time: rounds of tiles times the
-    elements of a tile. Of equals the first."""
-    given = dict(configs)
-
-    def choose(gemm: SplitGemm) -> str:
-        def time(name: str) -> int:
-            config = given[name]
-            rounds = ceil_div(specialization.tiles_of(gemm, config), config.programs)
-            return rounds * config.bm * config.bn
-
-        return min(given, key=time)
-
-    return choose
 
 
 def groups_of(gemm: SplitGemm, config: Config) -> tuple[int, int]:

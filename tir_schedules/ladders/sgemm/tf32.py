@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.ladders.sgemm import split_products
+from tir_schedules.ladders.sgemm.split_costs import chooser
 from tir_schedules.model.rung import Around, Rung, run_as_script
 
 
@@ -26,9 +27,10 @@ from tir_schedules.model.rung import Around, Rung, run_as_script
 class Config(split_products.Config):
     """As there. promote: 0."""
 
-    bn: int = 128
+    bk: int = 32
     stages: int = 6
     promote: int = 0
+    turns: int = 0
 
     products: ClassVar[str] = "tf32"
 
@@ -45,7 +47,7 @@ RUNG = Rung(
     summary="one product of elements rounded to tf32 on tensor cores; not accurate",
     config=Config(),
     configs=CONFIGS,
-    choose=split_products.fewest_rounds(CONFIGS),
+    choose=chooser(CONFIGS),
     schedule=split_products.schedule,
     launch=split_products.launch,
     refuses=split_products.refuses,
