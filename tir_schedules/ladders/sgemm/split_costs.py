@@ -24,6 +24,7 @@ from tir_schedules.ladders.hgemm.tile_costs import (
 from tir_schedules.ladders.sgemm.split_products import Config
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
+from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.split_gemm import SplitGemm
 
 K_TILE = {
@@ -90,11 +91,14 @@ def in_stripes(gemm: SplitGemm, config: C) -> C:
     return replace(config, group=max(FEWEST_ROWS, min(config.group, rows)))
 
 
-def chooser(configs: Mapping[str, C]) -> Callable[[SplitGemm], C]:
-    """The `choose` of a rung: the configuration that is estimated to be the fastest."""
+def chooser(configs: Mapping[str, C]) -> Callable[[Gemm], C]:
+    """The `choose` of a rung: the configuration that is estimated to be the fastest. Of another workload,
+    which the rung refuses, the first."""
     given = dict(configs)
 
-    def choose(gemm: SplitGemm) -> C:
+    def choose(gemm: Gemm) -> C:
+        if not isinstance(gemm, SplitGemm):
+            return next(iter(given.values()))
         best = min(given.values(), key=lambda config: estimate_of(gemm, config).nanoseconds)
         return in_stripes(gemm, best)
 

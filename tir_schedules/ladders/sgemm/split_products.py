@@ -68,19 +68,22 @@ class Config(specialization.Persistent):
         """K tiles for the same elements."""
         return 1 if self.together else len(self.form.products)
 
+    def digits(self, operand: int) -> int:
+        """Which part of A or B each product multiplies, as digits of a number."""
+        base = self.form.parts
+        return sum(pair[operand] * base**place for place, pair in enumerate(self.form.products))
+
     def column(self, operand: int, k_tile: Any, part: Any) -> Any:
         """Where in a row of parts, in K tiles of one part, a part stands that a K tile has. operand: 0 of A,
         1 of B. Numbers, or expressions of TIR."""
         if self.together:
             return k_tile * self.held + part
-        # The parts as digits of a number. TVM knows what a block reads by sums, products, // and % alone, so
-        # the power of a digit is made from the bits of its place.
-        base, place = self.form.parts, k_tile % self.repeats
-        digits = sum(pair[operand] * base**each for each, pair in enumerate(self.form.products))
-        power = 1
+        # TVM knows what a block reads by sums, products, // and % alone, so the power of a digit is made from
+        # the bits of its place.
+        base, place, power = self.form.parts, k_tile % self.repeats, 1
         for bit in range(self.repeats.bit_length()):
             power = power * (1 + (base**2**bit - 1) * (place // 2**bit % 2))
-        return k_tile // self.repeats * base + digits // power % base
+        return k_tile // self.repeats * base + self.digits(operand) // power % base
 
     @property
     def stage_bytes(self) -> int:
