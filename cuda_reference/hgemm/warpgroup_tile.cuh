@@ -94,10 +94,10 @@ struct WarpgroupTile {
     }
 
     // Writes the tile to (row, col) of a rows x cols matrix, as far as it has it. IN_PAIRS: its rows have an
-    // even number of elements.
-    template <bool IN_PAIRS, typename Result>
+    // even number of elements. finish(pair, r, c): what two neighbours are stored as; the first is at (r, c).
+    template <bool IN_PAIRS, typename Result, typename Finish>
     __device__ __forceinline__ void store(Result *__restrict__ matrix, int first_row, int first_col, int rows,
-                                          int cols) const
+                                          int cols, const Finish &finish) const
     {
 #pragma unroll
         for (int part = 0; part < PARTS; ++part)
@@ -107,7 +107,7 @@ struct WarpgroupTile {
 #pragma unroll
                 for (int j = 0; j < WIDTH / 8; ++j) {
                     const int c = first_col + 8 * j + threadIdx.x % 4 * 2;
-                    const auto both = pair<Result>(part, j, h);
+                    const auto both = finish(pair<Result>(part, j, h), r, c);
                     if (IN_PAIRS) {
                         if (r < rows && c < cols)
                             *reinterpret_cast<PairOf<Result> *>(matrix + r * cols + c) = both;
@@ -119,6 +119,13 @@ struct WarpgroupTile {
                     }
                 }
             }
+    }
+
+    template <bool IN_PAIRS, typename Result>
+    __device__ __forceinline__ void store(Result *__restrict__ matrix, int first_row, int first_col, int rows,
+                                          int cols) const
+    {
+        store<IN_PAIRS>(matrix, first_row, first_col, rows, cols, [](const auto &pair, int, int) { return pair; });
     }
 
     // The same of a tile whose sums are those of C's transpose: of a row of C a thread has single elements,

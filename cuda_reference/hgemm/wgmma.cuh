@@ -125,6 +125,17 @@ template <int PENDING> static __device__ inline void wait_for_products()
                  : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(A_ALONG_K)),            \
                    "n"(static_cast<int>(B_ALONG_K)))
 
+// The same of tf32, which lie in rows along k.
+#define WGMMA_TF32(COLUMNS, COUNT, kind, A, B, ADD)                                                         \
+    asm volatile("{\n"                                                                                      \
+                 ".reg .pred kept;\n"                                                                       \
+                 "setp.ne.b32 kept, " ADD ", 0;\n"                                                          \
+                 "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k8.f32.tf32.tf32 {" NAMES_##COUNT "}, " A ", " B \
+                 ", kept, 1, 1;\n"                                                                          \
+                 "}"                                                                                        \
+                 : SUMS_##COUNT(kind)                                                                       \
+                 : "l"(a), "l"(b), "r"(static_cast<int>(add)))
+
 // One wgmma, for each number of columns and type of sums. Element: of A and B. A_ALONG_K, B_ALONG_K: whether
 // the K tile of A, or of B, has a row for each k, in place of one for each row of A or column of B.
 #define SUMS_OF_FLOATS(COLUMNS, COUNT, A, B, ADD, A_K, B_K)                                                 \
@@ -134,6 +145,8 @@ template <int PENDING> static __device__ inline void wait_for_products()
     {                                                                                                       \
         if constexpr (std::is_same_v<Element, half>)                                                        \
             WGMMA(COLUMNS, "f32.f16.f16", COUNT, "+f", A, B, ADD, A_K, B_K);                                \
+        else if constexpr (std::is_same_v<Element, float>)                                                  \
+            WGMMA_TF32(COLUMNS, COUNT, "+f", A, B, ADD);                                                    \
         else                                                                                                \
             WGMMA(COLUMNS, "f32.bf16.bf16", COUNT, "+f", A, B, ADD, A_K, B_K);                              \
     }

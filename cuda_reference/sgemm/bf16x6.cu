@@ -21,16 +21,17 @@
 
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
-#define BN 192
-#define BK 32        // K tile
+#define BN 128
+#define BK 64        // K tile
 #define CONSUMERS 2  // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 3     // of the pipeline; each holds a K tile
+#define STAGES 2     // of the pipeline; each holds a K tile
 #define PROGRAMS 132 // most blocks of the grid
 #define GROUP 16     // rows of tiles in a stripe
-#define PROMOTE 32   // of K, after which sums are promoted
+#define PROMOTE 64   // of K, after which sums are promoted
+#define TURNS 1      // 1: warpgroups that multiply take turns, K tile by K tile
 #endif
 
-using Operands = SplitKTile<BM, BN, BK, 3>;
+using Operands = SplitKTile<BM, BN, BK, 3, __nv_bfloat16, SixPairs>;
 
 extern "C" __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
 sgemm_bf16x6(const __grid_constant__ CUtensorMap A_parts_map, const __grid_constant__ CUtensorMap B_parts_map,
@@ -43,7 +44,7 @@ sgemm_bf16x6(const __grid_constant__ CUtensorMap A_parts_map, const __grid_const
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_parts_map, B_parts_map);
     overlap_launches();
-    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, __nv_bfloat16, SixPairs>(
+    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, TURNS, __nv_bfloat16>(
         shared_address(shared), ring, A_parts_map, B_parts_map, M, N, K,
         [&](const auto &tile, int row, int col) { store_sums(tile, C, row, col, M, N); });
 }

@@ -25,9 +25,10 @@
 #define PROGRAMS 132 // most blocks of the grid
 #define GROUP 16     // rows of tiles in a stripe
 #define PROMOTE 64   // of K, after which sums are promoted
+#define TURNS 1      // 1: warpgroups that multiply take turns, K tile by K tile
 #endif
 
-using Operands = SplitKTile<BM, BN, BK, 2>;
+using Operands = SplitKTile<BM, BN, BK, 2, half, ThreePairs>;
 
 extern "C" __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
 sgemm_fp16x3(const __grid_constant__ CUtensorMap A_parts_map, const float *__restrict__ A_scales,
@@ -41,10 +42,9 @@ sgemm_fp16x3(const __grid_constant__ CUtensorMap A_parts_map, const float *__res
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_parts_map, B_parts_map);
     overlap_launches();
-    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, half, ThreePairs>(
+    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, TURNS, half>(
         shared_address(shared), ring, A_parts_map, B_parts_map, M, N, K,
-        [&](auto &tile, int row, int col) {
-            tile.scale(A_scales, B_scales, row, col, M, N);
-            store_sums(tile, C, row, col, M, N);
+        [&](const auto &tile, int row, int col) {
+            store_scaled(tile, C, row, col, M, N, A_scales, B_scales);
         });
 }

@@ -10,16 +10,30 @@ template <int FIRST> static __device__ __forceinline__ float largest_of_lanes(fl
     return value;
 }
 
-// The same of all eight warps of a block: of the lanes with the same remainder by 8.
-static __device__ __forceinline__ float largest_of_columns(float value)
+// The same of the lanes of so many warps, a power of two.
+static __device__ __forceinline__ float largest_of_warps(float value, int warps)
 {
-    __shared__ float found[8][8];
+    __shared__ float found[32];
+    value = largest_of_lanes<1>(value);
+    if (warps == 1)
+        return value;
+    if (threadIdx.x == 0)
+        found[threadIdx.y] = value;
+    __syncthreads();
+    for (int warp = 0; warp < warps; ++warp)
+        value = fmaxf(value, found[threadIdx.y / warps * warps + warp]);
+    return value;
+}
+
+// The same of all warps of a block: of the lanes with the same remainder by 8.
+static __device__ __forceinline__ float largest_of_columns(float value, int warps)
+{
+    __shared__ float found[32][8];
     value = largest_of_lanes<8>(value);
     if (threadIdx.x < 8)
         found[threadIdx.y][threadIdx.x] = value;
     __syncthreads();
-#pragma unroll
-    for (int warp = 0; warp < 8; ++warp)
+    for (int warp = 0; warp < warps; ++warp)
         value = fmaxf(value, found[warp][threadIdx.x % 8]);
     return value;
 }

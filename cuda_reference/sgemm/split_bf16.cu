@@ -3,12 +3,12 @@
 //   nvcc -arch=sm_90a -cubin split_bf16.cu
 //   before: split_parts.cu of A and B
 //   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
-//   dynamic shared memory: STAGES stages of three parts of (BM + BN) * BK elements
+//   dynamic shared memory: STAGES stages of a part of (BM + BN) * BK elements
 //   maps: of A_parts, boxes of BM x BK; of B_parts, of BN x BK
 //
-// A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. A K tile has all
-// parts of its elements: they are loaded once, and multiplied six times. Their sums are those of
-// the tensor cores, which cut them off.
+// A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. A K tile has one
+// part of A and one of B, and six K tiles multiply the same elements. Their sums are those of the tensor cores,
+// which cut them off.
 // Otherwise as ../hgemm/persistent.cu.
 
 #include <cuda.h>
@@ -21,16 +21,17 @@
 
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
-#define BN 192
-#define BK 32        // K tile
+#define BN 128
+#define BK 64        // K tile
 #define CONSUMERS 2  // warpgroups that multiply, each BM / CONSUMERS rows of the block tile
-#define STAGES 3     // of the pipeline; each holds a K tile
+#define STAGES 6     // of the pipeline; each holds a K tile
 #define PROGRAMS 132 // most blocks of the grid
 #define GROUP 16     // rows of tiles in a stripe
 #define PROMOTE 0    // of K, after which sums are promoted; 0: when all of it is done
+#define TURNS 0      // 1: warpgroups that multiply take turns, K tile by K tile
 #endif
 
-using Operands = SplitKTile<BM, BN, BK, 3>;
+using Operands = SplitKTile<BM, BN, BK, 3, __nv_bfloat16, SixPairs, false>;
 
 extern "C" __global__ void __launch_bounds__((CONSUMERS + 1) * WARPGROUP, 1)
 sgemm_split_bf16(const __grid_constant__ CUtensorMap A_parts_map, const __grid_constant__ CUtensorMap B_parts_map,
@@ -43,7 +44,7 @@ sgemm_split_bf16(const __grid_constant__ CUtensorMap A_parts_map, const __grid_c
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_parts_map, B_parts_map);
     overlap_launches();
-    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, __nv_bfloat16, SixPairs>(
+    multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, TURNS, __nv_bfloat16>(
         shared_address(shared), ring, A_parts_map, B_parts_map, M, N, K,
         [&](const auto &tile, int row, int col) { store_sums(tile, C, row, col, M, N); });
 }

@@ -38,9 +38,7 @@ sgemm_split_parts(const float *__restrict__ X, SPLIT_TYPE *__restrict__ Y, const
         const int first = (blockIdx.x % across * WARP + threadIdx.x) * VECTOR;
         if (row >= M || first >= padded)
             return;
-#pragma unroll
-        for (int e = 0; e < VECTOR; ++e)
-            left[e] = first + e < K ? X[row * K + first + e] : 0;
+        load_row(left, X + row * K, first, K, 1);
         store_parts<SPLIT_TYPE, SPLIT_PARTS, SPLIT_DEPTH>(left, Y + row * (padded * SPLIT_PARTS), first);
     } else {
         const int block = blockIdx.x - of_a;

@@ -1,7 +1,8 @@
 // Float32 matrices as sums of parts in float16, rows of A and columns of B scaled: the launch before fp16x3.cu.
 //
 //   nvcc -arch=sm_90a -cubin split_scaled.cu
-//   grid ceil(M / 8) + ceil(N / 8), block (32, 8)
+//   block (32, W): W is ceil(K / 128), but a power of two, and 8 to 32
+//   grid ceil(M / R) + ceil(N / 8): R is W / ceil(K / 256), but a power of two, and 1 at least
 //
 // As split_parts.cu. A row of X, or a column of X_2, is divided by a power of two before, which SCALES or SCALES_2
 // gets: its largest element is then below 2^15, and at least half of that. It is read twice: the largest element
@@ -20,54 +21,74 @@
 #define SPLIT_TYPE half
 #endif
 
-constexpr int VECTOR = 8;
+constexpr int WARP = 32, COLUMNS = 8, VECTOR = 8;
 
-// A line of a matrix along K, in pieces of eight elements, EACH apart from one turn to the next; the first one of
-// this thread is number `piece`. at: where its elements are; step: from one to the next.
-template <int EACH, typename Largest>
-static __device__ __forceinline__ void split_line(const float *__restrict__ at, int step, bool inside, int piece,
-                                                  int K, SPLIT_TYPE *__restrict__ row, float *__restrict__ scale,
-                                                  bool first_thread, const Largest &largest)
+// What a line is divided by, from the largest of its elements.
+static __device__ __forceinline__ float divisor_of(float largest, float *__restrict__ scale, bool inside)
 {
-    const int pieces = (K + 63) / 64 * (64 / VECTOR);
-    float most = 0;
-    for (int p = piece; inside && p < pieces; p += EACH)
-#pragma unroll
-        for (int e = 0; e < VECTOR; ++e)
-            if (p * VECTOR + e < K)
-                most = fmaxf(most, fabsf(at[(p * VECTOR + e) * step]));
-    const float divisor = scale_for(largest(most)), factor = 1 / divisor;
-    if (inside && first_thread)
+    const float divisor = scale_for(largest);
+    if (inside)
         *scale = divisor;
-    for (int p = piece; inside && p < pieces; p += EACH) {
+    return divisor;
+}
+
+// A row of X, of which this is thread number `thread` of so many warps.
+static __device__ __forceinline__ void split_row(const float *__restrict__ X, bool inside, int thread, int warps, int K,
+                                                 SPLIT_TYPE *__restrict__ row, float *__restrict__ scale)
+{
+    float most = 0;
+#pragma unroll 8
+    for (int k = thread; inside && k < K; k += warps * WARP)
+        most = fmaxf(most, fabsf(X[k]));
+    const float factor = 1 / divisor_of(largest_of_warps(most, warps), scale, inside && thread == 0);
+    for (int k = thread * VECTOR; inside && k < (K + 63) / 64 * 64; k += warps * WARP * VECTOR) {
         float left[VECTOR];
-#pragma unroll
-        for (int e = 0; e < VECTOR; ++e)
-            left[e] = p * VECTOR + e < K ? at[(p * VECTOR + e) * step] * factor : 0;
-        store_parts<SPLIT_TYPE, SPLIT_PARTS, SPLIT_DEPTH>(left, row, p * VECTOR);
+        load_row(left, X, k, K, factor);
+        store_parts<SPLIT_TYPE, SPLIT_PARTS, SPLIT_DEPTH>(left, row, k);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+// A column of X_2, which has N; the first elements of this thread begin at `first`.
+static __device__ __forceinline__ void split_column(const float *__restrict__ X, bool inside, int first, int N, int K,
+                                                    SPLIT_TYPE *__restrict__ row, float *__restrict__ scale)
+{
+    const int each = blockDim.y * (WARP / COLUMNS * VECTOR);
+    float most = 0;
+    for (int k = first; inside && k < K; k += each)
+#pragma unroll
+        for (int e = 0; e < VECTOR; ++e)
+            if (k + e < K)
+                most = fmaxf(most, fabsf(X[(k + e) * N]));
+    const float factor = 1 / divisor_of(largest_of_columns(most, blockDim.y), scale, inside && first == 0);
+    for (int k = first; inside && k < (K + 63) / 64 * 64; k += each) {
+        float left[VECTOR];
+#pragma unroll
+        for (int e = 0; e < VECTOR; ++e)
+            left[e] = k + e < K ? X[(k + e) * N] * factor : 0;
+        store_parts<SPLIT_TYPE, SPLIT_PARTS, SPLIT_DEPTH>(left, row, k);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
 sgemm_split_scaled(const float *__restrict__ X, SPLIT_TYPE *__restrict__ Y, float *__restrict__ SCALES,
                    const float *__restrict__ X_2, SPLIT_TYPE *__restrict__ Y_2, float *__restrict__ SCALES_2, int M,
                    int N, int K)
 {
-    constexpr int WARP = 32, WARPS = 8, COLUMNS = 8;
     overlap_launches();
 #ifdef SIZE_M
     M = SIZE_M, N = SIZE_N, K = SIZE_K;
 #endif
-    const int of_a = (M + WARPS - 1) / WARPS; // blocks
     const int lane = threadIdx.x, warp = threadIdx.y, length = (K + 63) / 64 * 64 * SPLIT_PARTS;
+    int warps = 1; // that share a row of X
+    while (warps < blockDim.y && warps * WARP * VECTOR < length / SPLIT_PARTS)
+        warps *= 2;
+    const int rows = blockDim.y / warps, of_a = (M + rows - 1) / rows; // of a block; blocks
     if (blockIdx.x < of_a) {
-        const int row = blockIdx.x * WARPS + warp;
-        split_line<WARP>(X + row * K, 1, row < M, lane, K, Y + row * length, SCALES + row, lane == 0,
-                         [](float value) { return largest_of_lanes<1>(value); });
+        const int row = blockIdx.x * rows + warp / warps;
+        split_row(X + row * K, row < M, warp % warps * WARP + lane, warps, K, Y + row * length, SCALES + row);
     } else {
         const int column = (blockIdx.x - of_a) * COLUMNS + lane % COLUMNS;
-        split_line<WARPS * WARP / COLUMNS>(X_2 + column, N, column < N, warp * (WARP / COLUMNS) + lane / COLUMNS, K,
-                                           Y_2 + column * length, SCALES_2 + column, lane < COLUMNS && warp == 0,
-                                           [](float value) { return largest_of_columns(value); });
+        split_column(X_2 + column, column < N, (warp * (WARP / COLUMNS) + lane / COLUMNS) * VECTOR, N, K,
+                     Y_2 + column * length, SCALES_2 + column);
     }
 }

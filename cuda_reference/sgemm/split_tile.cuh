@@ -5,90 +5,20 @@
 #include "../hgemm/boxes.cuh"
 #include "../hgemm/warpgroup_tile.cuh"
 #include "split_products.cuh"
+#include "turns.cuh"
 
-// K tiles of HEIGHT rows of A and WIDTH columns of B, DEEP of K in rows along it; of each matrix all parts, one
-// behind the other.
-template <int HEIGHT, int WIDTH, int DEEP, int PART_COUNT> struct SplitKTile {
-    static constexpr int ROW = 2 * DEEP; // bytes
-    static constexpr int PART_OF_A = HEIGHT * ROW, PART_OF_B = WIDTH * ROW;
-    static constexpr int BYTES_OF_A = PART_COUNT * PART_OF_A, BYTES = BYTES_OF_A + PART_COUNT * PART_OF_B;
+// What tf32 multiplies.
+struct OnePair {
+    static constexpr int COUNT = 1;
 
-    // One thread has the copy engine load K tile number k_tile; the barrier is told of BYTES bytes.
-    static __device__ __forceinline__ void load(unsigned stage, const CUtensorMap &A_map,
-                                                const CUtensorMap &B_map, int row, int col, int k_tile,
-                                                unsigned barrier)
+    static __device__ constexpr int of_a(int)
     {
-#pragma unroll
-        for (int part = 0; part < PART_COUNT; ++part)
-            load_box(stage + part * PART_OF_A, A_map, row, (k_tile * PART_COUNT + part) * DEEP, barrier);
-#pragma unroll
-        for (int part = 0; part < PART_COUNT; ++part)
-            load_box(stage + BYTES_OF_A + part * PART_OF_B, B_map, col, (k_tile * PART_COUNT + part) * DEEP,
-                     barrier);
-    }
-};
-
-// HEIGHT x WIDTH sums of tensor cores, of a part of K. Pairs: which parts of A and B are multiplied, in this
-// order.
-template <int HEIGHT, int WIDTH, int DEEP, typename Part, typename Operands, typename Pairs>
-struct SplitTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
-    // Starts to multiply the parts of a K tile. add: to the sums there are; else they begin.
-    __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
-    {
-        constexpr int ROW = 2 * DEEP;
-        begin_products();
-#pragma unroll
-        for (int pair = 0; pair < Pairs::COUNT; ++pair)
-#pragma unroll
-            for (int step = 0; step < DEEP / 16; ++step)
-#pragma unroll
-                for (int rows = 0; rows < HEIGHT / 64; ++rows)
-                    wgmma_k16<Part, false, false>(
-                        this->sums[rows],
-                        describe_rows<ROW>(a + Pairs::of_a(pair) * Operands::PART_OF_A + rows * 64 * ROW + step * 32),
-                        describe_rows<ROW>(b + Pairs::of_b(pair) * Operands::PART_OF_B + step * 32),
-                        pair > 0 || step > 0 || add);
-        commit_products();
-    }
-};
-
-// Sums in float32, to which those are added.
-template <int HEIGHT, int WIDTH, typename Part>
-struct PromotedTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
-    __device__ __forceinline__ PromotedTile()
-    {
-#pragma unroll
-        for (auto &rows : this->sums)
-#pragma unroll
-            for (float &sum : rows)
-                sum = 0;
+        return 0;
     }
 
-    template <typename Tile> __device__ __forceinline__ void add(const Tile &tile)
+    static __device__ constexpr int of_b(int)
     {
-#pragma unroll
-        for (int rows = 0; rows < HEIGHT / 64; ++rows)
-#pragma unroll
-            for (int i = 0; i < WIDTH / 2; ++i)
-                this->sums[rows][i] += tile.sums[rows][i];
-    }
-
-    // Multiplies each sum by the powers of two that its row and its column were divided by, the smaller one
-    // first: what overflows then does so in float32, too. The tile begins at (row, col) of an m x n matrix.
-    __device__ __forceinline__ void scale(const float *__restrict__ of_rows, const float *__restrict__ of_columns,
-                                          int row, int col, int m, int n)
-    {
-#pragma unroll
-        for (int i = 0; i < WIDTH / 2; ++i) {
-            const int c = col + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
-            const float of_column = c < n ? of_columns[c] : 0;
-#pragma unroll
-            for (int rows = 0; rows < HEIGHT / 64; ++rows) {
-                const int r = row + rows * 64 + i % 4 / 2 * 8 + this->row();
-                const float of_row = r < m ? of_rows[r] : 0;
-                this->sums[rows][i] = this->sums[rows][i] * fminf(of_row, of_column) * fmaxf(of_row, of_column);
-            }
-        }
+        return 0;
     }
 };
 
@@ -119,5 +49,92 @@ struct ThreePairs {
     static __device__ constexpr int of_b(int pair)
     {
         return pair == 1;
+    }
+};
+
+// K tiles of HEIGHT rows of A and WIDTH columns of B, DEEP of K in rows along it. Pairs: parts of A and B that
+// are multiplied. TOGETHER: of each matrix a K tile has all parts, one behind the other, of which there are
+// ALL_PARTS; else those of one product, and the K tiles of the others are the next.
+template <int HEIGHT, int WIDTH, int DEEP, int ALL_PARTS, typename Part, typename Pairs, bool TOGETHER = true>
+struct SplitKTile {
+    static constexpr int PART_COUNT = TOGETHER ? ALL_PARTS : 1, PRODUCTS = TOGETHER ? Pairs::COUNT : 1;
+    static constexpr int REPEATS = TOGETHER ? 1 : Pairs::COUNT; // K tiles of the same elements
+    static constexpr int ROW = sizeof(Part) * DEEP; // bytes
+    static constexpr int PART_OF_A = HEIGHT * ROW, PART_OF_B = WIDTH * ROW;
+    static constexpr int BYTES_OF_A = PART_COUNT * PART_OF_A, BYTES = BYTES_OF_A + PART_COUNT * PART_OF_B;
+
+    // Which of a K tile's parts the products multiply.
+    static __device__ constexpr int of_a(int product)
+    {
+        return TOGETHER ? Pairs::of_a(product) : 0;
+    }
+
+    static __device__ constexpr int of_b(int product)
+    {
+        return TOGETHER ? Pairs::of_b(product) : 0;
+    }
+
+    // One thread has the copy engine load K tile number k_tile; the barrier is told of BYTES bytes.
+    static __device__ __forceinline__ void load(unsigned stage, const CUtensorMap &A_map,
+                                                const CUtensorMap &B_map, int row, int col, int k_tile,
+                                                unsigned barrier)
+    {
+        const int product = k_tile % REPEATS, first = k_tile / REPEATS * ALL_PARTS;
+#pragma unroll
+        for (int part = 0; part < PART_COUNT; ++part)
+            load_box(stage + part * PART_OF_A, A_map, row, (first + (TOGETHER ? part : Pairs::of_a(product))) * DEEP,
+                     barrier);
+#pragma unroll
+        for (int part = 0; part < PART_COUNT; ++part)
+            load_box(stage + BYTES_OF_A + part * PART_OF_B, B_map, col,
+                     (first + (TOGETHER ? part : Pairs::of_b(product))) * DEEP, barrier);
+    }
+};
+
+// HEIGHT x WIDTH sums of tensor cores, of a part of K. TURNS: warpgroups that take turns.
+template <int HEIGHT, int WIDTH, int DEEP, int TURNS, typename Part, typename Operands>
+struct SplitTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
+    // Starts to multiply the parts of a K tile. add: to the sums there are; else they begin.
+    __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
+    {
+        constexpr int ROW = Operands::ROW;
+        const unsigned long long tile_a = describe_rows<ROW>(a), tile_b = describe_rows<ROW>(b);
+        wait_for_turn<TURNS>();
+        begin_products();
+#pragma unroll
+        for (int product = 0; product < Operands::PRODUCTS; ++product)
+#pragma unroll
+            for (int step = 0; step < ROW / 32; ++step)
+#pragma unroll
+                for (int rows = 0; rows < HEIGHT / 64; ++rows)
+                    wgmma_k16<Part, false, false>(
+                        this->sums[rows],
+                        further(tile_a, Operands::of_a(product) * Operands::PART_OF_A + rows * 64 * ROW + step * 32),
+                        further(tile_b, Operands::of_b(product) * Operands::PART_OF_B + step * 32),
+                        product > 0 || step > 0 || add);
+        commit_products();
+        pass_turn<TURNS>();
+    }
+};
+
+// Sums in float32, to which those are added.
+template <int HEIGHT, int WIDTH, typename Part>
+struct PromotedTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
+    __device__ __forceinline__ PromotedTile()
+    {
+#pragma unroll
+        for (auto &rows : this->sums)
+#pragma unroll
+            for (float &sum : rows)
+                sum = 0;
+    }
+
+    template <typename Tile> __device__ __forceinline__ void add(const Tile &tile)
+    {
+#pragma unroll
+        for (int rows = 0; rows < HEIGHT / 64; ++rows)
+#pragma unroll
+            for (int i = 0; i < WIDTH / 2; ++i)
+                this->sums[rows][i] += tile.sums[rows][i];
     }
 };

@@ -18,7 +18,7 @@ RESULTS = ("float32", "float16", "bfloat16")
 """What kinds of half-precision GEMM there are: of B, of the sums, of A and B, of C. The first of each that is
 possible is the default."""
 
-PRODUCTS = ("float32", "bf16x6_unpromoted", "bf16x6", "fp16x3")
+PRODUCTS = ("float32", "tf32", "bf16x6_unpromoted", "bf16x6", "fp16x3")
 """What a float32 GEMM can be made of: fused multiply-adds, or products of parts of elements, see
 split_gemm.py. The first is the default."""
 

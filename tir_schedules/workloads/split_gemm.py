@@ -16,7 +16,9 @@ from tir_schedules.workloads.rounding import MANTISSA, UNIT, largest_exact
 if TYPE_CHECKING:
     from tir_schedules.model.workload import Workload
 
-STEP = 16  # of K: what a tensor core adds up at once
+ROW_STEP = 32
+"""Bytes of a row along K that a tensor core multiplies at once."""
+
 LONGEST = 256
 """Of K: a form that promotes its sums adds them to others in float32 after so much of it at the latest."""
 
@@ -44,7 +46,7 @@ def filled_up(k: int) -> int:
 class Form:
     """How elements are split, and which products of parts are added.
 
-    dtype: format of the parts. parts: of an element, each what is left of it by those before, rounded.
+    dtype: format of the parts; float32 whose last 13 bits are 0 are tf32. parts: of an element, each what is left of it by those before, rounded.
     products: parts of A and of B that are multiplied, in this order, the small ones first. promoted: whether
     sums of tensor cores are added up in float32 registers. bits: integers up to 2**bits are exact. scaled:
     whether rows of A and columns of B are multiplied by powers of two before, see LARGEST.
@@ -56,6 +58,16 @@ class Form:
     promoted: bool
     bits: int
     scaled: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of a part."""
+        return 4 if self.dtype == "float32" else 2
+
+    @property
+    def step(self) -> int:
+        """Of K, what a tensor core adds up at once."""
+        return ROW_STEP // self.size
 
     @property
     def dropped(self) -> float:
@@ -72,6 +84,7 @@ SIX = (1, 1), (2, 0), (0, 2), (1, 0), (0, 1), (0, 0)
 THREE = (1, 0), (0, 1), (0, 0)
 
 FORMS = {
+    "tf32": Form("float32", 1, ((0, 0),), False, 11),
     "bf16x6": Form("bfloat16", 3, SIX, True, 24),
     "bf16x6_unpromoted": Form("bfloat16", 3, SIX, False, 24),
     "fp16x3": Form("float16", 2, THREE, True, 22, scaled=True),
@@ -166,7 +179,7 @@ class SplitGemm(Gemm):
         """Of the error of an element of C, in units of |A| |B|: what products leave out, what tensor cores
         cut off, and the additions in float32 of sums that are promoted."""
         form, length = self.form, min(self.k, LONGEST) if self.form.promoted else self.k
-        cuts = -(-length // STEP) * len(form.products)
+        cuts = -(-length // form.step) * len(form.products)
         promotions = -(-self.k // LONGEST) if form.promoted else 0
         return form.dropped + cuts * CUT + promotions * UNIT
 

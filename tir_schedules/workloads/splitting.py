@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MOST = 255 * 2.0**120
 """The largest bfloat16. A finite element is not split into an infinite part and the rest."""
 
+LOW_BITS = 13
+"""Of a float32, those that tf32 has not."""
+
 LEAST_SCALE = 2.0**-126
 
 
@@ -86,7 +89,7 @@ class Splitting(OneLaunch):
     @property
     def bytes(self) -> int:
         """Compulsory global traffic in bytes: each element read once, each part written once."""
-        return 4 * self.k * (self.m + self.n) + 2 * self.row * (self.m + self.n)
+        return 4 * self.k * (self.m + self.n) + self.form.size * self.row * (self.m + self.n)
 
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = "") -> Arguments:
         """X and X_2 over a wide range, Y and Y_2 of NaN, and the extents."""
@@ -122,14 +125,22 @@ class Splitting(OneLaunch):
 
     def parts_of(self, rows: np.ndarray) -> np.ndarray:
         """Rows of parts, of float32 rows."""
-        form, dtype, most = self.form, element_type(self.form.dtype), np.float32(MOST)
+        form, most = self.form, np.float32(MOST)
         left = np.pad(rows.astype("float32"), ((0, 0), (0, self.padded - self.k)))
         parts = []
         for part in range(form.parts):
-            parts.append((left if part else np.clip(left, -most, most)).astype(dtype))
+            is_whole = part > 0 or form.parts == 1
+            parts.append(self.rounded(left if is_whole else np.clip(left, -most, most)))
             left = left - parts[-1].astype("float32")
         stacked = np.stack(parts, axis=1).reshape(len(rows), form.parts, -1, self.depth)
         return stacked.transpose(0, 2, 1, 3).reshape(len(rows), self.row)
+
+    def rounded(self, values: np.ndarray) -> np.ndarray:
+        """Float32 in the format of parts: the nearest, of two the even one, or of tf32 the larger one."""
+        if self.form.dtype != "float32":
+            return values.astype(element_type(self.form.dtype))
+        half, kept = np.uint32(1 << LOW_BITS - 1), np.uint32(2**32 - 2**LOW_BITS)
+        return ((values.view("uint32") + half) & kept).view("float32")
 
     def tolerance(self, arguments: Arguments, kind: str = "") -> dict[str, float]:
         return dict.fromkeys(self.outputs, 0.0)

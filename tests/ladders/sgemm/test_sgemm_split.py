@@ -27,7 +27,7 @@ from tir_schedules.workloads.splitting import MOST, Splitting
 ARCH = "sm_90a"
 MAKERS = (lower, load_twin)
 RECORDED = Path(__file__).parent / "emitted_split.json"
-NAMES = ("split_bf16", "bf16x6", "fp16x3")
+NAMES = ("tf32", "split_bf16", "promoted", "bf16x6", "fp16x3")
 SPLIT = [rung for rung in every_rung("sgemm") if offered(rung)["products"] != ("float32",)]
 
 
@@ -54,8 +54,12 @@ def error(c, a, b):
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("rung, form", [(SPLIT_PARTS, "bf16x6"), (SPLIT_SCALED, "fp16x3")])
-@pytest.mark.parametrize("m, n, k, depth", [(37, 41, 70, 32), (1, 1, 1, 64), (9, 65, 300, 64)])
+@pytest.mark.parametrize(
+    "rung, form", [(SPLIT_PARTS, "bf16x6"), (SPLIT_PARTS, "tf32"), (SPLIT_SCALED, "fp16x3")]
+)
+@pytest.mark.parametrize(
+    "m, n, k, depth", [(37, 41, 70, 32), (1, 1, 1, 64), (9, 65, 300, 64), (3, 9, 2116, 64)]
+)
 def test_parts_are_what_is_left_rounded(rung, form, m, n, k, depth, make):
     split = Splitting(m, n, k, form, depth)
     binary, given = compile_kernel(make(rung, split, ARCH)), split.arguments()
@@ -107,7 +111,9 @@ def test_every_configuration(rung, make):
 
 
 @pytest.mark.parametrize(
-    "more", [",programs=1", ",programs=2", ",promote=96,stages=2", ",bk=64,stages=2,promote=64"]
+    "more",
+    [",programs=1", ",programs=2", ",bk=32,promote=96,stages=2", ",stages=2"]
+    + [",bm=128,consumers=2,turns=1,stages=2", ",bm=192,consumers=3,turns=1,stages=2,promote=64"],
 )
 @pytest.mark.parametrize("make", MAKERS)
 def test_tiles_and_parts_of_k_take_turns(more, make):
@@ -117,15 +123,29 @@ def test_tiles_and_parts_of_k_take_turns(more, make):
     assert outcome_of(launches(make, rung, gemm, ARCH), gemm, CpuMachine()).faults == ()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("operand", [0, 1])
+def test_each_k_tile_has_its_parts(operand):
+    """A kernel that has another part in one of the six is wrong with exact inputs."""
+    rung = small("promoted")
+    gemm, config = gemm_of(rung, 64, 64, 64), rung.config
+    *before, own = launches(lower, rung, gemm, ARCH)
+    parts, digits = gemm.form.parts, config.digits(operand)
+    for place, pair in enumerate(gemm.form.products):
+        other = digits + ((pair[operand] + 1) % parts - pair[operand]) * parts**place
+        changed = replace(own, source=own.source.replace(f"({digits} /", f"({other} /"))
+        assert changed.source != own.source
+        assert outcome_of([*before, changed], gemm, CpuMachine()).wrong, place
+
+
+@pytest.mark.parametrize("name", ["tf32", "bf16x6", "fp16x3"])
 def test_each_product_shows(name):
     """A kernel that leaves one out is wrong with exact inputs."""
     rung = small(name)
     gemm = gemm_of(rung, 64, 64, 64)
     *before, own = launches(lower, rung, gemm, ARCH)
-    head, call = own.source.split("void multiply_parts_")[0], "    multiply_64x64x16("
+    head, call = own.source.split("void multiply_parts_")[0], f"    multiply_64x64x{gemm.form.step}("
     lines = [line for line in own.source.splitlines() if line.startswith(call)]
-    steps = rung.config.bk // 16
+    steps = rung.config.bk // gemm.form.step
     assert len(lines) == steps * len(gemm.form.products) and head
     for number in range(0, len(lines), steps):
         dropped = "\n".join(lines[number : number + steps])
@@ -149,6 +169,7 @@ def test_promotion_is_what_makes_it_accurate():
         assert errors[name] <= gemm.bound
     fma = error(in_order.astype("float64"), a, b)
     assert errors["bf16x6"] < fma < errors["split_bf16"] / 4 and errors["fp16x3"] < fma
+    assert errors["tf32"] > errors["split_bf16"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -193,7 +214,7 @@ def test_it_is_asked_for():
         check_job(find_one("sgemm/naive", "run"), SplitGemm(8, 8, 8))
     with pytest.raises(BadInput, match="sgemm/bf16x6 multiplies bf16x6, not float32"):
         check_job(find_one("sgemm/bf16x6", "run"), Gemm(8, 8, 8))
-    with pytest.raises(BadInput, match="products is 'tf64'; it can be bf16x6 or"):
+    with pytest.raises(BadInput, match="products is 'tf64'; it can be tf32 or"):
         SplitGemm(8, 8, 8, "tf64")
     assert type(float_gemm(8, 8, 8)) is Gemm
     chosen = find_one("sgemm/fastest", "run").settled(Gemm(4096, 4096, 4096), "sm_90a")
@@ -224,6 +245,7 @@ def test_bounds_are_those_of_the_forms():
     """More than a sum in float32 errs for a few terms, less for many."""
     assert FORMS["bf16x6"].dropped == pytest.approx(2**-23, rel=0.05)
     assert FORMS["fp16x3"].dropped == pytest.approx(3 * 2**-22, rel=0.05)
+    assert FORMS["tf32"].dropped == pytest.approx(2**-10, rel=0.05)
     bounds = [SplitGemm(1, 1, k).bound for k in (1, 256, 65536)]
     assert bounds == sorted(bounds) and bounds[1] < 5e-5 and bounds[2] < 8e-5
     assert SplitGemm(1, 1, 65536, "bf16x6_unpromoted").bound > 1e-2

@@ -29,10 +29,10 @@ class Gpu:
 
     def peak(self, workload: Workload) -> float:
         """TFLOPS at most in the arithmetic of a workload. BadInput without the tensor cores it needs."""
-        form = getattr(workload, "form", None)  # of a SplitGemm, each of whose products is several
+        form = getattr(workload, "form", None)  # of a SplitGemm: each product is one or several of parts
         accumulate = getattr(workload, "accumulate", "float32" if form else None)
         peak = {None: self.fp32, "float16": self.fp16, "float32": self.mixed}[accumulate]
-        peak = peak / len(form.products) if form else peak
+        peak = peak * 2 / form.size / len(form.products) if form else peak
         if not peak:
             raise BadInput(f"the {self.name} has no tensor cores: name a later GPU for {workload}")
         return peak

@@ -14,7 +14,7 @@ import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Iterable
+from typing import Iterable, Mapping
 
 from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.waves import MEMORY
@@ -267,20 +267,27 @@ def form_cost(
     nearest in size."""
     kind = table.get((tall, consumers, part_columns)) or K_TILE.get((tall, consumers, part_columns), {})
     measured = kind.get(way) or kind.get(way.removeprefix("swapped, ")) or {}
-    below = max((each for each in measured if each <= wide), default=0)
-    above = min((each for each in measured if each >= wide), default=0)
-    if below and above:
-        part = (wide - below) / (above - below) if above > below else 0
-        return measured[below] + (measured[above] - measured[below]) * part
+    if measured and min(measured) <= wide <= max(measured):
+        return interpolated(measured, wide)
     if table is not K_TILE:
         return form_cost(K_TILE, tall, consumers, part_columns, wide, way)
-    sizes = {
-        rows * columns: cycles
-        for (rows, *_), ways in K_TILE.items()
-        for columns, cycles in ways["few" if way == "few" else "alone"].items()
-    }
-    nearest = min(sizes, key=lambda size: abs(size - tall * wide))
-    return sizes[nearest] * tall * wide / nearest
+    way = "few" if way == "few" else "alone"
+    return by_size({kind: ways[way] for kind, ways in K_TILE.items()}, tall * wide)
+
+
+def interpolated(measured: Mapping[int, float], wide: int) -> float:
+    """The cycles of so many columns, between those that were measured."""
+    below = max(each for each in measured if each <= wide)
+    above = min(each for each in measured if each >= wide)
+    part = (wide - below) / (above - below) if above > below else 0
+    return measured[below] + (measured[above] - measured[below]) * part
+
+
+def by_size(table: Mapping[tuple[int, int, int], Mapping[int, float]], size: int) -> float:
+    """The cycles of so many elements of C, by the form that is nearest in size."""
+    sizes = {rows * each: cycles for (rows, *_), kind in table.items() for each, cycles in kind.items()}
+    nearest = min(sizes, key=lambda found: abs(found - size))
+    return sizes[nearest] * size / nearest
 
 
 def cycles_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float:

@@ -1,20 +1,10 @@
-"""Promotion: sums of tensor cores are added to sums in float32 registers, and begin from 0 again.
+"""All parts of a K tile are loaded once, and multiplied six times.
 
-A tensor core cuts its sums off. What it loses is a share of the sum, so short sums lose less, and what has
-been added up is best kept elsewhere. Here each thread has two sets of sums: those that wgmma adds to, and
-others. After each K tile (`promote`) it adds the first to the second, with rounding, and wgmma begins from 0
-again (scale-d). DeepGEMM does so for 8-bit floats, after 128 of K.
+In `promoted` each of the six products has its K tiles loaded: twelve parts, where there are six. Here a stage
+has all parts of its elements. It is three times as large, so there are fewer stages, but half as many bytes
+are copied, and warpgroups wait a sixth as often. A K tile of 64 has 24 wgmma of 64x128 for each.
 
-Within a K tile small products come first, while the sum is small: those of second and third parts lose
-nothing then. That holds for one K tile alone. Promoted after 256 of K sums of 256 terms are five times worse
-than by FMA in order, and after each K tile of 32 better, as on every kind of input and every length of
-`experiments/split_precision.py`. Of 4096 terms the error is a fifth of that.
-
-In the schedule that is `rfactor`: the loop over K is split, and the sum of a part of K becomes a block of its
-own, whose result the other one adds up. In the emitted CUDA look for the loop around that over K tiles.
-
-Both sets have to fit into registers. Two warpgroups of 64x192 have 96 and 96 for a thread, of 240. While one
-warpgroup adds, the other multiplies.
+While one warpgroup adds sums up, the other multiplies.
 
 **Range.** Parts have the exponents of a float32, so rows and columns of any size are as accurate as others.
 Elements below 2^-110 lose bits below 2^-133. Where A or B has an infinity or NaN, its row or column of C has
@@ -27,7 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.ladders.sgemm import split_bf16, split_products
+from tir_schedules.ladders.sgemm import promoted, split_products
+from tir_schedules.ladders.sgemm.split_costs import chooser
 from tir_schedules.model.rung import run_as_script
 
 
@@ -37,18 +28,19 @@ class Config(split_products.Config):
 
 
 CONFIGS = {
-    "128x192": Config(),
-    "128x176": Config(bn=176),
-    "128x160": Config(bn=160, stages=4),
-    "128x128": Config(bn=128, bk=64, stages=2, promote=64),
+    "128x128": Config(),
+    "128x160": Config(bn=160, bk=32, stages=4),
+    "128x176": Config(bn=176, bk=32, stages=3),
+    "128x192": Config(bn=192, bk=32, stages=3),
+    "64x128": Config(bm=64, consumers=1, stages=3),
     "64x64": Config(bm=64, bn=64, consumers=1, stages=4),
 }
 
-RUNG = split_bf16.RUNG.followed_by(
+RUNG = promoted.RUNG.followed_by(
     "bf16x6",
-    "sums of tensor cores are promoted to float32 registers: more accurate than float32",
+    "a K tile has all parts of its elements: loaded once, multiplied six times",
     configs=CONFIGS,
-    choose=split_products.fewest_rounds(CONFIGS),
+    choose=chooser(CONFIGS),
 )
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tir_schedules.ladders.sgemm import bf16x6, split_products
+from tir_schedules.ladders.sgemm.split_costs import chooser
 from tir_schedules.model.rung import run_as_script
 
 
@@ -24,16 +25,17 @@ from tir_schedules.model.rung import run_as_script
 class Config(split_products.Config):
     """As there."""
 
-    bn: int = 128
-    bk: int = 64
-    promote: int = 64
+    stages: int = 3
 
     products: ClassVar[str] = "fp16x3"
 
 
 CONFIGS = {
     "128x128": Config(),
-    "128x128_32": Config(bk=32, stages=6, promote=32),
+    "128x160": Config(bn=160),
+    "128x192": Config(bn=192, bk=32, stages=5),
+    "192x128": Config(bm=192, consumers=3, stages=2),
+    "64x128": Config(bm=64, consumers=1, stages=4),
     "64x64": Config(bm=64, bn=64, consumers=1, stages=4),
 }
 
@@ -41,7 +43,7 @@ RUNG = bf16x6.RUNG.followed_by(
     "fp16x3",
     "three products of float16 parts; rows of A and columns of B scaled by powers of two",
     configs=CONFIGS,
-    choose=split_products.fewest_rounds(CONFIGS),
+    choose=chooser(CONFIGS),
 )
 
 if __name__ == "__main__":

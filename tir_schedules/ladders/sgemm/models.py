@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from tir_schedules.ladders.sgemm import shapes, split_k, stream_k
+from tir_schedules.ladders.sgemm import shapes, split_costs, split_k, stream_k
 from tir_schedules.ladders.sgemm.gemv import by_rows, width_of
 from tir_schedules.ladders.waves import MEMORY, SMS, Rate, Waves
 from tir_schedules.model.launch import ceil_div
@@ -112,4 +112,5 @@ MODELS = {
     "shared_tile": Rate(36.4, 0.4),
     "coalesced": Rate(24.7, 0.4),
     "naive": Rate(1.9, 0),
+    **dict.fromkeys(("fp16x3", "bf16x6", "promoted", "split_bf16", "tf32"), split_costs.estimate),
 }

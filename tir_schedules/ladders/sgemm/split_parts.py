@@ -27,7 +27,8 @@ from tir_schedules.tir.schedule import PrimFunc
 from tir_schedules.workloads.split_gemm import SplitGemm
 from tir_schedules.workloads.splitting import MOST, Splitting
 
-VECTOR = 8  # parts in 16 bytes
+VECTOR = 8  # parts of a thread, in 16 bytes where a part has two
+QUAD = 4  # floats in 16 bytes
 WARPS = 8  # of a block
 COLUMNS = 8  # of B that a warp has, and four times VECTOR of K
 
@@ -52,11 +53,12 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
     from tvm.tirx import FloatImm
 
     from tir_schedules.model.annotations import DEPENDENT_LAUNCH
+    from tir_schedules.tir.intrinsics.device import call
 
     m, n, k = splitting.shape
     padded, row, form, place = splitting.padded, splitting.row, splitting.form, splitting.place
     across, of_a, of_b = blocks_of(splitting)
-    columns = ceil_div(n, WARPS * COLUMNS)
+    columns, quads, vector = ceil_div(n, WARPS * COLUMNS), k % QUAD == 0, 16 // form.size
     blocks, most, zero = of_a + of_b, FloatImm("float32", MOST), FloatImm("float32", 0.0)
 
     def of_row(block: Any, warp: Any, lane: Any) -> tuple[Any, Any]:
@@ -69,8 +71,15 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
         return column, (block // columns * (WARP // COLUMNS) + lane // COLUMNS) * VECTOR
 
     def kept(value: Any, part: Any) -> Any:
-        """Of the first part: a finite number."""
+        """Of the first part of several: a finite number."""
+        if form.parts == 1:
+            return value
         return T.if_then_else(part == 0, T.max(T.min(value, most), -most), value)
+
+    def rounded(value: Any) -> Any:
+        if form.dtype == "float32":
+            return call("rounded_to_tf32", value, returns="float32")
+        return T.Cast(form.dtype, value)
 
     @T.prim_func(s_tir=True)
     def split_parts(
@@ -88,23 +97,31 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                     i, first = T.meta_var(of_row(b, w, t))
                     j, first_2 = T.meta_var(of_column(b - of_a, w, t))
                     if b < of_a:
-                        for e in T.unroll(VECTOR):
-                            left[e] = T.if_then_else(i < m and first + e < k, X[i, first + e], zero)
+                        if quads:
+                            for q in T.unroll(VECTOR // QUAD):
+                                at = T.meta_var(first + q * QUAD)
+                                for e in T.vectorized(QUAD):
+                                    left[q * QUAD + e] = T.if_then_else(i < m and at < k, X[i, at + e], zero)
+                        else:
+                            for e in T.unroll(VECTOR):
+                                left[e] = T.if_then_else(i < m and first + e < k, X[i, first + e], zero)
                     else:
                         for e in T.unroll(VECTOR):
                             left[e] = T.if_then_else(j < n and first_2 + e < k, X_2[first_2 + e, j], zero)
                     for p in T.unroll(form.parts):
                         for e in T.unroll(VECTOR):
-                            part[e] = T.Cast(form.dtype, kept(left[e], p))
+                            part[e] = rounded(kept(left[e], p))
                             left[e] = left[e] - T.Cast("float32", part[e])
                         if b < of_a:
                             if i < m and first < padded:
-                                for e in T.vectorized(VECTOR):
-                                    Y[i, place(p, first) + e] = part[e]
+                                for v in T.unroll(VECTOR // vector):
+                                    for e in T.vectorized(vector):
+                                        Y[i, place(p, first) + v * vector + e] = part[v * vector + e]
                         else:
                             if j < n and first_2 < padded:
-                                for e in T.vectorized(VECTOR):
-                                    Y_2[j, place(p, first_2) + e] = part[e]
+                                for v in T.unroll(VECTOR // vector):
+                                    for e in T.vectorized(vector):
+                                        Y_2[j, place(p, first_2) + v * vector + e] = part[v * vector + e]
 
     return split_parts
 

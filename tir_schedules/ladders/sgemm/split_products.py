@@ -11,7 +11,7 @@ their products, and sums that are promoted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, ClassVar, Mapping
+from typing import Any, ClassVar
 
 from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.sgemm import split_parts, split_scaled
@@ -20,8 +20,8 @@ from tir_schedules.model.rung import Preparation
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.split_gemm import FORMS, LONGEST, Form, SplitGemm
 
-DEPTHS = (32, 64)
-"""Of a K tile: rows of 64 or of 128 bytes, each under the swizzle of as many."""
+ROW_BYTES = (64, 128)
+"""Of rows of a K tile, each under the swizzle of as many."""
 
 SUM_REGISTERS = {1: 208, 2: 208, 3: 128}
 """Warpgroups that multiply -> registers of a thread for both sums, at most."""
@@ -30,30 +30,73 @@ SUM_REGISTERS = {1: 208, 2: 208, 3: 128}
 @dataclass(frozen=True)
 class Config(specialization.Persistent):
     """As Persistent. bk: of K, 32 or 64. promote: of K, after so much of it at most sums of tensor cores are
-    added to those in float32; 0 where they are when all of it is done."""
+    added to those in float32; 0 where they are when all of it is done. turns: 1 where warpgroups that
+    multiply take turns, K tile by K tile."""
 
     bm: int = 128
-    bn: int = 192
-    bk: int = 32
-    stages: int = 3
-    promote: int = 32
+    bn: int = 128
+    bk: int = 64
+    stages: int = 2
+    promote: int = 64
+    turns: int = 1
 
     products: ClassVar[str] = "bf16x6"
+    together: ClassVar[bool] = True
+    """Whether a K tile has all parts of its elements, for all products; else those of one product."""
 
     @property
     def form(self) -> Form:
         return FORMS[self.products]
 
     @property
+    def taking_turns(self) -> int:
+        """Warpgroups that take turns, or 0."""
+        return self.consumers if self.turns and self.consumers > 1 else 0
+
+    @property
+    def held(self) -> int:
+        """Parts of an element that a K tile has."""
+        return self.form.parts if self.together else 1
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Parts of A and of B in a K tile that are multiplied."""
+        return self.form.products if self.together else ((0, 0),)
+
+    @property
+    def repeats(self) -> int:
+        """K tiles for the same elements."""
+        return 1 if self.together else len(self.form.products)
+
+    def digits(self, operand: int) -> int:
+        """Which part of A or B each product multiplies, as digits of a number."""
+        base = self.form.parts
+        return sum(pair[operand] * base**place for place, pair in enumerate(self.form.products))
+
+    def column(self, operand: int, k_tile: Any, part: Any) -> Any:
+        """Where in a row of parts, in K tiles of one part, a part stands that a K tile has. operand: 0 of A,
+        1 of B. Numbers, or expressions of TIR."""
+        if self.together:
+            return k_tile * self.held + part
+        # TVM knows what a block reads by sums, products, // and % alone, so the power of a digit is made from
+        # the bits of its place.
+        base, place, power = self.form.parts, k_tile % self.repeats, 1
+        for bit in range(self.repeats.bit_length()):
+            power = power * (1 + (base**2**bit - 1) * (place // 2**bit % 2))
+        return k_tile // self.repeats * base + self.digits(operand) // power % base
+
+    @property
     def stage_bytes(self) -> int:
-        """Bytes of a K tile: all parts of A and of B."""
-        return self.form.parts * (self.bm + self.bn) * self.bk * 2
+        """Bytes of a K tile."""
+        return self.held * (self.bm + self.bn) * self.bk * self.form.size
 
 
 def refuses(gemm: SplitGemm, config: Config) -> str:
     """Why a configuration cannot be, or empty."""
-    if config.bk not in DEPTHS:
-        return f"bk is {config.bk}: rows of 64 or 128 bytes, as the swizzles have them, are 32 or 64"
+    depths = [bytes // config.form.size for bytes in ROW_BYTES]
+    if config.bk not in depths:
+        extents = " or ".join(map(str, depths))
+        return f"bk is {config.bk}: rows of 64 or 128 bytes, as the swizzles have them, are {extents}"
     if config.form.promoted and (config.promote % config.bk or not 0 < config.promote <= LONGEST):
         return f"promote is {config.promote}: a multiple of bk, {LONGEST} at most"
     if not config.form.promoted and config.promote:
@@ -70,27 +113,11 @@ def refuses(gemm: SplitGemm, config: Config) -> str:
     return hopper.reason_against_shared(config.ring_bytes)
 
 
-def fewest_rounds(configs: Mapping[str, Config]) -> Callable[[SplitGemm], str]:
-    """What chooses the configuration whose tiles take the SMs the least time: rounds of tiles times the
-    elements of a tile. Of equals the first."""
-    given = dict(configs)
-
-    def choose(gemm: SplitGemm) -> str:
-        def time(name: str) -> int:
-            config = given[name]
-            rounds = ceil_div(specialization.tiles_of(gemm, config), config.programs)
-            return rounds * config.bm * config.bn
-
-        return min(given, key=time)
-
-    return choose
-
-
 def groups_of(gemm: SplitGemm, config: Config) -> tuple[int, int]:
     """How often sums are promoted, and after how many K tiles: as many each time, `promote` of K at most."""
     k_tiles = ceil_div(gemm.k, config.bk)
     groups = ceil_div(k_tiles * config.bk, config.promote) if config.promote else 1
-    return groups, ceil_div(k_tiles, groups)
+    return groups, ceil_div(k_tiles, groups) * config.repeats
 
 
 def maps_of(gemm: SplitGemm, config: Config) -> tuple[TensorMap, ...]:
@@ -114,22 +141,22 @@ def launch(gemm: SplitGemm, config: Config) -> Launch:
 
 
 def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
-    """The algorithm over whole tiles: blocks A_tiles and B_tiles, K tiles with all parts of their elements;
+    """The algorithm over whole tiles: blocks A_tiles and B_tiles, K tiles with parts of their elements;
     C_sums, which adds the products of parts; C. Rows of parts are as the copy engine shows them."""
     from tvm.script import tirx as T
 
     from tir_schedules.model.annotations import EXTENTS
     from tir_schedules.tir.intrinsics.split_products import sum_of_products
 
-    form, depth, parts = gemm.form, config.bk, gemm.form.parts
+    form, depth, parts, column = gemm.form, config.bk, config.held, config.column
     groups, each = groups_of(gemm, config)
     M, N = (ceil_div(*tiles) * tiles[1] for tiles in ((gemm.m, config.bm), (gemm.n, config.bn)))
     k_tiles, m, n, dtype = groups * each, gemm.m, gemm.n, form.dtype
-    row = k_tiles * parts * depth
+    row = k_tiles // config.repeats * form.parts * depth
     guarded = m == hopper.ROWS < M  # see hopper.tiled_gemm
 
     def product(A: Any, B: Any, i: Any, j: Any, t: Any, k: Any) -> Any:
-        return sum_of_products(lambda p: A[t, p, i, k], lambda p: B[t, p, j, k], form.products)
+        return sum_of_products(lambda p: A[t, p, i, k], lambda p: B[t, p, j, k], config.pairs)
 
     def result(sums: Any, i: Any, j: Any, scales: Any) -> Any:
         """A sum, multiplied by the powers of two that A and B were divided by, the smaller one first: what
@@ -147,11 +174,11 @@ def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
         for t, p, i, k in T.grid(k_tiles, parts, M, depth):
             with T.sblock("A_tiles"):
                 vt, vp, vi, vk = T.axis.remap("SSSS", [t, p, i, k])
-                A_tiles[vt, vp, vi, vk] = A_parts[vi, (vt * parts + vp) * depth + vk]
+                A_tiles[vt, vp, vi, vk] = A_parts[vi, column(0, vt, vp) * depth + vk]
         for t, p, j, k in T.grid(k_tiles, parts, N, depth):
             with T.sblock("B_tiles"):
                 vt, vp, vj, vk = T.axis.remap("SSSS", [t, p, j, k])
-                B_tiles[vt, vp, vj, vk] = B_parts[vj, (vt * parts + vp) * depth + vk]
+                B_tiles[vt, vp, vj, vk] = B_parts[vj, column(1, vt, vp) * depth + vk]
         for i, j, t, k in T.grid(M, N, k_tiles, depth):
             with T.sblock("C_sums"):
                 vi, vj, vt, vk = T.axis.remap("SSRR", [i, j, t, k])
@@ -250,7 +277,7 @@ def schedule(sch: Schedule, gemm: SplitGemm, config: Config) -> None:
     zero = sch.decompose_reduction(partial, k_tile)
     hopper.bind_sums_to_threads(sch, zero, config, 2)
     intrinsic = split_products.multiply(
-        blocks, config.columns, form.dtype, config.bk, form.parts, form.products
+        blocks, config.columns, form.dtype, config.bk, config.held, config.pairs, config.taking_turns
     )
     sch.tensorize(sch.get_loops(partial)[-3], intrinsic)
     sch.tensorize(sch.get_loops(sums)[-2], split_products.promote(blocks, config.columns))

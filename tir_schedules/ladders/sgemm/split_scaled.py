@@ -7,8 +7,9 @@ power of two is exact, and the products undo it. Elements of a row that are 2^17
 largest begin to lose bits.
 
 The largest element of a row is known when all of it has been read. So a row is read twice, the second time
-from L2. A block takes eight rows of A, one for each warp, or eight columns of B, whose K its warps share.
-Otherwise this is `split_parts`.
+from L1 or L2. What all SMs have at a time must fit there. So a long K has blocks of many warps, which share a
+row of A, or eight columns of B; where K is short a block has several rows of A. Otherwise this is
+`split_parts`.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tir_schedules.ladders.sgemm.split_parts import COLUMNS, VECTOR, WARPS
+from tir_schedules.ladders.sgemm.split_parts import COLUMNS, QUAD, VECTOR
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import NoConfig, Preparation, Rung
@@ -40,9 +41,28 @@ def splitting_of(gemm: SplitGemm, depth: int) -> Preparation:
     return Preparation(RUNG, Splitting(*gemm.shape, gemm.products, depth), names | dict(zip("MNK", "MNK")))
 
 
+def warps_of(splitting: Splitting) -> int:
+    """Warps of a block. Those of 8 columns of B take 32 of K each in a turn, and four turns for K or more."""
+    return min(32, max(8, next_power_of_two(ceil_div(splitting.padded, 128))))
+
+
+def warps_of_row(splitting: Splitting) -> int:
+    """Warps that share a row of A: a power of two, so many that each has 8 elements for a lane at least."""
+    return min(warps_of(splitting), next_power_of_two(ceil_div(splitting.padded, WARP * VECTOR)))
+
+
+def next_power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
+
+
+def blocks_of(splitting: Splitting) -> tuple[int, int]:
+    """Blocks for all of A, and for all of B."""
+    of_a = ceil_div(splitting.m, warps_of(splitting) // warps_of_row(splitting))
+    return of_a, ceil_div(splitting.n, COLUMNS)
+
+
 def launch(splitting: Splitting, config: NoConfig) -> Launch:
-    blocks = ceil_div(splitting.m, WARPS) + ceil_div(splitting.n, COLUMNS)
-    return Launch((blocks, 1, 1), (WARP, WARPS, 1))
+    return Launch((sum(blocks_of(splitting)), 1, 1), (WARP, warps_of(splitting), 1))
 
 
 def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
@@ -55,16 +75,18 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
 
     m, n, k = splitting.shape
     padded, row, form, place = splitting.padded, splitting.row, splitting.form, splitting.place
-    of_a, blocks = ceil_div(m, WARPS), ceil_div(m, WARPS) + ceil_div(n, COLUMNS)
-    of_row, of_column = WARP * VECTOR, WARPS * WARP // COLUMNS * VECTOR  # of K, in a turn
+    of_a, of_b = blocks_of(splitting)
+    blocks, every, warps = of_a + of_b, warps_of(splitting), warps_of_row(splitting)
+    of_row, of_column = warps * WARP * VECTOR, every * WARP // COLUMNS * VECTOR  # of K, in a turn
+    quads = k % QUAD == 0
     zero = FloatImm("float32", 0.0)
 
     def first_of_column(turn: Any, warp: Any, lane: Any) -> Any:
         """The first k that a thread has of its column of B in a turn."""
         return turn * of_column + (warp * (WARP // COLUMNS) + lane // COLUMNS) * VECTOR
 
-    def call_of(function: str, value: Any) -> Any:
-        return call(function, value, returns="float32")
+    def call_of(function: str, *values: Any) -> Any:
+        return call(function, *values, returns="float32")
 
     @T.macro
     def store_parts(left, part, Y, row, first):
@@ -74,6 +96,18 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                 left[e] = left[e] - T.Cast("float32", part[e])
             for e in T.vectorized(VECTOR):
                 Y[row, place(p, first) + e] = part[e]
+
+    @T.macro
+    def load_row(left, X, i, first, scale):
+        if quads:
+            for q in T.unroll(VECTOR // QUAD):
+                for e in T.vectorized(QUAD):
+                    left[q * QUAD + e] = T.if_then_else(
+                        first + q * QUAD < k, X[i, first + q * QUAD + e] * scale, zero
+                    )
+        else:
+            for e in T.unroll(VECTOR):
+                left[e] = T.if_then_else(first + e < k, X[i, first + e] * scale, zero)
 
     @T.prim_func(s_tir=True)
     def split_scaled(
@@ -86,28 +120,28 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
     ):
         T.func_attr({"global_symbol": name, "tirx.noalias": True, DEPENDENT_LAUNCH: 1})
         for b in T.thread_binding(blocks, thread="blockIdx.x"):
-            for w in T.thread_binding(WARPS, thread="threadIdx.y"):
+            for w in T.thread_binding(every, thread="threadIdx.y"):
                 for t in T.thread_binding(WARP, thread="threadIdx.x"):
                     left = T.alloc_buffer((VECTOR,), "float32", scope="local")
                     part = T.alloc_buffer((VECTOR,), form.dtype, scope="local")
                     most = T.alloc_buffer((1,), "float32", scope="local")
                     most[0] = zero
                     if b < of_a:
-                        i = T.meta_var(b * WARPS + w)
-                        for turn in T.serial(ceil_div(padded, of_row)):
-                            first = T.meta_var(turn * of_row + t * VECTOR)
+                        i = T.meta_var(b * (every // warps) + w // warps)
+                        thread = T.meta_var(w % warps * WARP + t)  # of the row
+                        for turn in T.serial(ceil_div(k, of_row)):
                             for e in T.unroll(VECTOR):
-                                if i < m and first + e < k:
-                                    most[0] = T.max(most[0], T.fabs(X[i, first + e]))
-                        most[0] = call_of("scale_for", call_of("largest_of_lanes<1>", most[0]))
-                        if i < m and t == 0:
+                                at = T.meta_var(turn * of_row + e * (warps * WARP) + thread)
+                                if i < m and at < k:
+                                    most[0] = T.max(most[0], T.fabs(X[i, at]))
+                        most[0] = call_of("scale_for", call_of("largest_of_warps", most[0], warps))
+                        if i < m and thread == 0:
                             SCALES[i] = most[0]
                         most[0] = T.float32(1) / most[0]
                         for turn in T.serial(ceil_div(padded, of_row)):
-                            first = T.meta_var(turn * of_row + t * VECTOR)
+                            first = T.meta_var(turn * of_row + thread * VECTOR)
                             if i < m and first < padded:
-                                for e in T.unroll(VECTOR):
-                                    left[e] = T.if_then_else(first + e < k, X[i, first + e] * most[0], zero)
+                                load_row(left, X, i, first, most[0])
                                 store_parts(left, part, Y, i, first)
                     else:
                         j = T.meta_var((b - of_a) * COLUMNS + t % COLUMNS)
@@ -116,7 +150,7 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                             for e in T.unroll(VECTOR):
                                 if j < n and first + e < k:
                                     most[0] = T.max(most[0], T.fabs(X_2[first + e, j]))
-                        most[0] = call_of("scale_for", call_of("largest_of_columns", most[0]))
+                        most[0] = call_of("scale_for", call_of("largest_of_columns", most[0], every))
                         if j < n and t < COLUMNS and w == 0:
                             SCALES_2[j] = most[0]
                         most[0] = T.float32(1) / most[0]

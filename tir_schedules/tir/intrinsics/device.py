@@ -23,9 +23,11 @@ HEADERS = (
     "program_shares.cuh",
     "hgemm/streamed_parts.cuh",
     "sgemm/added_sums.cuh",
+    "sgemm/parts.cuh",
     "sgemm/scales.cuh",
     "sgemm/split_products.cuh",
     "sgemm/transposed_k_tile.cuh",
+    "sgemm/turns.cuh",
     "reduce/last_block.cuh",
     "reduce/pieces.cuh",
 )

@@ -31,7 +31,9 @@ from tir_schedules.tir.intrinsics.wgmma import (
 )
 from tir_schedules.tir.schedule import PrimFunc
 
-STEP = 16  # of K, of a product
+STEP = 32  # bytes of a row along K, of a product
+SIZES = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes; float32 are tf32
+TURN = "wait_for_turn"
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -53,15 +55,14 @@ def partial_sums_map(n: int) -> Callable[[Any, Any, Any], list[Any]]:
     return index_map
 
 
-def group_text(name: str, product: str, blocks: int, n: int, depth: int, pairs: Pairs) -> str:
-    """A device function that starts all products of a K tile."""
-    row = 2 * depth  # bytes
+def group_text(name: str, product: str, blocks: int, n: int, row: int, pairs: Pairs) -> str:
+    """A device function that starts all products of a K tile. row: bytes of its rows."""
     lines = [
         f"    {product}((&first)[{block * n // 2}],"
-        f" describe_rows<{row}>(a + {i} * a_part + {block * ROWS * row + step * 2 * STEP}),"
-        f" describe_rows<{row}>(b + {j} * b_part + {step * 2 * STEP}), {'1' if number or step else 'added'});"
+        f" further(tile_a, {i} * a_part + {block * ROWS * row + step * STEP}),"
+        f" further(tile_b, {j} * b_part + {step * STEP}), {'1' if number or step else 'added'});"
         for number, (i, j) in enumerate(pairs)
-        for step in range(depth // STEP)
+        for step in range(row // STEP)
         for block in range(blocks)
     ]
     return f"""// Starts the products of parts of a K tile. a, b: addresses of the first parts.
@@ -69,6 +70,7 @@ def group_text(name: str, product: str, blocks: int, n: int, depth: int, pairs: 
 static __device__ __forceinline__ void {name}(float &first, unsigned a, unsigned a_part, unsigned b,
                                               unsigned b_part, int added)
 {{
+    const unsigned long long tile_a = describe_rows<{row}>(a), tile_b = describe_rows<{row}>(b);
 {chr(10).join(lines)}
     commit_products();
 }}
@@ -77,16 +79,19 @@ static __device__ __forceinline__ void {name}(float &first, unsigned a, unsigned
 
 @in_halves
 def multiply(
-    describes: bool, blocks: int, n: int, dtype: str, depth: int, parts: int, pairs: Pairs
+    describes: bool, blocks: int, n: int, dtype: str, depth: int, parts: int, pairs: Pairs, turns: int = 0
 ) -> PrimFunc:
     """sums += the products of parts of a K tile: blocks * 64 rows of A, n columns of B, `depth` deep, which a
-    producer warpgroup has copied. Three statements as in `wgmma.multiply`."""
-    rows, places = blocks * ROWS, n // 2
-    product = f"multiply_64x{n}x16"
+    producer warpgroup has copied. Three statements as in `wgmma.multiply`.
+
+    turns: warpgroups that take turns, see turns.cuh; 0 where they do not."""
+    rows, places, takes_turns = blocks * ROWS, n // 2, turns > 0
+    size = SIZES[dtype]
+    product = f"multiply_64x{n}x{STEP // size}"
     name = f"multiply_parts_{rows}x{n}x{depth}"
     fence = fence_text(blocks * n // 2, "float32")
     text = product_text(product, n, dtype, "float32", (True, True), True) + group_text(
-        name, product, blocks, n, depth, pairs
+        name, product, blocks, n, size * depth, pairs
     )
 
     def added(A: Any, B: Any, i: Any, j: Any, k: Any) -> Any:
@@ -96,7 +101,7 @@ def multiply(
         return call("shared_address", T.address_of(buffer[0, 0, 0]), returns="uint32")
 
     def bytes_of(stride: Any) -> Any:
-        return T.Cast("uint32", stride * 2)
+        return T.Cast("uint32", stride * size)
 
     @T.prim_func(s_tir=True)
     def half(a: T.handle, b: T.handle, c: T.handle) -> None:
@@ -128,6 +133,8 @@ def multiply(
             else:
                 for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
                     T.evaluate(call("wait_for_parity", ring.full(), ring.phase()))
+                    if takes_turns:
+                        T.evaluate(call(f"{TURN}<{turns}>"))
                     T.evaluate(cuda_func_call("begin_sums", C[0, thread, 0], source_code=fence))
                     T.evaluate(
                         cuda_func_call(
@@ -135,6 +142,8 @@ def multiply(
                             ring.added(), source_code=text,
                         )
                     )  # fmt: skip
+                    if takes_turns:
+                        T.evaluate(call(f"pass_turn<{turns}>"))
                     T.evaluate(call("wait_for_products<1>"))
 
     return half

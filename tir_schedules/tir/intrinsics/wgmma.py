@@ -93,19 +93,22 @@ def product_text(
     count = n * SUM_BYTES[accumulate] // 8
     head, outputs = operands_of(count, accumulate)
     types = ".".join(PTX_TYPES[each] for each in (accumulate, dtype, dtype))
+    depth, transposed = 16, f", {int(not along_k[0])}, {int(not along_k[1])}"
+    if dtype == "float32":  # tf32, which rows along k alone can have
+        types, depth, transposed = "f32.tf32.tf32", 8, ""
     names = ", ".join(f"%{place}" for place in range(count))
     arguments = ", unsigned long long a, unsigned long long b" + (", int added" if begins else "")
     added, operand = "setp.eq.b32 add, 0, 0", ""
     if begins:
         added, operand = f"setp.ne.b32 add, %{count + 2}, 0", ', "r"(added)'
-    return f"""// Adds the products of 64 x 16 of A with 16 x {n} of B to the sums of a thread.
+    return f"""// Adds the products of 64 x {depth} of A with {depth} x {n} of B to the sums of a thread.
 static __device__ __forceinline__ void {name}{head.format(arguments)}
     asm volatile("{{\\n"
                  ".reg .pred add;\\n"
                  "{added};\\n"
-                 "wgmma.mma_async.sync.aligned.m64n{n}k16.{types}"
+                 "wgmma.mma_async.sync.aligned.m64n{n}k{depth}.{types}"
                  " {{{names}}},"
-                 " %{count}, %{count + 1}, add, 1, 1, {int(not along_k[0])}, {int(not along_k[1])};\\n"
+                 " %{count}, %{count + 1}, add, 1, 1{transposed};\\n"
                  "}}"
                  : {outputs}
                  : "l"(a), "l"(b){operand});

@@ -18,6 +18,7 @@ from tvm import DataType, IRModule, ir, s_tir, tirx, transform
 from tir_schedules.model.annotations import WARP_SPECIALIZATION
 from tir_schedules.tir.intrinsics import boxes, ring
 from tir_schedules.tir.intrinsics.device import call
+from tir_schedules.tir.intrinsics.split_products import TURN
 from tir_schedules.tir.passes.mbarrier_pipeline import WARPGROUP, bind_mbarriers
 from tir_schedules.tir.passes.pipeline_state import PipelineState
 from tir_schedules.tir.passes.rewriting import (
@@ -135,7 +136,8 @@ def warp_specialization(
         staged.extend(buffers.staged.items())
         keep, take = registers(consumers)
         copies = [*keep, on_one_thread(producer(work, state, buffers.stage_bytes))]
-        products = [*take, consumer(work, state), *wait_for_stores(work)]
+        begin, end = turns_around(work, consumers)
+        products = [*take, *begin, consumer(work, state), *end, *wait_for_stores(work)]
         # TVM must prove that there are as many consumers as tiles of theirs in shared memory.
         member = tirx.floormod(threads.loop_var, tirx.IntImm("int32", consumers))
         role = tirx.EQ(threads.loop_var, tirx.IntImm("int32", consumers))
@@ -307,15 +309,29 @@ def consumer(work: Work, state: PipelineState) -> tirx.Stmt:
 def wait_for_stores(work: Work) -> list[tirx.Stmt]:
     """A wait until TMA stores have read shared memory, if there are any: the block must not end before. The
     end of the kernel waits until they have written C."""
-    stores: list[Any] = []
+    stores = calls_function(work.after, "store_box")
+    return [on_one_thread(evaluate("wait_until_stores_have_read<0>"))] if stores else []
+
+
+def turns_around(work: Work, consumers: int) -> tuple[list[tirx.Stmt], list[tirx.Stmt]]:
+    """What consumers do first and last where they take turns, see turns.cuh."""
+    turn = f"{TURN}<{consumers}>"
+    if not calls_function([work.multiply], turn):
+        return [], []
+    return [evaluate(f"begin_turns<{consumers}>")], [evaluate(f"end_turns<{consumers}>")]
+
+
+def calls_function(statements: Sequence[tirx.Stmt], name: str) -> bool:
+    """Whether a device function of that name is called."""
+    found: list[Any] = []
 
     def look(node: Any) -> None:
-        if getattr(node.op, "name", "") == "tirx.cuda.func_call" and node.args[0].value == "store_box":
-            stores.append(node)
+        if getattr(node.op, "name", "") == "tirx.cuda.func_call" and node.args[0].value == name:
+            found.append(node)
 
-    for statement in work.after:
+    for statement in statements:
         tvm_ffi.structural_walk(statement, (ir.Call, look))
-    return [on_one_thread(evaluate("wait_until_stores_have_read<0>"))] if stores else []
+    return bool(found)
 
 
 def on_one_thread(statement: tirx.Stmt) -> tirx.Stmt:

@@ -1,0 +1,53 @@
+"""Promotion: sums of tensor cores are added to sums in float32 registers, and begin from 0 again.
+
+A tensor core cuts its sums off. What it loses is a share of the sum, so short sums lose less, and what has
+been added up is best kept elsewhere. Here each thread has two sets of sums: those that wgmma adds to, and
+others. After `promote` of K it adds the first to the second, with rounding, and wgmma begins from 0 again
+(scale-d). DeepGEMM does so for 8-bit floats, after 128 of K.
+
+Within a K tile small products come first, while the sum is small: those of second and third parts lose
+nothing then. That holds for one K tile alone. Promoted after 256 of K sums of 256 terms are five times worse
+than by FMA in order, and after each 32 or 64 better, as on every kind of input and every length of
+`experiments/split_precision.py`. Of 4096 terms the error is a fifth of that.
+
+In the schedule that is `rfactor`: the loop over K is split, and the sum of a part of K becomes a block of its
+own, whose result the other one adds up. In the emitted CUDA look for the loop around that over K tiles.
+
+Both sets have to fit into registers. Two warpgroups of 64x192 have 96 and 96 for a thread, of 240.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tir_schedules.ladders.sgemm import split_bf16, split_products
+from tir_schedules.ladders.sgemm.split_costs import chooser
+from tir_schedules.model.rung import run_as_script
+
+
+@dataclass(frozen=True)
+class Config(split_products.Config):
+    """As there."""
+
+    stages: int = 6
+    turns: int = 0
+
+    together: ClassVar[bool] = False
+
+
+CONFIGS = {
+    "128x128": Config(),
+    "128x192": Config(bn=192, stages=5),
+    "64x64": Config(bm=64, bn=64, consumers=1, stages=8),
+}
+
+RUNG = split_bf16.RUNG.followed_by(
+    "promoted",
+    "sums of tensor cores are promoted to float32 registers: more accurate than float32",
+    configs=CONFIGS,
+    choose=chooser(CONFIGS),
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)

@@ -1,0 +1,60 @@
+"""Float32 matrices on tensor cores in one product: elements are rounded to tf32, and lose 13 of their 24 bits.
+
+A tf32 is a float32 that has 10 bits behind its point in place of 23. Tensor cores multiply these at half of
+the rate of 16 bits, which is six times that of float32 FMA. The last 13 bits of an element are ignored: what
+is read is the element cut off. So a launch before rounds A and B to the nearest tf32 (`split_parts`), which
+halves the error, and stores B in rows along K, because wgmma takes tf32 in no other order. The rest is
+`hgemm/persistent`: a producer warpgroup copies, two multiply, as many blocks as SMs.
+
+**Not accurate.** A product is off by up to 2^-10 of itself, where one of float32 is off by 2^-24: three of
+seven decimal digits are left. Elements from 2^128 - 2^116 on become infinite. That is what a library's TF32 mode does. The next rungs keep all bits.
+
+It computes a form of its own, `--products tf32`, and is verified with the bound of that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.sgemm import split_products
+from tir_schedules.ladders.sgemm.split_costs import chooser
+from tir_schedules.model.rung import Around, Rung, run_as_script
+
+
+@dataclass(frozen=True)
+class Config(split_products.Config):
+    """As there. promote: 0."""
+
+    bk: int = 32
+    stages: int = 6
+    promote: int = 0
+    turns: int = 0
+
+    products: ClassVar[str] = "tf32"
+
+
+CONFIGS = {
+    "128x128": Config(),
+    "128x192": Config(bn=192, stages=5),
+    "64x64": Config(bm=64, bn=64, consumers=1, stages=6),
+}
+
+RUNG = Rung(
+    family="sgemm",
+    name="tf32",
+    summary="one product of elements rounded to tf32 on tensor cores; not accurate",
+    config=Config(),
+    configs=CONFIGS,
+    choose=chooser(CONFIGS),
+    schedule=split_products.schedule,
+    launch=split_products.launch,
+    refuses=split_products.refuses,
+    prim_func=split_products.prim_func,
+    around=Around(split_products.before),
+    arch=hopper.ARCH,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)
