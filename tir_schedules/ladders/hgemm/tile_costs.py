@@ -59,6 +59,15 @@ ROW_START is added to their sum. A K tile takes as long as its rows where that i
 Sectors have 32 bytes: of rows that start within one TMA reads five for four. So 128x256 took 1566 cycles
 where rows are multiples of 16 bytes, 1018 where they are of 32, and 1013 of whole lines."""
 
+LATENCY = 1000
+"""Cycles from a copy's start until its first bytes are there. A stage is copied, waits, is multiplied, and is
+free when the next one has been multiplied. So a ring of three stages hides whole lines, but no odd rows:
+256x176 took 1880 cycles where rows are multiples of 16 bytes, and 256x160, of four stages, 1420."""
+
+CLOSE = 1.04
+"""Cycles of a K tile over those of its products, below which they are taken to be the same: they differ by as
+much from one measurement to the next."""
+
 STORED, ELEMENT = 450, 0.066
 """Cycles for the end of a tile, and for each of its elements while few SMs store; twice that while all do,
 because L2 takes 15 bytes a cycle from each. Meanwhile its SM multiplies nothing of the next tile."""
@@ -236,11 +245,20 @@ def clock_of(multiplied: float, copied: float) -> float:
 
 
 def cycles_per_k_tile(gemm: HalfGemm, config: hopper.Tiling, share: float, rounds: int = 1) -> float:
-    """Of a tile, while a share of the SMs multiply: the longer one of products and copies."""
-    form, way = form_of(config), way_of(config)
+    """Of a tile, while a share of the SMs multiply: the longest of products, copies, and what a turn of the
+    ring takes for each of its stages."""
+    form, way, products = form_of(config), way_of(config), products_of(config)
     few = form_cost(K_TILE, *form, "few")
     full = form_cost(K_TILE if rounds == 1 else K_TILE_AGAIN, *form, way)
-    return max(few + (full - few) * share, cycles_of_rows(gemm, config, share))
+    full, few = (products if each < CLOSE * products else each for each in (full, few))
+    copies = cycles_of_rows(gemm, config, share)
+    turn = (LATENCY + (copies or copied_rows(config)) + 2 * products) / getattr(config, "stages", 1)
+    return max(few + (full - few) * share, copies, turn if config.free else 0)
+
+
+def copied_rows(config: hopper.Tiling) -> float:
+    """Rows of a K tile that an SM copies itself; the others come from the block beside it."""
+    return config.bm / config.cluster_n + config.bn / config.cluster_m
 
 
 def form_of(config: hopper.Tiling) -> tuple[int, int, int, int]:
