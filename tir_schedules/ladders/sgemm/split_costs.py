@@ -39,9 +39,9 @@ K_TILE = {
         (192, 3, 0): {128: (2801, 2520)},
     },
 }
-"""Form -> (rows, warpgroups that multiply, 0) -> columns -> nanoseconds of 64 of K while all SMs multiply, and
-while 12 to 64 do. Of forms whose K tiles have all parts; measured on an H100. Others are HGEMM's, as often as
-there are products."""
+"""Form -> (rows, warpgroups that multiply, 0) -> columns -> nanoseconds of 64 of K while all SMs multiply,
+and while 12 to 64 do. Of forms whose K tiles have all parts; measured on an H100. Others are HGEMM's, as
+often as there are products."""
 
 STRIPE = 34 << 20
 """Bytes of the parts of A that a stripe of tiles reads again and again, at most: L2 has 50 MB. At 8192 cubed
