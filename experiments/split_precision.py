@@ -3,7 +3,7 @@
     python experiments/split_precision.py [-o FILE.json]
         executes the rungs on the CPU machine, whose wgmma has the bits of an H200; needs TVM and nvcc
     python experiments/split_precision.py --write
-        put the table of results/split_precision/cpu.json into the README
+        put the tables of results/split_precision/ into the READMEs: errors, and errors beside rates
     python experiments/split_precision.py --plot FILE.svg
         draw it
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Callable, Sequence
 
 import numpy as np
-from scripts import add_recorded_options, check_alone, exit_code
+from scripts import README, add_recorded_options, check_alone, exit_code
 from writing import update
 
 from tir_schedules.errors import BadInput
@@ -29,9 +29,18 @@ from tir_schedules.subjects.results import about, as_text
 
 EXTENT = 32  # rows and columns of C
 LENGTHS = (64, 256, 1024, 4096, 16384, 65536)
-RUNGS = ("split_bf16", "bf16x6", "fp16x3")
+RUNGS = ("tf32", "split_bf16", "promoted", "bf16x6", "fp16x3")
 FMA = "FMA in order"
-RECORDED = Path(__file__).parent / "results" / "split_precision" / "cpu.json"
+RESULTS = Path(__file__).parent / "results" / "split_precision"
+RECORDED = RESULTS / "cpu.json"
+RATES = RESULTS / "rungs_h100.json"
+"""What `tir-schedules bench` wrote of these rungs."""
+
+PEERS = RESULTS / "peers_h100.json"
+"""What split_peers.py wrote."""
+
+MAIN_README = Path(__file__).parents[1] / "README.md"
+BESIDE = ("normal", "positive")  # kinds of inputs whose errors stand beside rates
 ARCH = "sm_90a"
 SCHEMA = 1
 REMEDY = "make it again with split_precision.py -o"
@@ -124,7 +133,7 @@ def recorded(path: Path) -> list[Json]:
     """The rows of a file. BadInput for any other."""
     found = plain_json(read_bytes(path, REMEDY))
     if not isinstance(found, dict) or found.get("schema") != SCHEMA or "rows" not in found:
-        raise BadInput(f"{path} is not what split_precision.py -o wrote")
+        raise BadInput(f"{path} is not what split_precision.py or split_peers.py wrote")
     return found["rows"]
 
 
@@ -141,6 +150,39 @@ def table(rows: list[Json], k: int) -> str:
             (row,) = (r for r in rows if (r["rung"], r["kind"], r["k"]) == (name, kind, k))
             cells.append(f"{row['max']:.1e}, {row['rms']:.1e}")
         lines.append(f"| {kind} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def rates_of(path: Path) -> dict[str, dict[int, float]]:
+    """Name of a rung, or of the vendor's library -> size -> the most TFLOPS that were measured."""
+    found: dict[str, dict[int, float]] = {}
+    for row in plain_json(read_bytes(path, "make it with tir-schedules bench"))["rows"]:
+        rates = found.setdefault(row["name"].removeprefix("sgemm/").partition(":")[0], {})
+        size = row["workload"]["m"]
+        rates[size] = max(row["rate"], rates.get(size, 0.0))
+    return found
+
+
+def beside_rates(rows: list[Json], rates: dict[str, dict[int, float]], peers: list[Json], k: int) -> str:
+    """Errors at one extent along K, and TFLOPS. Of peers the error is that on normal numbers."""
+    sizes = sorted({size for of_rung in rates.values() for size in of_rung})
+    lines = [
+        f"| rms of the error / \\|A\\| \\|B\\|, K = {k}; TFLOPS | {' | '.join([*BESIDE, *map(str, sizes)])} |",
+        f"| --- |{' --: |' * (len(BESIDE) + len(sizes))}",
+    ]
+
+    def add(name: str, errors: Sequence[float | None], of_sizes: dict[int, float]) -> None:
+        cells = ["" if error is None else f"{error:.1e}" for error in errors]
+        cells += [f"{of_sizes[size]:.3g}" if size in of_sizes else "" for size in sizes]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+
+    for name in (FMA, *RUNGS):
+        own = {row["kind"]: row["rms"] for row in rows if (row["rung"], row["k"]) == (name, k)}
+        add(name, [own[kind] for kind in BESIDE], rates.get(name, {}))
+    for name in dict.fromkeys(row["name"] for row in peers):
+        own = {row["size"]: row for row in peers if row["name"] == name}
+        error = own[k]["rms"] if k in own else None
+        add(name, [error, None], {size: row["tflops"] for size, row in own.items()})
     return "\n".join(lines)
 
 
@@ -166,7 +208,14 @@ def perform(options: Namespace) -> int:
     if options.write or options.check:
         check_alone("--write or --check", options, ["output", "plot"])
         rows = recorded(options.recorded or RECORDED)
-        return update(options.readme, "precision", lambda k: table(rows, int(k)), options.check)
+        changed = update(options.readme, "precision", lambda k: table(rows, int(k)), options.check)
+        if options.readme != README:
+            return changed
+
+        def section(k: str) -> str:
+            return beside_rates(rows, rates_of(RATES), recorded(PEERS), int(k))
+
+        return update(MAIN_README, "rates and errors", section, options.check) or changed
     if options.plot or options.recorded:
         rows = recorded(options.recorded or RECORDED)
     else:

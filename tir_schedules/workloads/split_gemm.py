@@ -46,7 +46,8 @@ def filled_up(k: int) -> int:
 class Form:
     """How elements are split, and which products of parts are added.
 
-    dtype: format of the parts; float32 whose last 13 bits are 0 are tf32. parts: of an element, each what is left of it by those before, rounded.
+    dtype: format of the parts; float32 whose last 13 bits are 0 are tf32. parts: of an element, each what is
+    left of it by those before, rounded.
     products: parts of A and of B that are multiplied, in this order, the small ones first. promoted: whether
     sums of tensor cores are added up in float32 registers. bits: integers up to 2**bits are exact. scaled:
     whether rows of A and columns of B are multiplied by powers of two before, see LARGEST.

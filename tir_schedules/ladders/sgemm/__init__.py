@@ -51,7 +51,11 @@ LADDER = Ladder(
         "largest": ((1024, 1024, 1024),),
     },
     kinds={
-        "products": Kind(PRODUCTS, "products of float32, or of parts on tensor cores", "what the rung has")
+        "products": Kind(
+            PRODUCTS,
+            "products of float32, or of parts on tensor cores (sgemm/fastest: float32, or what is asked)",
+            "what the rung has",
+        )
     },
     offered=offered,
     in_turn=({"products": PRODUCTS[0]},),

@@ -1,13 +1,14 @@
-"""Float32 matrices on tensor cores in one product: elements are rounded to tf32, and lose 13 of their 24 bits.
+"""Float32 matrices on tensor cores in one product: elements are rounded to tf32, 11 bits of their 24.
 
 A tf32 is a float32 that has 10 bits behind its point in place of 23. Tensor cores multiply these at half of
-the rate of 16 bits, which is six times that of float32 FMA. The last 13 bits of an element are ignored: what
-is read is the element cut off. So a launch before rounds A and B to the nearest tf32 (`split_parts`), which
-halves the error, and stores B in rows along K, because wgmma takes tf32 in no other order. The rest is
+the rate of 16 bits, which is six times that of float32 FMA. They ignore the last 13 bits of an element, so
+what they read is the element cut off. A launch before rounds A and B to the nearest tf32 (`split_parts`),
+which halves the error, and stores B in rows along K, because wgmma takes tf32 in no other order. The rest is
 `hgemm/persistent`: a producer warpgroup copies, two multiply, as many blocks as SMs.
 
 **Not accurate.** A product is off by up to 2^-10 of itself, where one of float32 is off by 2^-24: three of
-seven decimal digits are left. Elements from 2^128 - 2^116 on become infinite. That is what a library's TF32 mode does. The next rungs keep all bits.
+seven decimal digits are left. That is what a library's TF32 mode does. Elements from 2^128 - 2^116 on become
+infinite. The next rungs keep all bits.
 
 It computes a form of its own, `--products tf32`, and is verified with the bound of that.
 """
