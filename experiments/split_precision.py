@@ -102,8 +102,9 @@ def by_rung(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     from tir_schedules.run import launches
     from tir_schedules.workloads.split_gemm import SplitGemm
 
-    (rung,) = find(f"sgemm/{name}:64x64")
+    (rung,) = find(f"sgemm/{name}")
     gemm = SplitGemm(EXTENT, EXTENT, a.shape[1], rung.config.products)
+    rung = rung.fitted(gemm)
     binaries = [compile_kernel(kernel) for kernel in launches(lower, rung, gemm, ARCH)]
     return execute(CpuMachine(), gemm, binaries, gemm.arguments() | {"A": a, "B": b})[-1][1]["C"]
 
@@ -164,10 +165,11 @@ def rates_of(path: Path) -> dict[str, dict[int, float]]:
 
 
 def beside_rates(rows: list[Json], rates: dict[str, dict[int, float]], peers: list[Json], k: int) -> str:
-    """Errors at one extent along K, and TFLOPS. Of peers the error is that on normal numbers."""
+    """Errors at one extent along K, and TFLOPS. The error of a peer is that on normal numbers; its rates are
+    those of `bench`, if that timed it. Ways of Triton that are less accurate than FMA are left out."""
     sizes = sorted({size for of_rung in rates.values() for size in of_rung})
     lines = [
-        f"| rms of the error / \\|A\\| \\|B\\|, K = {k}; TFLOPS | {' | '.join([*BESIDE, *map(str, sizes)])} |",
+        f"| rms error / \\|A\\| \\|B\\|, K = {k}; TFLOPS | {' | '.join([*BESIDE, *map(str, sizes)])} |",
         f"| --- |{' --: |' * (len(BESIDE) + len(sizes))}",
     ]
 
@@ -176,13 +178,17 @@ def beside_rates(rows: list[Json], rates: dict[str, dict[int, float]], peers: li
         cells += [f"{of_sizes[size]:.3g}" if size in of_sizes else "" for size in sizes]
         lines.append(f"| {name} | {' | '.join(cells)} |")
 
+    accurate = 0.0
     for name in (FMA, *RUNGS):
         own = {row["kind"]: row["rms"] for row in rows if (row["rung"], row["k"]) == (name, k)}
+        accurate = own["normal"] if name == FMA else accurate
         add(name, [own[kind] for kind in BESIDE], rates.get(name, {}))
     for name in dict.fromkeys(row["name"] for row in peers):
         own = {row["size"]: row for row in peers if row["name"] == name}
-        error = own[k]["rms"] if k in own else None
-        add(name, [error, None], {size: row["tflops"] for size, row in own.items()})
+        error = own[k]["rms"]
+        if error > accurate and not name.startswith("cuBLAS"):
+            continue
+        add(name, [error, None], rates.get(name) or {size: row["tflops"] for size, row in own.items()})
     return "\n".join(lines)
 
 

@@ -36,7 +36,24 @@ def test_promoted_sums_beat_fma_and_others_do_not():
     assert all(alone[kind, 4096]["rms"] > fma[kind, 4096]["rms"] for kind in precision.KINDS)
 
 
+def test_rates_are_those_of_bench_and_less_accurate_peers_are_left_out():
+    rates = {"bf16x6": {4096: 125.0}, "cuBLAS": {4096: 52.0}}
+    peers = [
+        {"name": name, "size": 4096, "tflops": 47.5, "rms": rms}
+        for name, rms in (
+            ("cuBLAS", 3e-8),
+            ("cuBLAS TF32", 7e-6),
+            ("Triton good", 5e-9),
+            ("Triton bad", 1e-7),
+        )
+    ]
+    text = precision.beside_rates(ROWS, rates, peers, 4096)
+    cells = {line.split(" | ")[0].strip("| "): line.strip("| ").split(" | ") for line in text.splitlines()}
+    assert cells["bf16x6"][-1] == "125" and cells["cuBLAS"][-1] == "52"
+    assert cells["cuBLAS TF32"][-1] == cells["Triton good"][-1] == "47.5" and "Triton bad" not in cells
+
+
 def test_another_file_is_refused(tmp_path):
     (tmp_path / "a.json").write_text("{}")
-    with pytest.raises(BadInput, match="is not what split_precision.py -o wrote"):
+    with pytest.raises(BadInput, match="is not what split_precision.py or split_peers.py wrote"):
         precision.recorded(tmp_path / "a.json")

@@ -115,6 +115,13 @@ def in_stripes(gemm: SplitGemm, config: C) -> C:
     return replace(config, group=max(FEWEST_ROWS, min(config.group, rows)))
 
 
+def in_short_sums(gemm: SplitGemm, config: C) -> C:
+    """A configuration that promotes sums of one K tile in two halves. A longer K has its error reduced by the
+    later promotions, but sums of 64 terms of very different sizes would be less accurate than by FMA."""
+    short = gemm.k <= hopper.DEPTH and config.promote == hopper.DEPTH
+    return replace(config, bk=hopper.DEPTH // 2, promote=hopper.DEPTH // 2) if short else config
+
+
 def chooser(configs: Mapping[str, C]) -> Callable[[Gemm], C]:
     """The `choose` of a rung: the configuration that is estimated to be the fastest. Of another workload,
     which the rung refuses, the first."""
@@ -124,6 +131,6 @@ def chooser(configs: Mapping[str, C]) -> Callable[[Gemm], C]:
         if not isinstance(gemm, SplitGemm):
             return next(iter(given.values()))
         best = min(given.values(), key=lambda config: estimate_of(gemm, config).nanoseconds)
-        return in_stripes(gemm, best)
+        return in_short_sums(gemm, in_stripes(gemm, best))
 
     return choose
