@@ -57,8 +57,9 @@ def triton_matmul(torch: Any) -> Callable[..., Any]:
         bm, bn, bk, warps, stages = tile
         c = torch.empty((m, n), device=a.device)
         kernel[(m // bm * (n // bn),)](
-            a, b, c, n, k, bm, bn, bk, precision, num_warps=warps, num_stages=stages
-        )
+            a, b, c, n, k, bm, bn, bk, precision,
+            num_warps=warps, num_stages=stages,  # pyright: ignore[reportCallIssue]
+        )  # fmt: skip
         return c
 
     return matmul
@@ -116,7 +117,7 @@ def measured(torch: Any, sizes: Sequence[int]) -> list[Json]:
 
 def perform(options: Namespace) -> int:
     try:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
         import triton
     except ImportError as error:
         raise MissingTool(f"{error.name} is missing: pip install torch, which brings Triton") from error

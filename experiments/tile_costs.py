@@ -3,7 +3,7 @@
     python experiments/tile_costs.py --pack FILE.zip                 # needs no GPU; compiles for sm_90a
     python experiments/cache_states.py FILE.zip RESULT.json          # where the GPU is
     python experiments/tile_costs.py --from RESULT.json              # writes the table into the package
-    python experiments/tile_costs.py --from RESULT.json --check      # exit code 1 where it is another
+    python experiments/tile_costs.py --check                         # exit code 1 where it is another
 
 A form is timed on gemms that have a tile for each SM, three for each, or one for 16 of them, at two depths of
 K. The difference of the two times is that of the K tiles between them, so launch and end of a tile do not
@@ -37,6 +37,7 @@ from tir_schedules.ladders.settings import varied
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_90a"
+RECORDED = Path(__file__).parent / "results" / "tile_costs" / "h100.json"
 DEPTHS = (18 * hopper.DEPTH, 66 * hopper.DEPTH)
 ODD = {16: 8, 32: 16, 64: 32}
 """Bytes that rows of A and B are multiples of -> elements that K has beyond whole K tiles."""
@@ -197,8 +198,9 @@ def odd_rows(recorded: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
 def perform(options: Namespace) -> int:
     if options.pack:
         return pack(options.pack)
-    if not options.results:
-        raise BadInput("say --pack FILE.zip, or --from RESULT.json")
+    if not options.results and not options.check:
+        raise BadInput("say --pack FILE.zip, --from RESULT.json or --check")
+    options.results = options.results or [RECORDED]
     recorded = [read_json(path, "it is to be what cache_states.py wrote") for path in options.results]
     text = json.dumps(table_of(recorded), indent=1) + "\n"
     if options.check:
