@@ -7,16 +7,16 @@
 
 // Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows. A K
 // tile is DEEP of K. Sums are promoted after at most LENGTH of K, each time after as many K tiles, or once, at
-// the end, where LENGTH is 0. TURNS: 1 where warpgroups take turns. store(tile, row, col): a warpgroup's tile of C
+// the end, where LENGTH is 0. IN_TURN: 1 where warpgroups take turns. store(tile, row, col): a warpgroup's tile of C
 // goes there.
-template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, int DEEP, int LENGTH, int TURNS, typename Part,
+template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, int DEEP, int LENGTH, int IN_TURN, typename Part,
           typename Operands, int STAGE_COUNT, typename Store>
 static __device__ __forceinline__ void multiply_parts(unsigned stages, Ring<Operands, STAGE_COUNT> &ring,
                                                       const CUtensorMap &A_map, const CUtensorMap &B_map, int M,
                                                       int N, int K, const Store &store)
 {
     constexpr int HEIGHT = TALL / WARPGROUPS; // of a warpgroup's tile
-    constexpr int TAKING_TURNS = TURNS && WARPGROUPS > 1 ? WARPGROUPS : 0;
+    constexpr int TAKING_TURNS = IN_TURN && WARPGROUPS > 1 ? WARPGROUPS : 0;
     const int rows = (M + TALL - 1) / TALL, cols = (N + WIDE - 1) / WIDE; // of tiles
     const int all = (K + DEEP - 1) / DEEP;                                // K tiles
     const int groups = LENGTH ? (all * DEEP + LENGTH - 1) / max(LENGTH, 1) : 1;

@@ -91,15 +91,15 @@ struct SplitKTile {
     }
 };
 
-// HEIGHT x WIDTH sums of tensor cores, of a part of K. TURNS: warpgroups that take turns.
-template <int HEIGHT, int WIDTH, int DEEP, int TURNS, typename Part, typename Operands>
+// HEIGHT x WIDTH sums of tensor cores, of a part of K. IN_TURN: warpgroups that take turns.
+template <int HEIGHT, int WIDTH, int DEEP, int IN_TURN, typename Part, typename Operands>
 struct SplitTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
     // Starts to multiply the parts of a K tile. add: to the sums there are; else they begin.
     __device__ __forceinline__ void multiply(unsigned a, unsigned b, bool add)
     {
         constexpr int ROW = Operands::ROW;
         const unsigned long long tile_a = describe_rows<ROW>(a), tile_b = describe_rows<ROW>(b);
-        wait_for_turn<TURNS>();
+        wait_for_turn<IN_TURN>();
         begin_products();
 #pragma unroll
         for (int product = 0; product < Operands::PRODUCTS; ++product)
@@ -113,7 +113,7 @@ struct SplitTile : WarpgroupTile<HEIGHT, WIDTH, float, Part, false> {
                         further(tile_b, Operands::of_b(product) * Operands::PART_OF_B + step * 32),
                         product > 0 || step > 0 || add);
         commit_products();
-        pass_turn<TURNS>();
+        pass_turn<IN_TURN>();
     }
 };
 

@@ -39,9 +39,9 @@ struct TilesInRegisters {
     static constexpr int A_LANES = DEPTH / COUNT, B_LANES = WIDTH / COUNT; // threads for a row
     static constexpr int A_STEP = THREADS / A_LANES;                       // rows that all threads copy at once
     static constexpr int B_STEP = THREADS >= B_LANES ? THREADS / B_LANES : 1;
-    static constexpr int TURNS = THREADS >= B_LANES ? 1 : B_LANES / THREADS; // for one row of B
+    static constexpr int B_TURNS = THREADS >= B_LANES ? 1 : B_LANES / THREADS; // for one row of B
     static constexpr bool IDLE = B_STEP > DEPTH; // some threads copy nothing of B
-    static constexpr int A_COPIES = HEIGHT / A_STEP, B_COPIES = IDLE ? 1 : DEPTH / B_STEP * TURNS;
+    static constexpr int A_COPIES = HEIGHT / A_STEP, B_COPIES = IDLE ? 1 : DEPTH / B_STEP * B_TURNS;
     static_assert(THREADS % A_LANES == 0 && THREADS % (WIDTH / 4) == 0, "threads must start whole rows");
     static_assert(HEIGHT % A_STEP == 0 && (IDLE || DEPTH % B_STEP == 0),
                   "threads must share the copies evenly");
@@ -60,8 +60,8 @@ struct TilesInRegisters {
     }
 
     // Of copy i of B: how far from the thread's first.
-    static constexpr __device__ int b_row(int i) { return i / TURNS * B_STEP; }
-    static constexpr __device__ int b_shift(int i) { return i % TURNS * THREADS * COUNT; }
+    static constexpr __device__ int b_row(int i) { return i / B_TURNS * B_STEP; }
+    static constexpr __device__ int b_shift(int i) { return i % B_TURNS * THREADS * COUNT; }
 
     // The next tiles, from where `k_left` of K is left.
     __device__ __forceinline__ void read(const float *__restrict__ A, const float *__restrict__ B, int N,

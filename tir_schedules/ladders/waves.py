@@ -49,7 +49,8 @@ class Rate:
     """Of a rung. full: multiply-adds of an SM in a nanosecond, where it has many blocks. few: b blocks on an
     SM reach b / (b + few) of that. odd: share of it where rows are copied element by element, and odd_few:
     what few is then, where it is another; slow: what happens to these rows. elements: whether they are copied
-    so, by default where rows of A or B are no multiples of 16 bytes."""
+    so, by default where rows of A or B are no multiples of 16 bytes. late: as few, of such rows, for each K
+    tile after the first, whose copies begin no sooner than the one before is multiplied."""
 
     full: float
     few: float
@@ -57,6 +58,7 @@ class Rate:
     slow: str = ""
     odd_few: float | None = None
     elements: Callable[[Any], bool] = lambda gemm: bool(gemm.misaligned)
+    late: float = 0
 
     def __call__(self, gemm: Gemm, rung: Rung) -> Waves:
         config = rung.config
@@ -68,5 +70,6 @@ class Rate:
         few = self.odd_few if odd and self.odd_few is not None else self.few
         deep = getattr(config, "bk", 1)
         depth = ceil_div(gemm.k, deep) * deep
-        busy = max((on_one + few) * tile * depth / rate / 1000, gemm.bytes / MEMORY)
+        late = self.late * (depth - deep) if odd else 0
+        busy = max(((on_one + few) * depth + late) * tile / rate / 1000, gemm.bytes / MEMORY)
         return Waves(blocks, on_one, LAUNCH + busy, self.slow if odd else "")

@@ -77,7 +77,7 @@ NARROW_ROWS = {128: 0.0, 64: 0.005, 32: 0.17}
 L2: 8192x8192x8192 by tiles of 256x144 took 1539 us, and 1446 with A and B swapped, whose boxes have rows of
 128."""
 
-REGISTERS, FLOATS, SINGLE = 0.17, 0.09, 0.5
+REGISTERS, FLOATS, SINGLE = 0.17, 0.09, 0.65
 """Cycles more for each element of a tile of C that is written from registers; of one of parts, whose floats
 fill sectors; and of one that is written one element at a time, as where rows of C are odd. 64x128 took 5.1 us
 at 512x512x512 and 64x64 3.8, and through boxes 64x64 took 3.5. At 699x1001x825 64x128 took 11.4 us, of which
@@ -249,7 +249,10 @@ def cycles_per_k_tile(gemm: HalfGemm, config: hopper.Tiling, share: float, round
     ring takes for each of its stages."""
     form, way, products = form_of(config), way_of(config), products_of(config)
     few = form_cost(K_TILE, *form, "few")
-    full = form_cost(K_TILE if rounds == 1 else K_TILE_AGAIN, *form, way)
+    if rounds == 1 or config.blocks > 1:
+        full = form_cost(K_TILE if rounds == 1 else K_TILE_AGAIN, *form, way)
+    else:  # in which order SMs take tiles says more than whether A and B are swapped
+        full = min(form_cost(K_TILE_AGAIN, *form, each) for each in ("alone", "swapped"))
     full, few = (products if each < CLOSE * products else each for each in (full, few))
     copies = cycles_of_rows(gemm, config, share)
     turn = (LATENCY + (copies or copied_rows(config)) + 2 * products) / getattr(config, "stages", 1)
