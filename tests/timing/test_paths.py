@@ -240,3 +240,78 @@ extern "C" __global__ void k(int *y, const int *places) {
     kinds = np.array([kind for _, kind in steps.counted])[steps.made["counter"]]
     atomics = steps.made[kinds == "global_atomic"]
     assert atomics["source_cost"].tolist() == [32, 4, 4, 32, 8 + 3]
+
+
+READING = """\
+extern "C" __global__ void k(volatile int *times, const float *x, float *y, int n) {
+    __shared__ float part[32];
+    float sum = 0;
+    #pragma unroll 1
+    for (int i = 0; i < n; ++i) {
+        part[threadIdx.x] = x[i * 32 + threadIdx.x];
+        __syncthreads();
+        int count = times[i];
+        #pragma unroll 1
+        for (int j = 0; j < count; ++j) sum += part[threadIdx.x ^ j];
+        __syncthreads();
+    }
+    y[threadIdx.x] = sum;
+}
+"""
+
+
+def test_a_loop_that_reads_what_others_may_store_is_followed_to_its_end():
+    """A block that runs alone goes on, although others may store what its branches depend on."""
+    kernel = Kernel("k", READING, "k", ("times", "x", "y", "n"), (1, 1, 1), (32, 1, 1), "sm_80")
+    times = np.array([0, 3, 1, 0, 2, 5], np.int32)
+    x, y = np.ones(32 * len(times), np.float32), np.zeros(32, np.float32)
+    block = follow(compile_kernel(kernel), {"times": times, "x": x, "y": y, "n": len(times)}, ["y"])
+    assert block.executed["LDG"] == 2 * len(times) and block.executed["LDS"] == times.sum()
+    assert block.executed["STG"] == 1 and block.agreement == 1
+
+
+WAITING = """\
+extern "C" __global__ void k(int *flag, const float *x, float *y, int n) {
+    if (blockIdx.x) {
+        __threadfence();
+        atomicExch(flag, 1);
+    } else {
+        while (atomicAdd(flag, 0) == 0) {}
+        __threadfence();
+        #pragma unroll 1
+        for (int i = 0; i < n; ++i) y[i * 32 + threadIdx.x] = x[i];
+    }
+}
+"""
+
+
+def test_a_block_that_waits_for_others_is_followed_among_them():
+    """Block 0 stores nothing before block 1 has. The flag stays as it was."""
+    kernel = Kernel("k", WAITING, "k", ("flag", "x", "y", "n"), (2, 1, 1), (32, 1, 1), "sm_80")
+    arguments = {
+        "flag": np.zeros(1, np.int32), "x": np.ones(8, np.float32), "y": np.zeros(256, np.float32), "n": 8,
+    }  # fmt: skip
+    block = follow(compile_kernel(kernel), arguments, ["flag", "y"])
+    assert block.executed["STG"] == 8 and not arguments["flag"].any()
+
+
+def test_a_spilled_register_is_no_access_that_is_missed():
+    """PTX has no access where ptxas keeps a register in memory."""
+    lines = "\n".join(f"    v[{i}] = v[{i}] * v[{(i + 7) % 40}] + x[i * 40 + {i}];" for i in range(40))
+    source = f"""\
+extern "C" __global__ void __maxnreg__(32) k(const float *x, float *y, int n) {{
+    float v[40];
+    for (int j = 0; j < 40; ++j) v[j] = x[j + threadIdx.x];
+    #pragma unroll 1
+    for (int i = 0; i < n; ++i) {{
+{lines}
+    }}
+    float sum = 0;
+    for (int j = 0; j < 40; ++j) sum += v[j];
+    y[threadIdx.x] = sum;
+}}
+"""
+    kernel = Kernel("k", source, "k", ("x", "y", "n"), (1, 1, 1), (32, 1, 1), "sm_80")
+    arguments = {"x": np.ones(400, np.float32), "y": np.zeros(32, np.float32), "n": 6}
+    block = follow(compile_kernel(kernel), arguments, ["y"])
+    assert block.executed["LDL"] and block.executed["LDG"] == 7 * 40 and block.agreement == 1

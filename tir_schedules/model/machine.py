@@ -127,7 +127,7 @@ class Steps:
     rows of MADE, the accesses to memory in the same order. pieces: rows of LINE_PIECE, what these touch of
     global memory. lines: of PTX, of the instructions of each basic block. counted: line of PTX and class of
     access (see Counters) of each counter that `made` names. met, made_met, pieces_met: how many of each there
-    were, kept or not.
+    were, kept or not. ended: whether the block came to its end.
     """
 
     table: np.ndarray = field(repr=False)
@@ -138,6 +138,7 @@ class Steps:
     met: int = 0
     made_met: int = 0
     pieces_met: int = 0
+    ended: bool = True
 
     @property
     def whole(self) -> bool:

@@ -12,7 +12,7 @@ import ctypes
 import re
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median_low
 from typing import Sequence
 
@@ -23,7 +23,7 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.abi import NONE, Happening
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
-from tir_schedules.model.machine import Steps, Watch
+from tir_schedules.model.machine import Execution, Steps, Watch
 from tir_schedules.model.workload import Arguments
 from tir_schedules.timing import abi
 from tir_schedules.timing.abi import Ending
@@ -136,12 +136,14 @@ def follow(
 ) -> BlockPaths:
     """Executes one block on the CPU machine, and tells what its warps execute of the SASS.
 
-    arguments, outputs: as `CpuMachine.run` takes them. CheckFailed where there is more than can be kept,
-    where the block does not end, and where it fails.
+    arguments, outputs: as `CpuMachine.run` takes them. A block that waits for others is executed among all.
+    CheckFailed where there is more than can be kept, where the block does not end, and where it fails.
     """
-    machine = CpuMachine().limited(1, BUDGET)
-    execution = machine.run(binary, arguments, outputs, watch=Watch(block, limit=MOST, steps=True))
-    assert execution.steps is not None, "it was told to"
+    watch = Watch(block, limit=MOST, steps=True)
+    execution, steps = watched(binary, arguments, outputs, watch)
+    failed = any(finding.kind in (*ENDLESS, *FAILING) for finding in execution.findings)
+    if not steps.ended and not failed:
+        execution, steps = watched(binary, arguments, outputs, replace(watch, among_all=True))
     where = f"{binary.kernel.label}: block {','.join(map(str, block))}"
     for finding in execution.findings:
         if finding.kind in ENDLESS:
@@ -151,11 +153,24 @@ def follow(
             )
         if finding.kind in FAILING:
             raise CheckFailed(f"{one_line(finding)}; a launch that fails has no time: see what `check` says")
-    if not execution.steps.whole:
+    if not steps.whole:
         raise CheckFailed(
             f"{where} executes more than {MOST:,} basic blocks or accesses: name a smaller shape"
         )
-    return paths_of(binary, execution.steps)
+    return paths_of(binary, steps)
+
+
+def watched(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], watch: Watch
+) -> tuple[Execution, Steps]:
+    """An execution, and the steps of a block. The outputs stay as they were, because what one block leaves in
+    counters and flags is not for the next that is watched."""
+    before = {name: arguments[name].copy() for name in outputs}
+    execution = CpuMachine().limited(1, BUDGET).run(binary, arguments, outputs, watch=watch)
+    for name, array in before.items():
+        arguments[name][...] = array
+    assert execution.steps is not None, "it was told to"
+    return execution, execution.steps
 
 
 def paths_of(binary: Binary, steps: Steps) -> BlockPaths:
@@ -192,7 +207,11 @@ class Program:
         entry, arch, ptx = binary.kernel.entry, binary.kernel.arch, binary.ptx.splitlines()
         self.block_of = {line: number for number, lines in enumerate(steps.lines) for line in lines}
         """PTX line -> number of its basic block of PTX."""
-        self.strong = {one.ptx_line for one in code if is_landmark(one)} & self.block_of.keys()
+        self.spills = {
+            one.number for one in code if one.name in ("LDL", "STL") and ".local" not in ptx[one.ptx_line - 1]
+        }
+        """Accesses to registers that ptxas keeps in memory: PTX has none there."""
+        self.strong = {one.ptx_line for one in code if self.is_landmark(one)} & self.block_of.keys()
         self.firm = {self.block_of[line] for line in self.strong}
         there = {one.ptx_line for one in code if is_work(one)} & self.block_of.keys()
         self.weak = {line for line in there if self.block_of[line] not in self.firm}
@@ -230,10 +249,14 @@ class Program:
         """The block that an instruction is in."""
         return bisect_right(self.begins, number) - 1
 
+    def is_landmark(self, one: Instruction) -> bool:
+        """Whether PTX and SASS both have an instruction, in the same turn of a loop."""
+        return is_landmark(one) and one.number not in self.spills
+
     def stretch(self, first: int, end: int) -> Stretch:
         marks, seen = [], Counter()
         for one in self.code[first:end]:
-            strong = is_landmark(one)
+            strong = self.is_landmark(one)
             if one.ptx_line not in (self.strong if strong else self.weak) or not is_work(one):
                 continue
             if strong or not seen[one.ptx_line]:

@@ -14,7 +14,6 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.gpus import find_sm, occupancy
 from tir_schedules.model.kernel import Binary
@@ -26,7 +25,7 @@ from tir_schedules.timing.clocks import tensor_share
 from tir_schedules.timing.gpus import GpuTable
 from tir_schedules.timing.keeping import kept
 from tir_schedules.timing.listing import Instruction
-from tir_schedules.timing.paths import BUDGET, MOST, BlockPaths, follow, made_by
+from tir_schedules.timing.paths import MOST, BlockPaths, follow, made_by, watched
 from tir_schedules.timing.shortening import Shortened, shortened
 from tir_schedules.timing.simulation import Outside, Simulated, simulate
 from tir_schedules.timing.states import busy_of
@@ -407,10 +406,11 @@ def shared_in_a_row(
     block 0 has in common with block 1, 2, 4, ..., or the last with those ahead of it, is read by twice as
     many for each of these, as where tiles lie in powers of two."""
     readers = np.ones(len(mine))
-    apart = 1
+    apart, columns = 1, binary.kernel.grid[0]
     while apart < together:
-        other = (abs(place[0] - apart), *place[1:])  # behind block 0, or ahead of another
-        common = np.isin(mine, lines_at(binary, arguments, outputs, other))
+        # behind block 0, or ahead of another
+        at = abs(place[2] * columns + place[0] - apart)
+        common = np.isin(mine, lines_at(binary, arguments, outputs, (at % columns, 0, at // columns)))
         readers *= np.where(common, min(2.0, together / apart), 1.0)
         apart *= 2
     return float(len(mine) / (1 / readers).sum())
@@ -425,9 +425,7 @@ def executed(binary: Binary, arguments: Arguments, outputs: Sequence[str], block
     """What a block does, but for the numbers of its warpgroups' products: whom it meets does not depend on
     them."""
     watch = Watch(block, limit=MOST, steps=True, multiplies=False)
-    execution = CpuMachine().limited(1, BUDGET).run(binary, arguments, outputs, watch=watch)
-    assert execution.steps is not None, "it was told to"
-    return execution.steps
+    return watched(binary, arguments, outputs, watch)[1]
 
 
 def overhead(table: GpuTable, warps: int, early: bool = False) -> float:

@@ -56,8 +56,8 @@ class Watched:
             self.touched = np.empty(TOUCHED_LIMIT, abi.TOUCH)
             self.arguments.touches, self.arguments.touch_limit = self.touched.ctypes.data, TOUCHED_LIMIT
             self.arguments.every_block = watch.every_block
-            self.arguments.among_all = watch.every_block or watch.among_all
         self.follows = watch.steps
+        self.arguments.among_all = watch.among_all or bool(watch.array) and watch.every_block
         self.arguments.idle = not watch.multiplies
         if watch.steps:
             self.taken, self.made = np.empty(watch.limit, abi.STEP), np.empty(watch.limit, abi.MADE)
@@ -101,6 +101,7 @@ class Watched:
             self.taken[:met].copy(), self.made[:made].copy(), self.pieces[:pieces].copy(),
             tuple(tuple(islice(lines, length)) for length in lowered.blocks["cost"].tolist()),
             tuple((access.line, access.kind) for access in lowered.counted), met, made, pieces,
+            bool(self.arguments.ended),
         )  # fmt: skip
 
     def events(self, buffers: Sequence[NamedBuffer], sources: Sources) -> Events:

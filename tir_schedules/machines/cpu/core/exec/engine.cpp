@@ -145,19 +145,32 @@ struct Blocks {
 // Turns of blocks in which no thread stores anything, after which those that wait count as stuck, but so many
 // rounds of all at least: loops that count how often they look come back to no state.
 const u64 PATIENCE = 1 << 14, LEAST_ROUNDS = 1 << 8;
+struct Rounds {
+  Blocks& blocks;
+  u64 stores = 0, rounds = 0;
+  bool stopped = false;
+
+  // One for all that are stuck. False where the launch has to stop, and where they wait in vain.
+  bool another() {
+    const Machine& M = blocks.M;
+    bool moved = false;
+    const u64 waiting = blocks.stuck.size();
+    stopped = !blocks.retry(moved);
+    if (stopped) return false;
+    if (M.stores != stores || blocks.stuck.size() < waiting) stores = M.stores, rounds = 0;
+    return moved && ++rounds < greatest<u64>(PATIENCE / (blocks.stuck.size() + 1), LEAST_ROUNDS);
+  }
+};
 static void run_in_order(Machine& M, const Order& order, u64 first, u32 resident) {
   Blocks blocks{M};
-  u64 stores = 0, rounds = 0;
+  Rounds rounds{blocks};
   for (u64 next = first; next < order.total || !blocks.stuck.empty();) {
     if (next < order.total && blocks.stuck.size() < resident) {
       if (!blocks.run(order[next++])) return;
       if (next < order.total || blocks.stuck.empty()) continue;
     }
-    bool moved = false;
-    const u64 waiting = blocks.stuck.size();
-    if (!blocks.retry(moved)) return;
-    if (M.stores != stores || blocks.stuck.size() < waiting) stores = M.stores, rounds = 0;
-    if (moved && ++rounds < greatest<u64>(PATIENCE / (blocks.stuck.size() + 1), LEAST_ROUNDS)) continue;
+    if (rounds.another()) continue;
+    if (rounds.stopped) return;
     for (Cluster* cluster : blocks.stuck)
       for (Cta& cta : cluster->blocks)
         if (!cta.finished) M.cta = &cta, report_stuck(M, resident, order.total - next);
@@ -229,6 +242,7 @@ static u32 run_watched(Machine& M, Watch& watch, const Order& order, u32 residen
   KeepSteps steps(watch);
   KeepTouches touches(watch);
   if (watch.touches) M.observers.push_back(&touches);
+  if (watch.steps) M.observers.push_back(&steps), M.traced = &watch, M.unit_events = true;
   if (watch.among_all) {
     run_in_order(M, order, 0, resident);
     watch.ended = true;
@@ -236,10 +250,11 @@ static u32 run_watched(Machine& M, Watch& watch, const Order& order, u32 residen
   }
   M.observers.push_back(&requests);
   if (watch.records) M.observers.push_back(&records);
-  if (watch.steps) M.observers.push_back(&steps), M.traced = &watch, M.unit_events = true;
   if (watch.events) M.observers.push_back(&events), M.unit_events = true;
   Blocks blocks{M};
   const bool ran = blocks.run(cluster_of(M, watch.block));
+  // A loop whose end depends on what others may store goes on, too, where they store nothing.
+  for (Rounds rounds{blocks}; ran && !blocks.stuck.empty() && rounds.another();) continue;
   watch.ended = ran && blocks.stuck.empty();
   return M.finding_count;
 }
