@@ -1,6 +1,7 @@
 """Tensor maps as arguments: of arrays that are no parameters, by value and by pointer, for loads and stores;
 and maps that CUDA would refuse."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def test_a_box_is_stored(tool):
     code, out, err = tool("check", FILE, *options, "--expect", "y=x")
     assert code == 0 and "TMA stores" in out and "1 of 1 verified" in out, out + err
     code, out, _ = tool("check", FILE, *options, "--expect", "y=2*x")
-    assert code == 1 and "wrong value, stored by tensor_maps.cu:" in out
+    assert code == 1 and re.search(r"wrong value, stored by \S*tensor_maps\.cu:", out)
 
 
 def test_a_map_is_of_a_part_of_its_array(tool):
