@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Iterable, Mapping
 
@@ -80,8 +81,8 @@ L2: 8192x8192x8192 by tiles of 256x144 took 1539 us, and 1446 with A and B swapp
 REGISTERS, FLOATS, SINGLE = 0.17, 0.09, 0.65
 """Cycles more for each element of a tile of C that is written from registers; of one of parts, whose floats
 fill sectors; and of one that is written one element at a time, as where rows of C are odd. 64x128 took 5.1 us
-at 512x512x512 and 64x64 3.8, and through boxes 64x64 took 3.5. At 699x1001x825 64x128 took 11.4 us, of which
-8.5 are products and copies."""
+at 512x512x512 and 64x64 3.8, and through boxes 64x64 took 3.5. At 699x1001x825 64x128 took 11.4 us: 8.5 for
+products and copies, the rest for C."""
 
 LAUNCH, FIRST, PAIR, SHALLOW = 3400, 0.045, 2260, 1750
 """Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
@@ -149,7 +150,7 @@ class Estimate:
         rounds = ceil_div(clusters, max(1, hopper.WAVE // blocks // parts))
         share = ceil_div(clusters, rounds) * blocks * parts / hopper.WAVE
         elements = config.bm * config.bn
-        once = LAUNCH + FIRST * elements * (1 + share) + (PAIR if blocks > 1 else 0)
+        once = cycles_once(elements, share) + (PAIR if blocks > 1 else 0)
         if rounds == 1 and getattr(config, "stages", ENOUGH) < ENOUGH:
             once += SHALLOW
         k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
@@ -233,6 +234,12 @@ def estimate(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -> E
     return replace(found, slower=odd if gemm.misaligned else slower)
 
 
+def cycles_once(elements: int, share: float) -> float:
+    """Of a launch, until the first K tiles of so many elements of C are there, while a share of the SMs have
+    a tile."""
+    return LAUNCH + FIRST * elements * (1 + share)
+
+
 def products_of(config: hopper.Tiling) -> float:
     """Cycles of the tensor cores for a K tile."""
     return config.bm * config.bn * hopper.DEPTH / PRODUCTS
@@ -247,16 +254,26 @@ def clock_of(multiplied: float, copied: float) -> float:
 def cycles_per_k_tile(gemm: HalfGemm, config: hopper.Tiling, share: float, rounds: int = 1) -> float:
     """Of a tile, while a share of the SMs multiply: the longest of products, copies, and what a turn of the
     ring takes for each of its stages."""
-    form, way, products = form_of(config), way_of(config), products_of(config)
-    few = form_cost(K_TILE, *form, "few")
-    if rounds == 1 or config.blocks > 1:
-        full = form_cost(K_TILE if rounds == 1 else K_TILE_AGAIN, *form, way)
-    else:  # in which order SMs take tiles says more than whether A and B are swapped
-        full = min(form_cost(K_TILE_AGAIN, *form, each) for each in ("alone", "swapped"))
-    full, few = (products if each < CLOSE * products else each for each in (full, few))
+    full, few = form_cycles(form_of(config), way_of(config), rounds > 1)
     copies = cycles_of_rows(gemm, config, share)
-    turn = (LATENCY + (copies or copied_rows(config)) + 2 * products) / getattr(config, "stages", 1)
-    return max(few + (full - few) * share, copies, turn if config.free else 0)
+    turn = LATENCY + (copies or copied_rows(config)) + 2 * products_of(config)
+    turn = turn / getattr(config, "stages", 1) if config.free else 0
+    return max(few + (full - few) * share, copies, turn)
+
+
+@lru_cache(maxsize=4096)
+def form_cycles(form: tuple[int, int, int, int], way: str, several: bool) -> tuple[float, float]:
+    """Cycles of a K tile of a form, see `form_of`, while all SMs multiply and while few do. several: whether
+    SMs have several tiles each."""
+    few = form_cost(K_TILE, *form, "few")
+    if several and way in ("alone", "swapped"):
+        # in which order SMs take tiles says more than whether A and B are swapped
+        full = min(form_cost(K_TILE_AGAIN, *form, each) for each in ("alone", "swapped"))
+    else:
+        full = form_cost(K_TILE_AGAIN if several else K_TILE, *form, way)
+    products = form[0] * form[3] * hopper.DEPTH / PRODUCTS
+    full, few = (products if each < CLOSE * products else each for each in (full, few))
+    return full, few
 
 
 def copied_rows(config: hopper.Tiling) -> float:
@@ -288,16 +305,18 @@ def form_cost(
     nearest in size."""
     kind = table.get((tall, consumers, part_columns)) or K_TILE.get((tall, consumers, part_columns), {})
     measured = kind.get(way) or kind.get(way.removeprefix("swapped, ")) or {}
-    if measured and min(measured) <= wide <= max(measured):
-        return interpolated(measured, wide)
+    if (found := interpolated(measured, wide)) is not None:
+        return found
     if table is not K_TILE:
         return form_cost(K_TILE, tall, consumers, part_columns, wide, way)
     way = "few" if way == "few" else "alone"
     return by_size({kind: ways[way] for kind, ways in K_TILE.items()}, tall * wide)
 
 
-def interpolated(measured: Mapping[int, float], wide: int) -> float:
-    """The cycles of so many columns, between those that were measured."""
+def interpolated(measured: Mapping[int, float], wide: int) -> float | None:
+    """The cycles of so many columns, between those that were measured; None for columns beyond them."""
+    if not measured or not min(measured) <= wide <= max(measured):
+        return None
     below = max(each for each in measured if each <= wide)
     above = min(each for each in measured if each >= wide)
     part = (wide - below) / (above - below) if above > below else 0
@@ -338,7 +357,12 @@ def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share:
         return each + NARROW_ROWS[row]
     if parts > 1:
         return each + FLOATS
-    return each + (SINGLE if gemm.n % 2 or config.swap else REGISTERS)
+    return cycles_from_registers(bool(gemm.n % 2 or config.swap), share)
+
+
+def cycles_from_registers(single: bool, share: float) -> float:
+    """Of an element of C that is written from registers. single: one at a time."""
+    return ELEMENT * (1 + share) + (SINGLE if single else REGISTERS)
 
 
 def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -> float:

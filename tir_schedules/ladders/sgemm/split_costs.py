@@ -12,14 +12,11 @@ from typing import Callable, Mapping, TypeVar
 
 from tir_schedules.ladders.hgemm import hopper, specialization, tile_costs
 from tir_schedules.ladders.hgemm.tile_costs import (
-    ELEMENT,
-    FIRST,
-    LAUNCH,
-    REGISTERS,
-    SINGLE,
     STORED,
     Estimate,
     by_size,
+    cycles_from_registers,
+    cycles_once,
     form_cost,
     interpolated,
 )
@@ -75,14 +72,13 @@ def estimate_of(gemm: SplitGemm, config: Config) -> Estimate:
     full, few = cost_of(config)
     share = min(1.0, ceil_div(tiles, rounds) / hopper.WAVE)
     elements = config.bm * config.bn
-    element = ELEMENT * (1 + share) + (SINGLE if gemm.n % 2 else REGISTERS)
     return Estimate(
         tiles,
         rounds,
         ceil_div(gemm.k, hopper.DEPTH),
         few + (full - few) * share,
-        STORED + element * elements,
-        LAUNCH + FIRST * (1 + share) * elements,
+        STORED + cycles_from_registers(gemm.n % 2 > 0, share) * elements,
+        cycles_once(elements, share),
         CLOCK,
     )
 
@@ -94,21 +90,16 @@ def cost_of(config: Config) -> tuple[float, float]:
         table, products = tile_costs.K_TILE, APART * len(config.form.products) * config.form.size / 2
         full, few = (products * form_cost(table, *kind, config.bn, way) for way in ways)
         return full, few
-    tables = [
-        {
-            form: {wide: CLOCK * times[number] for wide, times in columns.items()}
-            for form, columns in measured.items()
+    measured = K_TILE[config.products]
+
+    def cycles(number: int) -> float:
+        table = {
+            form: {wide: times[number] for wide, times in each.items()} for form, each in measured.items()
         }
-        for measured in [K_TILE[config.products]]
-        for number in range(2)
-    ]
-    full, few = (
-        interpolated(table[kind], config.bn)
-        if kind in table and min(table[kind]) <= config.bn <= max(table[kind])
-        else by_size(table, config.bm * config.bn)
-        for table in tables
-    )
-    return full, few
+        found = interpolated(table.get(kind, {}), config.bn)
+        return CLOCK * (by_size(table, config.bm * config.bn) if found is None else found)
+
+    return cycles(0), cycles(1)
 
 
 def in_stripes(gemm: SplitGemm, config: C) -> C:

@@ -29,7 +29,7 @@ from typing import cast
 from tir_schedules.insight.metrics.counting import occupancy_of
 from tir_schedules.insight.metrics.roofline import Gpu
 from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.hgemm.tile_costs import cycles_of_rows
+from tir_schedules.ladders.hgemm.tile_costs import copied_rows, cycles_of_rows
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.tuning.building.candidate import Candidate
 from tir_schedules.tuning.cost.gemm import MEMORY
@@ -87,10 +87,9 @@ def demand(gemm: HalfGemm, config: hopper.Tiling, gpu: Gpu, grid: int, held: int
     tiles = specialization.tiles_of(gemm, config) * config.blocks
     blocks = ceil_div(grid, gpu.multiprocessors)
     elements = config.bm * config.bn
-    copied = config.bm / config.cluster_n + config.bn / config.cluster_m
     return Demand(
         products=START + elements / CLOCKED * CYCLE,
-        lines=CYCLE * max(cycles_of_rows(gemm, config, 1), LINE * copied),
+        lines=CYCLE * max(cycles_of_rows(gemm, config, 1), LINE * copied_rows(config)),
         k_tiles=ceil_div(gemm.k, hopper.DEPTH),
         tiles=blocks * ceil_div(tiles, grid),
         resident=min(blocks, max(1, held)),
