@@ -222,6 +222,12 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
+def write_output(path: Path, text: str) -> None:
+    """`write_text` for a file that the user named, with a line that says so."""
+    write_text(path, text)
+    print_wrote(path)
+
+
 def print_wrote(path: Path) -> None:
     """Say on standard error that a file was written; /dev/stdout and pipes tell by themselves."""
     if path.is_file():

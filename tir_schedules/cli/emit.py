@@ -28,7 +28,7 @@ def add_verb(verbs: Verbs) -> None:
 def emit(options: Options) -> int:
     from tir_schedules.api.emitting import emit
     from tir_schedules.console import print_error
-    from tir_schedules.files import print_wrote, write_text
+    from tir_schedules.files import write_output
 
     code = emit(options.rung, form=options.form, twin=options.twin, arch=options.arch, **shape_of(options))
     if options.form in ("ptx", "sass") and (others := other_launches(options)):
@@ -37,8 +37,7 @@ def emit(options: Options) -> int:
             " `emit` without an option prints the CUDA of all, from which nvcc makes the others"
         )
     if options.output:
-        write_text(options.output, code.text)
-        print_wrote(options.output)
+        write_output(options.output, code.text)
     else:
         code.show()
     return 0

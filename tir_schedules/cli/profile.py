@@ -29,7 +29,7 @@ from tir_schedules.cli.options import (
 )
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput
-from tir_schedules.files import Json, check_folder, print_wrote, write_text
+from tir_schedules.files import Json, check_folder, write_output
 from tir_schedules.ladders.problems import SMALL_SHAPES, Job, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find, find_each
 from tir_schedules.machines.choice import CPU_ARCH, arch_for
@@ -170,8 +170,7 @@ def count_here(options: Options, mode: str) -> tuple[Json, list[str]]:
     else:
         result, faults = session.profile_jobs(machine, jobs, arch_for(machine, options.arch), command)
     if options.output:
-        write_text(options.output, as_text(result))
-        print_wrote(options.output)
+        write_output(options.output, as_text(result))
     return result, faults
 
 
@@ -190,8 +189,7 @@ def count_file(options: Options) -> Json:
     words = words_of(Options(**{**vars(options), "arch": arch}), path)
     result = profile_file(machine, request, words, shlex.join(["profile", *words]))
     if options.output:
-        write_text(options.output, as_text(result))
-        print_wrote(options.output)
+        write_output(options.output, as_text(result))
     return result
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Sequence
 from tir_schedules.check.options import commented_checks, parse_comment, requests_of
 from tir_schedules.cli.options import Options
 from tir_schedules.errors import BadInput, MissingTool, TirSchedulesError
-from tir_schedules.files import print_wrote, write_text
+from tir_schedules.files import write_output
 from tir_schedules.source import own_files, read_source
 
 if TYPE_CHECKING:
@@ -36,15 +36,13 @@ def check_files(options: Options) -> int:
     checks = [one for _, one in done if isinstance(one, Check)]
     if options.sarif:
         pairs = [(request, one) for found in checks for request, one in found.checked if request]
-        write_text(options.sarif, json.dumps(sarif(pairs, [str(error) for _, error in failed]), indent=2))
-        print_wrote(options.sarif)
+        write_output(options.sarif, json.dumps(sarif(pairs, [str(error) for _, error in failed]), indent=2))
     if several:
         return finish_several(options, done, failed)
     if failed:
         raise failed[0][1]
     if options.page and checks:
-        write_text(options.page, checks[0].page())
-        print_wrote(options.page)
+        write_output(options.page, checks[0].page())
     return finish(done[0][1], options.json, 2)
 
 
