@@ -9,27 +9,33 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
+from types import ModuleType
 from typing import Callable, Sequence
 
 from markupsafe import Markup
 
-from tir_schedules.book.figures import Figure, figures_of
+from tir_schedules.book.figures import Figure, figures_of, warps_in_time
 from tir_schedules.book.text import highlighted_lines
-from tir_schedules.errors import BadInput, CheckFailed
+from tir_schedules.errors import BadInput, CheckFailed, nearest
 from tir_schedules.insight.inspection.listing import annotate_lines
 from tir_schedules.insight.inspection.twins import Inspection, inspect
 from tir_schedules.insight.inspection.views import LINE_COUNTERS, counters_of
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics
 from tir_schedules.insight.metrics.formats import pair, ratio
+from tir_schedules.insight.times.timed import target_of
 from tir_schedules.ladders.known import FAMILIES, GROUP, package_rungs, rung_names, rungs_beside
 from tir_schedules.ladders.problems import SMALL_SHAPES, Job, Problem, takes, workload_of
 from tir_schedules.lessons.lesson import Lesson, all_lessons
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.rung import Rung
+from tir_schedules.subjects.compiling import compile_jobs
 
 MEASURED = re.compile(r"\d ?(?:%|TFLOPS|GFLOPS|GB/s|us\b|ms\b)")
 """A measured figure. A docstring's sentence that has one is left out, and what follows it in its paragraph,
 because no file of results proves it; what is recorded stands in the chapter."""
+
+HEADS = ("instr.", "wavefronts|(ideal)", "conflicts", "sectors /|request")
+"""LINE_COUNTERS, so that they have room."""
 
 SENTENCE = re.compile(r"(?<=[.:])\s+(?=[A-Z`(])")
 
@@ -51,6 +57,17 @@ class Code:
     file: str
     lines: tuple[Line, ...]
     counted: bool = False
+
+    @property
+    def columns(self) -> list[int]:
+        """Of LINE_COUNTERS those that some line has."""
+        return [
+            at for at in range(len(LINE_COUNTERS)) if any(one.cells and one.cells[at] for one in self.lines)
+        ]
+
+    @property
+    def heads(self) -> list[str]:
+        return ["line#", *(f"{HEADS[at]}#" for at in self.columns), "source"]
 
 
 @dataclass(frozen=True)
@@ -86,8 +103,6 @@ def chapter_rungs(names: Sequence[str] = ()) -> list[Rung]:
     known = {rung.id for rung in every}
     for name in names:
         if name not in (*known, *FAMILIES):
-            from tir_schedules.errors import nearest
-
             raise BadInput(
                 f"the book has no chapter {name!r}{nearest(name, [*known, *FAMILIES])}; `tir-schedules list`"
                 " shows its rungs"
@@ -108,11 +123,16 @@ def job_of(rung: Rung) -> Job:
 def chapters_of(rungs: Sequence[Rung], said: Callable[[str], None] = lambda name: None) -> list[Chapter]:
     """Each rung compiled, executed on the CPU machine and drawn. said: called with each rung that is
     done."""
-    lessons = all_lessons()
+    lessons, target = all_lessons(), target_of()
     found = {one.rung.id: one for one in inspect([*map(job_of, rungs)], CPU_ARCH)}
+    overlapping = [one for one in rungs if overlaps(found[one.id])]
+    compiled, _ = compile_jobs([*map(job_of, overlapping)], target.arch)
+    subjects = {one.name: one for one in compiled if one.form == "schedule"}
 
     def made(rung: Rung) -> Chapter:
-        chapter = chapter_of(found[rung.id], [one for one in lessons if one.one("rung") == rung.id])
+        subject = subjects.get(rung.id)
+        in_time = [*warps_in_time(subject, target)] if subject else []
+        chapter = chapter_of(found[rung.id], [one for one in lessons if one.one("rung") == rung.id], in_time)
         said(rung.id)
         return chapter
 
@@ -120,9 +140,24 @@ def chapters_of(rungs: Sequence[Rung], said: Callable[[str], None] = lambda name
         return [*pool.map(made, rungs)]
 
 
-def chapter_of(found: Inspection, lessons: Sequence[Lesson]) -> Chapter:
+def overlaps(found: Inspection) -> bool:
+    """Whether copies are under way while a warp computes, and no mbarrier shows in which order."""
+    if "schedule" not in found.kernels:
+        return False
+    ptx = found.own("schedule").binary.ptx
+    return "mbarrier" not in ptx and (
+        "cp.async" in ptx or "pipeline" in python.getsource(module_of(found.rung))
+    )
+
+
+def module_of(rung: Rung) -> ModuleType:
+    return importlib.import_module(f"{GROUP}.{rung.family}.{rung.name}")
+
+
+def chapter_of(found: Inspection, lessons: Sequence[Lesson], in_time: Sequence[Figure] = ()) -> Chapter:
+    """in_time: figures from a prediction."""
     rung = found.rung
-    module = importlib.import_module(f"{GROUP}.{rung.family}.{rung.name}")
+    module = module_of(rung)
     forms = tuple(found.kernels)
     figures: list[Figure] = []
     if "schedule" in forms:
@@ -130,8 +165,8 @@ def chapter_of(found: Inspection, lessons: Sequence[Lesson]) -> Chapter:
         figures = figures_of(binaries, found.place, found.workload)
     own = {form: found.own(form) for form in forms}
     return Chapter(
-        rung, proven(python.getdoc(module) or ""), str(found.workload), tuple(figures),
-        (schedule_code(rung, python.getsource(module)), *(kernel_code(rung, form, own[form]) for form in forms)),
+        rung, proven(python.getdoc(module) or ""), str(found.workload), (*figures, *in_time),
+        (schedule_code(rung, python.getsource(module)), *(kernel_code(rung, one, own[one]) for one in forms)),
         tuple(costs_of(own)), forms, tuple(lessons),
         tuple(f"{form}: {reason}" for form, reason in found.refused.items()),
         tuple(dict.fromkeys(str(finding) for one in own.values() for finding in one.findings)),

@@ -17,13 +17,16 @@ from tir_schedules.errors import BadInput
 from tir_schedules.files import Json, read_json
 from tir_schedules.ladders.known import FAMILIES
 from tir_schedules.report.agreement import Agreement, agreement_of
-from tir_schedules.report.recorded import DEFAULT_FOLDER, REMEDY, Recorded, find_recorded, origin
+from tir_schedules.report.recorded import DEFAULT_FOLDER, REMEDY, Document, Recorded, find_recorded, origin
 from tir_schedules.subjects.results import device_name
 
 ABSENT = (
     "Recorded results are not installed with the package, so chapters show no measured times. A checkout of"
     " the repository has them; `tir-schedules book --results FOLDER` takes yours."
 )
+
+
+MOST_SIZES = 6
 
 
 @dataclass(frozen=True)
@@ -64,23 +67,22 @@ class Records:
     def gains(self, name: str, before: Sequence[str]) -> Iterator[Gain]:
         """Of every recorded kind of a ladder that has the rung. before: the rungs below it, the nearest
         last."""
-        for title, (group, document) in self.found.groups().items():
-            if not any(key[0] == name for key in group.cells):
+        for title in self.found.recordings:
+            found = self.best(title, name)
+            if not found:
                 continue
+            group, document = found
             below = [one for one in before if any(key[0] == one for key in group.cells)][-1:]
-            rows = [("this rung", [rate_cell(group.rate(name, "schedule", size)) for size in group.sizes])]
-            rows += [("its twin", [rate_cell(group.rate(name, group.twin, size)) for size in group.sizes])]
-            rows += [
-                (f"x the rate of {one}", [ratio_cell(group, name, one, size) for size in group.sizes])
-                for one in below
-            ]
-            if group.vendors:
-                cells = [
-                    quotient(group.rate(name, "schedule", size), group.vendor_rate(size))
-                    for size in group.sizes
-                ]
-                rows += [(f"x the rate of {group.baseline}", cells)]
-            yield Gain(title, group.unit, group.sizes, rows, origin(document))
+            sizes = shown_sizes(group, name)
+            ours = [group.rate(name, "schedule", size) for size in sizes]
+            others = {f"x the rate of {one}": [group.rate(one, "schedule", size) for size in sizes]
+                      for one in below}  # fmt: skip
+            others[f"x the rate of {group.baseline}"] = [group.vendor_rate(size) for size in sizes]
+            rows = [("this rung", [*map(rate_cell, ours)])]
+            rows += [("its twin", [rate_cell(group.rate(name, group.twin, size)) for size in sizes])]
+            rows += [(said, [*map(quotient, ours, theirs)]) for said, theirs in others.items()]
+            rows = [row for row in rows if any(row[1])]
+            yield Gain(title, group.unit, sizes, rows, origin(document))
 
     def predicted(self, name: str) -> list[Predicted]:
         """Predicted times of a rung beside measured ones."""
@@ -111,30 +113,40 @@ class Records:
     def agreement(self) -> Agreement:
         return agreement_of(self.found.counters)
 
-    # ---- for prose
-    def group(self, title: str) -> Group:
-        groups = self.found.groups()
-        if title not in groups:
-            raise BadInput(f"nothing is recorded of {title!r}; there is {', '.join(groups)}")
-        return groups[title][0]
+    def best(self, title: str, *names: str) -> tuple[Group, Document] | None:
+        """Of the recordings that have the rungs the one with most usual sizes of the first; the one with most
+        rungs among those."""
+        able = [
+            one for one in self.found.recordings.get(title, ())
+            if all(any(key[:2] == (name, "schedule") for key in one[0].cells) for name in names)
+        ]  # fmt: skip
+        return max(able, key=lambda one: len(usual_sizes(one[0], names[0])), default=None)
 
-    def number(self, title: str, name: str, size: str, form: str = "schedule") -> float:
-        found = self.group(title).rate(name, form, size)
-        if found is None:
-            raise BadInput(f"nothing is recorded of {name} ({form}) at {size} in {title}")
-        return found
+    # ---- for prose
+    def recorded(self, title: str, size: str, *names: str) -> tuple[Group, list[float]]:
+        """Rates of rungs in one recording. BadInput where there is none."""
+        found = self.best(title, *names)
+        rates = [found[0].rate(name, "schedule", size) for name in names] if found else [None]
+        if not found or None in rates:
+            raise BadInput(f"nothing is recorded of {' and '.join(names)} at {size} in {title!r}")
+        return found[0], [rate for rate in rates if rate]
 
     def rate(self, title: str, name: str, size: str) -> str:
         """ "12.6 TFLOPS"."""
-        return f"{figures(self.number(title, name, size))} {self.group(title).unit}"
+        group, (rate,) = self.recorded(title, size, name)
+        return f"{figures(rate)} {group.unit}"
 
     def gain(self, title: str, name: str, before: str, size: str) -> str:
         """ "2.60": the rate of a rung over that of another."""
-        return f"{self.number(title, name, size) / self.number(title, before, size):.2f}"
+        _, (ours, theirs) = self.recorded(title, size, name, before)
+        return f"{ours / theirs:.2f}"
 
-    def device(self, title: str) -> str:
-        self.group(title)
-        return device_name(self.found.groups()[title][1])
+    def device(self, title: str, name: str) -> str:
+        """The GPU that a rung was measured on."""
+        found = self.best(title, name)
+        if not found:
+            raise BadInput(f"nothing is recorded of {name} in {title!r}")
+        return device_name(found[1])
 
     def error(self, family: str) -> str:
         """The median of the errors of predicted times, in percent, without their signs."""
@@ -155,8 +167,15 @@ def quotient(ours: float | None, theirs: float | None) -> str:
     return f"{ours / theirs:.2f}" if ours and theirs else ""
 
 
-def ratio_cell(group: Group, name: str, before: str, size: str) -> str:
-    return quotient(group.rate(name, "schedule", size), group.rate(before, "schedule", size))
+def usual_sizes(group: Group, name: str) -> list[str]:
+    """Sizes of a rung that are cubes or powers of two, as tables have them."""
+    return [size for size in group.sizes if "x" not in size and group.rate(name, "schedule", size)]
+
+
+def shown_sizes(group: Group, name: str) -> list[str]:
+    """The usual sizes, or the first few others where a rung has no usual ones."""
+    others = [size for size in group.sizes if group.rate(name, "schedule", size)]
+    return usual_sizes(group, name) or others[:MOST_SIZES]
 
 
 def read_object(path: Path) -> Json:

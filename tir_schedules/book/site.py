@@ -14,16 +14,18 @@ from typing import Any, Iterator, Sequence
 from markupsafe import Markup
 
 from tir_schedules.book.chapters import COUNTED, Chapter, chapter_rungs, chapters_of, nearest_below
+from tir_schedules.book.figures import capital
 from tir_schedules.book.records import ABSENT, Records
 from tir_schedules.book.text import Page, Writer, filled, highlighted, read_glossary
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput
 from tir_schedules.files import read_json, write_text
 from tir_schedules.insight.banks.wavefronts import BANKS, WORD
+from tir_schedules.insight.metrics.counting import SECTOR, WARP
 from tir_schedules.ladders.articles import ARTICLES, Article
 from tir_schedules.ladders.known import FAMILIES
 from tir_schedules.lessons import lesson as lessons
-from tir_schedules.insight.metrics.counting import SECTOR, WARP
+from tir_schedules.lessons.lesson import Lesson
 from tir_schedules.model.rung import Rung
 from tir_schedules.pages import element, render
 from tir_schedules.provenance import named_versions
@@ -44,8 +46,8 @@ GUIDES = {
     "faq": ("Questions", HERE / "guides" / "faq.md", ""),
     "reference": ("The Python API", PACKAGE / "REFERENCE.md", ""),
 }
-"""Name -> title, file, and the section of it that is the guide; "" for all. Commands and numbers of files that
-are not the book's are executed by the tests of those files."""
+"""Name -> title, file, and the section of it that is the guide; "" for all. Commands and numbers of files
+that are not the book's are executed by the tests of those files."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ class Book:
         """What prose may look up."""
         found: dict[str, Any] = {
             "recorded": self.records is not None,
-            "lanes": WARP, "banks": BANKS, "word_bytes": WORD, "sector_bytes": SECTOR, "row_bytes": BANKS * WORD,
+            "lanes": WARP, "banks": BANKS, "word_bytes": WORD, "sector_bytes": SECTOR,
+            "row_bytes": BANKS * WORD,
             "chapters": len(chapter_rungs()), "lessons": len(lessons.lesson_ids()), "articles": len(ARTICLES),
         }  # fmt: skip
         if self.records:
@@ -132,7 +135,8 @@ class Book:
     ) -> Entry:
         """A page of text. body: its content, where that is more than the text."""
         html = render(
-            "book.html.j2", title=title, sections=more.pop("sections", written.headings), root=root_of(address),
+            "book.html.j2", title=title, sections=more.pop("sections", written.headings),
+            root=root_of(address),
             chain=more.pop("chain", [("index.html", "Contents")]), before=more.pop("before", None),
             after=more.pop("after", None), body=body if body is not None else written.html,
             provenance=provenance(),
@@ -204,7 +208,7 @@ class Book:
     def chapter(self, at: int, chapter: Chapter) -> Entry:
         rung, root = chapter.rung, "../"
         writer = self.writer(HERE, root, rung.family)
-        summary, words = writer.inline(rung.summary), writer.page(chapter.words)
+        summary, words = writer.inline(capital(rung.summary)), writer.page(chapter.words)
         sections = [("idea", "Idea")]
         for number, figure in enumerate(chapter.figures, 1):
             if figure.title not in [one.title for one in chapter.figures[: number - 1]]:
@@ -224,7 +228,8 @@ class Book:
             after=after, chapter=chapter, summary=summary, words=words.html, counted=COUNTED,
             articles=[(number, f"article {number}") for number in numbers if number in ARTICLES],
             gains=list(self.records.gains(rung.id, nearest_below(rung))) if self.records else [],
-            predicted=predicted, predicted_on=self.records.predicted_on(rung.id) if self.records and predicted else "",
+            predicted=predicted,
+            predicted_on=self.records.predicted_on(rung.id) if self.records and predicted else "",
             absent="" if self.records else ABSENT, commands=commands_of(chapter), provenance=provenance(),
         )  # fmt: skip
         text = " ".join([rung.summary, words.plain, *(one.caption for one in chapter.figures)])
@@ -254,15 +259,14 @@ class Book:
                     read_on = link(where, rung) if where else element("code", rung)
                     parts += [
                         element("h3", one.title, id=id), written.html,
-                        element("p", element("code", f"tir-schedules learn start {one.id}"), " Read on: ", read_on),
-                        element(
-                            "details", element("summary", "The file to begin with"),
-                            element("pre", element("code", highlighted(one.start, one.language)), tabindex="0"),
-                        ),
+                        element("p", element("code", f"tir-schedules learn start {one.id}"), "; ", read_on),
+                        element("details", element("summary", "The file to begin with"), code_block(one)),
                     ]  # fmt: skip
                     told.append((f"lessons.html#{id}", f"Lesson: {one.title}", written.plain))
-        words = "Each lesson is a file that you edit until it is right and cheap enough. `tir-schedules learn` lists them."
-        written = writer.page(words)
+        written = writer.page(
+            "Each lesson is a file that you edit until it is right and cheap enough. `tir-schedules learn`"
+            " lists them, and grades your file with no GPU."
+        )
         body = Markup("\n").join([written.html, *parts])
         return self.entry("lessons.html", "Lessons", written, body, sections=sections, parts=tuple(told))
 
@@ -283,8 +287,8 @@ class Book:
         index += [[*part[:2], squeezed(part[2])] for one in entries for part in one.parts]
         html = render(
             "book_search.html.j2", title="Search", sections=[], root="", chain=[("index.html", "Contents")],
-            before=None, after=None, body="", index=json.dumps(index, ensure_ascii=False, separators=(",", ":")),
-            provenance=provenance(),
+            before=None, after=None, body="", provenance=provenance(),
+            index=json.dumps(index, ensure_ascii=False, separators=(",", ":")),
         )  # fmt: skip
         return Entry("search.html", "Search", html, "")
 
@@ -368,6 +372,10 @@ def link(address: str, content: object) -> Markup:
     return element("a", content, href=address)
 
 
+def code_block(one: Lesson) -> Markup:
+    return element("pre", element("code", highlighted(one.start, one.language)), tabindex="0")
+
+
 def without_title(text: str) -> str:
     """Markdown without its first heading, which the page has as its title."""
     return re.sub(r"\A# .*\n", "", text)
@@ -378,7 +386,8 @@ def section_of(text: str, title: str, file: Path) -> str:
     found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     if not found:
         raise BadInput(f"{place_of(file)} has no section {title!r}")
-    return re.sub(r"^###", "##", found[1], flags=re.M)
+    named = re.sub(r"<!-- file: (\S+) -->", r"Save this as `\1`:", found[1])
+    return re.sub(r"^###", "##", named, flags=re.M)
 
 
 def squeezed(text: str) -> str:
@@ -386,7 +395,8 @@ def squeezed(text: str) -> str:
 
 
 def provenance() -> list[str]:
+    versions = named_versions("apache-tvm", "nvidia-cuda-nvcc")
     return [
-        f"Made by tir-schedules book, tir_schedules {VERSION}, {named_versions('apache-tvm', 'nvidia-cuda-nvcc')}"
-        " Counters and figures are those of executions on the CPU machine; no GPU took part in making the page."
+        f"Made by tir-schedules book, tir_schedules {VERSION}, {versions}.",
+        "Counters and figures are those of executions on the CPU machine. No GPU took part in the page.",
     ]

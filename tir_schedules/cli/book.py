@@ -1,4 +1,4 @@
-"""The verb `book`: a site with a chapter for each rung, made from the code, executions and recorded results."""
+"""The verb `book`: a site with a chapter for each rung, from the code, executions and recorded results."""
 
 from __future__ import annotations
 
