@@ -34,8 +34,10 @@ MEASURED = re.compile(r"\d ?(?:%|TFLOPS|GFLOPS|GB/s|us\b|ms\b)")
 """A measured figure. A docstring's sentence that has one is left out, and what follows it in its paragraph,
 because no file of results proves it; what is recorded stands in the chapter."""
 
-HEADS = ("instr.", "wavefronts|(ideal)", "conflicts", "sectors /|request")
-"""LINE_COUNTERS, so that they have room."""
+HEADS = {0: "instr.", 1: "wavefronts|(ideal)", 3: "sectors /|request"}
+"""Place in LINE_COUNTERS -> what stands above it."""
+
+CONFLICTS = LINE_COUNTERS.index("conflicts")
 
 SENTENCE = re.compile(r"(?<=[.:])\s+(?=[A-Z`(])")
 
@@ -48,22 +50,24 @@ class Line:
     code: Markup
     cells: tuple[str, ...] = ()
 
+    @property
+    def conflicts(self) -> str:
+        return self.cells[CONFLICTS] if self.cells else ""
+
 
 @dataclass(frozen=True)
 class Code:
-    """title: what it is. file: where it stands. counted: whether its lines have counters."""
+    """title: what it is. file: where it stands."""
 
     title: str
     file: str
     lines: tuple[Line, ...]
-    counted: bool = False
 
     @property
     def columns(self) -> list[int]:
-        """Of LINE_COUNTERS those that some line has."""
-        return [
-            at for at in range(len(LINE_COUNTERS)) if any(one.cells and one.cells[at] for one in self.lines)
-        ]
+        """Of LINE_COUNTERS those that some line has, but for conflicts, which mark the wavefronts."""
+        cells = [one.cells for one in self.lines if one.cells]
+        return [at for at in HEADS if any(each[at] for each in cells)]
 
     @property
     def heads(self) -> list[str]:
@@ -214,7 +218,7 @@ def kernel_code(rung: Rung, form: str, metrics: Metrics) -> Code:
     )  # fmt: skip
     title = "The CUDA that TVM emits" if form == "schedule" else "The twin, by hand"
     file = "" if form == "schedule" else f"cuda_reference/{rung.family}/{rung.name}.cu"
-    return Code(title, file, trimmed(shown), True)
+    return Code(title, file, trimmed(shown))
 
 
 def trimmed(lines: tuple[Line, ...]) -> tuple[Line, ...]:
@@ -244,6 +248,3 @@ def nearest_below(rung: Rung) -> list[str]:
     """The rungs before one, the nearest last."""
     names = [f"{rung.family}/{name}" for name in rung_names(rung.family)]
     return names[: names.index(rung.id)] if rung.id in names else names
-
-
-COUNTED = LINE_COUNTERS

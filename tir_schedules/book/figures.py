@@ -82,9 +82,9 @@ def banks_of(binary: Binary, workload: Workload) -> Iterator[Figure]:
     worst: dict[str, Pattern] = {}
     for one in sorted(patterns, key=lost):
         worst[one.action] = one
-    for one in worst.values():
+    for at, one in enumerate(worst.values()):
         picture = banks.svg_of(banks.request_picture(one))
-        caption = f"{capital(banks.caption(one))}. {' '.join(banks.LEGEND)}"
+        caption = " ".join([f"{capital(banks.caption(one))}.", *(banks.LEGEND if at == 0 else ())])
         yield Figure("Shared memory, bank by bank", picture, caption)
     for tile in shared_tiles.find_shared_tiles(execution.events)[:1] if execution.events else ():
         picture = banks.svg_of(shared_tiles.tile_picture(tile))

@@ -13,7 +13,7 @@ from typing import Any, Iterator, Sequence
 
 from markupsafe import Markup
 
-from tir_schedules.book.chapters import COUNTED, Chapter, chapter_rungs, chapters_of, nearest_below
+from tir_schedules.book.chapters import Chapter, chapter_rungs, chapters_of, nearest_below
 from tir_schedules.book.figures import capital
 from tir_schedules.book.records import ABSENT, Records
 from tir_schedules.book.text import Page, Writer, filled, highlighted, read_glossary
@@ -23,7 +23,7 @@ from tir_schedules.files import read_json, write_text
 from tir_schedules.insight.banks.wavefronts import BANKS, WORD
 from tir_schedules.insight.metrics.counting import SECTOR, WARP
 from tir_schedules.ladders.articles import ARTICLES, Article
-from tir_schedules.ladders.known import FAMILIES
+from tir_schedules.ladders.known import FAMILIES, ladder_of
 from tir_schedules.lessons import lesson as lessons
 from tir_schedules.lessons.lesson import Lesson
 from tir_schedules.model.rung import Rung
@@ -225,7 +225,7 @@ class Book:
         html = render(
             "book_chapter.html.j2", title=title, sections=sections, root=root,
             chain=[("index.html", "Contents"), (f"index.html#{rung.family}", rung.family)], before=before,
-            after=after, chapter=chapter, summary=summary, words=words.html, counted=COUNTED,
+            after=after, chapter=chapter, summary=summary, words=words.html, shape=shape_of(chapter),
             articles=[(number, f"article {number}") for number in numbers if number in ARTICLES],
             gains=list(self.records.gains(rung.id, nearest_below(rung))) if self.records else [],
             predicted=predicted,
@@ -346,10 +346,15 @@ def commands_of(chapter: Chapter) -> list[str]:
     return found + [f"tir-schedules run {name}:{one}{shape}" for one in others[:1]]
 
 
+def shape_of(chapter: Chapter) -> str:
+    """The option that names its workload's shape."""
+    extents = chapter.workload.split(" ")[0].replace("x", ",")
+    return f" --{ladder_of(chapter.rung.family).option} {extents}"
+
+
 def shape_option(chapter: Chapter) -> str:
     """The option for a shape that a rung needs named, because it does not take that of its ladder."""
-    found = re.match(r"1x(\d+)x(\d+)", chapter.workload)
-    return f" --mnk 1,{found[1]},{found[2]}" if found else ""
+    return shape_of(chapter) if chapter.workload.startswith("1x") else ""
 
 
 def address_of(rung: Rung) -> str:
