@@ -30,7 +30,7 @@ from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.rung import Rung
 from tir_schedules.subjects.compiling import compile_jobs
 
-MEASURED = re.compile(r"\d ?(?:%|TFLOPS|GFLOPS|GB/s|us\b|ms\b)")
+MEASURED = re.compile(r"\d ?(?:%|TFLOPS|GFLOPS|GB/s|us\b|ms\b)|\bon an H\d+\b", re.I)
 """A measured figure. A docstring's sentence that has one is left out, and what follows it in its paragraph,
 because no file of results proves it; what is recorded stands in the chapter."""
 

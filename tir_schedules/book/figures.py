@@ -30,6 +30,8 @@ MOST = 400_000
 
 BLOCK = (0, 0, 0)
 
+INSTRUCTIONS = ("cp.async", "ldmatrix", "mma", "stmatrix", "wgmma")
+
 Mark = tuple[int, int, int]
 """First cycle, the cycle after the last, and the number of a state; -1 where instructions issue."""
 
@@ -96,7 +98,8 @@ def lost(pattern: Pattern) -> tuple[int, int]:
 
 
 def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """A sentence's beginning, unless that is an instruction's name."""
+    return text if text.startswith(INSTRUCTIONS) else text[:1].upper() + text[1:]
 
 
 def ring_of(binary: Binary, workload: Workload) -> Iterator[Figure]:

@@ -226,6 +226,7 @@ class Book:
             "book_chapter.html.j2", title=title, sections=sections, root=root,
             chain=[("index.html", "Contents"), (f"index.html#{rung.family}", rung.family)], before=before,
             after=after, chapter=chapter, summary=summary, words=words.html, shape=shape_of(chapter),
+            beyond=rung.article.startswith("beyond"),
             articles=[(number, f"article {number}") for number in numbers if number in ARTICLES],
             gains=list(self.records.gains(rung.id, nearest_below(rung))) if self.records else [],
             predicted=predicted,
