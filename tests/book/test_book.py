@@ -200,6 +200,20 @@ def test_without_recorded_results_chapters_say_so(book, monkeypatch, tmp_path):
     assert "times the rate" not in pages["articles/003.html"]
 
 
+def test_chapters_show_results_of_ones_own_and_prose_does_not(tmp_path):
+    """A folder with one recording of one ladder is enough."""
+    own = tmp_path / "mine"
+    own.mkdir()
+    name = "bench_sgemm_h200.json"
+    (own / name).write_bytes((records.DEFAULT_FOLDER / name).read_bytes())
+    found = find_records(own)
+    made = Book(found)
+    made.check_texts()
+    assert not made.values["recorded"] and made.values["times"]
+    assert [gain.title for gain in found.gains("sgemm/naive", [])] == ["sgemm"]
+    assert [*found.gains("reduce/shuffle", [])] == found.predicted("sgemm/naive") == []
+
+
 def test_the_package_has_the_sources_of_the_book():
     import tomllib
 

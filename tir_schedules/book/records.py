@@ -58,10 +58,12 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Records:
-    """folder: of recorded files. found: results of benchmarks and counters."""
+    """folder: of recorded files. found: results of benchmarks and counters. of_book: whether they are those
+    of the repository, which the book's prose is about."""
 
     folder: Path
     found: Recorded
+    of_book: bool = True
 
     # ---- for chapters
     def gains(self, name: str, before: Sequence[str]) -> Iterator[Gain]:
@@ -150,6 +152,8 @@ class Records:
 
     def error(self, family: str) -> str:
         """The median of the errors of predicted times, in percent, without their signs."""
+        if family not in self.predictions:
+            raise BadInput(f"no predicted time of {family} is recorded")
         rows = self.predictions[family]["rows"]
         return f"{median(abs(row['us'] / row['median_us'] - 1) * 100 for row in rows if row.get('us')):.0f}"
 
@@ -192,4 +196,4 @@ def find_records(folder: Path | None) -> Records | None:
         return None
     if folder is not None and not folder.is_dir():
         raise BadInput(f"--results {folder}: there is no such folder")
-    return Records(folder or DEFAULT_FOLDER, find_recorded([folder or DEFAULT_FOLDER]))
+    return Records(folder or DEFAULT_FOLDER, find_recorded([folder or DEFAULT_FOLDER]), folder is None)

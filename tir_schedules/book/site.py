@@ -82,7 +82,8 @@ class Book:
     def values(self) -> dict[str, Any]:
         """What prose may look up."""
         found: dict[str, Any] = {
-            "recorded": self.records is not None,
+            "recorded": self.records is not None and self.records.of_book,
+            "times": self.records is not None,
             "lanes": WARP, "banks": BANKS, "word_bytes": WORD, "sector_bytes": SECTOR,
             "row_bytes": BANKS * WORD,
             "chapters": len(chapter_rungs()), "lessons": len(lessons.lesson_ids()), "articles": len(ARTICLES),
