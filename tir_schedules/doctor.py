@@ -33,7 +33,7 @@ NEEDED = (
     "jinja2",
     "platformdirs",
     "pydantic",
-    "markdown_it",
+    "markdown-it-py",
     "markupsafe",
     "pygments",
     "rich",

@@ -228,6 +228,8 @@ def test_the_package_has_the_sources_of_the_book():
     [
         (["--only", "sgemm/naiv"], "the book has no chapter 'sgemm/naiv', did you mean 'sgemm/naive'?"),
         (["-o", "full"], "full has other files than a book: name a new folder, such as -o site/"),
+        (["-o", "/proc/book"], "cannot make /proc/book: "),
+        (["-o", "full/file/site"], "cannot write full/file/site: "),
         (["-o", "full/file"], "full/file is a file: name a folder for the book, such as -o site/"),
         (["--results", "none"], "--results none: there is no such folder"),
         (["--results", "full"], "no times of a ladder in full"),
@@ -241,6 +243,14 @@ def test_what_cannot_be_is_said_in_one_line(words, told, tmp_path, monkeypatch, 
     said = capsys.readouterr().err
     assert told in said and said.count("\n") == 1
     assert [*tmp_path.rglob("*.html")] == []
+
+
+def test_one_chapter_is_a_book(tmp_path, capsys):
+    assert main(["book", "-o", str(tmp_path / "site"), "--only", "sgemm/naive", "sgemm/naive"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("1 chapter: ") and "index.html" in said
+    assert [path.name for path in (tmp_path / "site" / "rungs").iterdir()] == ["sgemm-naive.html"]
+    assert [*dead_links(tmp_path / "site")] == []
 
 
 def test_pages_that_are_no_more_go_and_nothing_else(tmp_path):

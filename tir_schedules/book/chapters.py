@@ -130,7 +130,7 @@ def chapters_of(rungs: Sequence[Rung], said: Callable[[str], None] = lambda name
     lessons, target = all_lessons(), target_of()
     found = {one.rung.id: one for one in inspect([*map(job_of, rungs)], CPU_ARCH)}
     overlapping = [one for one in rungs if overlaps(found[one.id])]
-    compiled, _ = compile_jobs([*map(job_of, overlapping)], target.arch)
+    compiled = compile_jobs([*map(job_of, overlapping)], target.arch)[0] if overlapping else []
     subjects = {one.name: one for one in compiled if one.form == "schedule"}
 
     def made(rung: Rung) -> Chapter:

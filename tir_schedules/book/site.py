@@ -4,6 +4,7 @@ and search."""
 from __future__ import annotations
 
 import json
+import os
 import posixpath
 import re
 from dataclasses import dataclass, field
@@ -305,11 +306,22 @@ def build(book: Book) -> list[Entry]:
 
 
 def check_place(folder: Path) -> None:
-    """BadInput for a folder that has other files than those of a book."""
+    """BadInput for a folder that has other files than those of a book, or that cannot be written."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file: name a folder for the book, such as -o site/")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MADE).is_file():
         raise BadInput(f"{folder} has other files than a book: name a new folder, such as -o site/")
+    above = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise BadInput(f"cannot write {folder}: {above} is no folder that may be written")
+
+
+def make_folder(folder: Path) -> None:
+    """BadInput where it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot make {folder}: {error.strerror}") from error
 
 
 def write(entries: Sequence[Entry], folder: Path) -> None:
@@ -322,7 +334,7 @@ def write(entries: Sequence[Entry], folder: Path) -> None:
                 (folder / name).unlink(missing_ok=True)
     for one in entries:
         path = folder / one.address
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_text(path, one.html)
     write_text(folder / MADE, json.dumps(made, indent=1) + "\n")
 

@@ -43,13 +43,16 @@ def book(options: Options) -> int:
     import time
 
     from tir_schedules.book.records import ABSENT, find_records
-    from tir_schedules.book.site import Book, build, check_place, write
+    from tir_schedules.book.site import Book, build, check_place, make_folder, write
     from tir_schedules.console import print_line
+    from tir_schedules.insight.metrics.formats import plural
 
+    begun = time.monotonic()
     check_place(options.output)
     made = Book(find_records(options.results), options.only)
-    begun = time.monotonic()
-    print_line(f"{len(made.rungs)} chapters: each kernel is compiled, executed on the CPU machine and drawn")
+    count = plural(len(made.rungs), "chapter")
+    make_folder(options.output)
+    print_line(f"{count}: each kernel is compiled, executed on the CPU machine and drawn")
     write(build(made), options.output)
     if made.records is None:
         print_line(ABSENT)
