@@ -28,6 +28,7 @@ from tir_schedules.ladders.known import FAMILIES, ladder_of
 from tir_schedules.lessons import lesson as lessons
 from tir_schedules.lessons.lesson import Lesson
 from tir_schedules.model.rung import Rung
+from tir_schedules.numerals import power
 from tir_schedules.pages import element, render
 from tir_schedules.provenance import named_versions
 from tir_schedules.version import VERSION
@@ -178,7 +179,7 @@ class Book:
 
     def introduction(self, number: str, article: Article) -> Entry:
         written = self.read(HERE / "articles" / f"{number}.md", "../")
-        sizes = [str(size) for size in article.sizes if any(step.figures for step in article.steps)]
+        sizes = [power(size) for size in article.sizes if any(step.figures for step in article.steps)]
         rows = []
         for step in article.steps:
             base = step.rung.partition(":")[0]
@@ -405,7 +406,7 @@ def section_of(text: str, title: str, file: Path) -> str:
     found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     if not found:
         raise BadInput(f"{place_of(file)} has no section {title!r}")
-    named = re.sub(r"<!-- file: (\S+) -->", r"Save this as `\1`:", found[1])
+    named = re.sub(r"<!-- file: (\S+) -->", r"`\1`:", found[1])
     return re.sub(r"^###", "##", named, flags=re.M)
 
 
