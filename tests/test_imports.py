@@ -26,6 +26,7 @@ ROWS = (
     "tuning",
     "report",
     "lessons",
+    "book",
     "api",
     "cli",
     "sgemm hgemm reduce __main__ pytest_plugin",

@@ -33,9 +33,11 @@ ROOM = 24  # columns that are enough for the text of a record stood on end, howe
 def console(stderr: bool = False) -> Console:
     """A console for standard output or error that never wraps or colours what goes into a pipe or file."""
     stream = sys.stderr if stderr else sys.stdout
+    width = columns_of(stream) or PIPE_WIDTH
     return Console(
-        file=stream, highlight=False, emoji=False, width=columns_of(stream) or PIPE_WIDTH, height=HEIGHT
-    )
+        file=stream, highlight=False, emoji=False, width=width, height=HEIGHT,
+        force_jupyter=False,  # in a notebook it would show what `str` of a result should return
+    )  # fmt: skip
 
 
 def columns_of(stream: TextIO) -> int | None:

@@ -27,7 +27,17 @@ PINNED = {"apache-tvm": "0.27.0.post1", "apache-tvm-ffi": "0.1.14.post1"}
 """Versions the package asks for: TVM's API moves with each, and newer apache-tvm-ffi crash in every
 tensorize."""
 
-NEEDED = ("numpy", "ml_dtypes", "jinja2", "platformdirs", "pydantic", "markupsafe", "rich")
+NEEDED = (
+    "numpy",
+    "ml_dtypes",
+    "jinja2",
+    "platformdirs",
+    "pydantic",
+    "markdown-it-py",
+    "markupsafe",
+    "pygments",
+    "rich",
+)
 """The package's other libraries, any version that it asks for."""
 
 SAME_RELEASE = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt")

@@ -13,6 +13,7 @@ from typing import Sequence
 
 from tir_schedules.cli import (
     bench,
+    book,
     check,
     doctor,
     emit,
@@ -46,6 +47,7 @@ VERBS = (
     report,
     tune,
     learn,
+    book,
     new,
     doctor,
 )
