@@ -35,7 +35,6 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
     static constexpr int ACROSS = WIDTH / COLS, COUNT = HEIGHT / ROWS * ACROSS;
     static constexpr int PLACES = COUNT < MOST ? COUNT : MOST, BYTES = PLACES * BOX;
     static_assert(WIDTH % COLS == 0, "boxes must cover the tile");
-    static_assert(COUNT % PLACES == 0, "each tile must begin with the first place");
 
     // What the number of a row's 16 bytes is combined with by XOR.
     static __device__ unsigned swizzle(unsigned row)
@@ -106,15 +105,14 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
 };
 
 // The same of a tile whose sums are those of C's transpose: HEIGHT columns and WIDTH rows of C. A box has 64
-// columns, the rows of a wgmma, and 32 to 64 rows of C, or all of them.
+// columns, the rows of a wgmma, and 16 to 64 rows of C.
 template <int HEIGHT, int WIDTH, typename Result, int MOST> struct TransposedBoxes {
     static constexpr int COLS = 64;
-    static constexpr int ROWS = WIDTH % 64 == 0 ? 64 : WIDTH % 48 == 0 ? 48 : WIDTH % 32 == 0 ? 32 : WIDTH;
+    static constexpr int ROWS = WIDTH % 64 == 0 ? 64 : WIDTH % 48 == 0 ? 48 : WIDTH % 32 == 0 ? 32 : 16;
     static constexpr int BOX = ROWS * ROW_BYTES; // bytes
     static constexpr int DOWN = WIDTH / ROWS, COUNT = HEIGHT / COLS * DOWN;
     static constexpr int PLACES = COUNT < MOST ? COUNT : MOST, BYTES = PLACES * BOX;
     static_assert(sizeof(Result) == 2, "stmatrix transposes elements of 16 bits");
-    static_assert(COUNT % PLACES == 0, "each tile must begin with the first place");
 
     static __device__ constexpr int row_of(int number)
     {
@@ -154,6 +152,11 @@ static __device__ __forceinline__ void store_through(unsigned places, const Tile
                                                      const CUtensorMap &map, int row, int col)
 {
     constexpr int PLACES = Boxes::PLACES;
+    if constexpr (Boxes::COUNT % PLACES != 0) { // the first place has been used out of turn
+        if (threadIdx.x == 0)
+            wait_until_stores_have_read();
+        sync_warpgroup(1 + threadIdx.y);
+    }
 #pragma unroll
     for (int number = 0; number < Boxes::COUNT; ++number) {
         const unsigned place = places + number % PLACES * Boxes::BOX;

@@ -144,7 +144,6 @@ def test_one_of_several_warpgroups_has_all_rows_of_c():
         ("warp_specialized:256x256", FLOATS, "as float32; use --accumulate float16"),
         ("persistent:192x256", FLOATS, "as float32; use --accumulate float16"),
         ("tma_store:128x256,boxes=8", FLOATS, "it takes 278528 bytes of shared memory"),
-        ("tma_store:128x192,boxes=2", HalfGemm(64, 64, 64), "boxes is 2: a warpgroup has 3"),
         ("cluster:boxes=0", FLOATS, "boxes is 0: a warpgroup has 8"),
         ("tma_store:consumers=0", FLOATS, "each of 1 to 3 consumers"),
         ("tma:stages=2", HalfGemm(64, 64, 64), "stages is 2: the ring has 3 to 8 stages"),

@@ -36,6 +36,7 @@ WIDE = "128x256,stages=3,programs=2"
 QUICK = [
     (f"{SMALL},bm=48", "120x264x264", NT_MIXED),  # swapped, several tiles, ragged all ways
     (f"{SMALL},bm=80,boxes=1", "88x136x72", NN_HALF),  # of B, whose rows go along N; sums in float16
+    (f"{SMALL},bm=80,bn=64,consumers=1,boxes=3", "240x136x64", NT_MIXED),  # five boxes in three places
     (f"{SMALL},cluster_m=2", "72x136x72", NN_BFLOAT),  # pairs that share B, their last block beyond C
     (f"{SMALL},bm=32,cluster_n=2,part_columns=1,bn=64", "40x136x72", NT_MIXED),  # and those that share A
     (f"{WIDE},bn=48,boxes=1", "264x56x72", NT_HALF),  # boxes of C of 32 bytes
@@ -102,7 +103,7 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, shape, kind):
         ("bn=64,cluster_m=2", NN_HALF, "bn is 64: the blocks of a cluster copy parts of 64 each"),
         ("swap=1", NT_FLOAT, "swap is 1: stmatrix transposes .* C is float32; use swap=0"),
         ("bm=256,bn=192", NT_FLOAT, "sums of 128x192 do not fit .* as float32; use --accumulate float16"),
-        ("boxes=3", NT_HALF, "boxes is 3: a warpgroup has 4, which take turns evenly"),
+        ("boxes=0", NT_HALF, "boxes is 0: a warpgroup has 4, and needs room for one at least"),
         ("stages=9", NT_HALF, "stages is 9: the ring has 2 to 8 stages"),
         ("stages=8", NT_HALF, "bytes of shared memory, and sm_90a has 231424 for it"),
     ],

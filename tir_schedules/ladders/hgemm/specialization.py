@@ -39,18 +39,17 @@ def reason_against_specialization(gemm: HalfGemm, config: Ring) -> str:
 def reason_against_places(gemm: HalfGemm, config: Stored) -> str:
     """The same of its boxes of C and its shared memory."""
     rows, columns, places = boxes_of(gemm, config)
-    if places < 1 or rows * columns % places:
-        return f"boxes is {config.boxes}: a warpgroup has {rows * columns}, which take turns evenly"
+    if places < 1:
+        return f"boxes is {config.boxes}: a warpgroup has {rows * columns}, and needs room for one at least"
     return hopper.reason_against_ring(gemm, config, 2, bytes_of_boxes(gemm, config))
 
 
 def box_of(gemm: HalfGemm, config: Tiling) -> tuple[int, int]:
     """Rows and columns of a box of C. Its rows have 128 bytes, or 64 or 32 where those of a warpgroup's tile
-    are no multiple of more. Where A and B are swapped it has 32 to 64 of the rows that a warpgroup has, or
-    all."""
+    are no multiple of more. Where A and B are swapped it has 16 to 64 of the rows that a warpgroup has."""
     if config.swap:
-        parts = [part for part in range(32, hopper.ROWS + 1, hopper.STEP) if config.columns % part == 0]
-        return max(parts, default=config.columns), hopper.COLUMNS
+        parts = range(hopper.STEP, hopper.ROWS + 1, hopper.STEP)
+        return max(part for part in parts if config.columns % part == 0), hopper.COLUMNS
     size = SIZES[gemm.result]
     return hopper.ROWS, next((w for w in (128, 64) if config.columns * size % w == 0), 32) // size
 

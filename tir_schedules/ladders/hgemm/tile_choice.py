@@ -97,13 +97,11 @@ def settle(gemm: HalfGemm, config: C) -> C | None:
     one = replace(config, boxes=min(1, config.boxes))
     rows, columns, _ = specialization.boxes_of(gemm, one)
     box = specialization.bytes_of_boxes(gemm, one)
-    turns = [count for count in range(1, rows * columns + 1) if rows * columns % count == 0]
-    for least in sorted({turns[min(1, len(turns) - 1)], 1}, reverse=True):
+    for least in sorted({min(2, rows * columns), 1}, reverse=True):
         stages = min(hopper.MOST_STAGES, (room - least * box) // config.stage_bytes)
         if stages >= (4 if least > 1 else 3):
             left = room - stages * config.stage_bytes
-            most = max(count for count in turns if count * box <= left) if box else 0
-            return replace(config, stages=stages, boxes=most)
+            return replace(config, stages=stages, boxes=min(rows * columns, left // box) if box else 0)
     return None
 
 

@@ -78,6 +78,11 @@ NARROW_ROWS = {128: 0.0, 64: 0.005, 32: 0.17}
 L2: 8192x8192x8192 by tiles of 256x144 took 1539 us, and 1446 with A and B swapped, whose boxes have rows of
 128."""
 
+BOX = 220
+"""Cycles more for the end of a tile, for each box of a warpgroup more than it would have with boxes of 64
+rows. In boxes of 16 rows and not of 48 a tile of 144x256 ended 2700 cycles later at 4680x4680x4680, and one
+of 240x128 3900 cycles later at 5000x3000x2048."""
+
 REGISTERS, FLOATS, SINGLE = 0.17, 0.09, 0.65
 """Cycles more for each element of a tile of C that is written from registers; of one of parts, whose floats
 fill sectors; and of one that is written one element at a time, as where rows of C are odd. 64x128 took 5.1 us
@@ -156,6 +161,7 @@ class Estimate:
         k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
         each = cycles_per_k_tile(gemm, config, share, rounds)
         stored = STORED + cycles_per_element(gemm, config, parts, share) * elements
+        stored += cycles_of_low_boxes(gemm, config)
         reading = nanoseconds_of_reading(gemm, config, clusters * blocks * parts / rounds)
         reading *= AGAIN if rounds > 1 and parts == 1 else 1
         cycles = once + max(rounds * (k_tiles * each + stored), CLOCK * reading)
@@ -358,6 +364,14 @@ def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share:
     if parts > 1:
         return each + FLOATS
     return cycles_from_registers(bool(gemm.n % 2 or config.swap), share)
+
+
+def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
+    """Of a tile's end, because its boxes have fewer than 64 rows."""
+    if not config.swap or not getattr(config, "boxes", 0):
+        return 0
+    height, _ = specialization.box_of(gemm, config)
+    return BOX * config.rows // hopper.ROWS * (config.columns / height - config.columns / hopper.ROWS)
 
 
 def cycles_from_registers(single: bool, share: float) -> float:

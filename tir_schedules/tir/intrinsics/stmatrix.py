@@ -131,6 +131,11 @@ def boxes_map(rows: int, columns: int, swap: bool = False) -> Callable[[Any, Any
     return index_map
 
 
+def sync_own_warpgroup() -> Any:
+    """A barrier for the threads of a warpgroup."""
+    return cuda_func_call("sync_own_warpgroup", source_code=SYNC)
+
+
 @in_halves
 def store(describes: bool, columns: int, places: int, accumulate: str, result: str) -> PrimFunc:
     """64 rows and so many columns of sums to shared memory, in the format `result`: a box, ready to be stored
@@ -168,9 +173,6 @@ def through_box(
     def cast(value: Any) -> Any:
         return T.Cast(result, value) if result != accumulate else value
 
-    def sync() -> Any:
-        return cuda_func_call("sync_own_warpgroup", source_code=SYNC)
-
     def wait(groups: int) -> Any:
         return call(f"wait_until_stores_have_read<{groups}>")
 
@@ -195,7 +197,7 @@ def through_box(
                     if places == 1:  # the only place is still being stored
                         if thread == 0:
                             T.evaluate(wait(0))
-                        T.evaluate(sync())
+                        T.evaluate(sync_own_warpgroup())
                     for part in T.unroll(length // PART):
                         T.evaluate(
                             cuda_func_call(
@@ -206,6 +208,6 @@ def through_box(
                     if places > 1:
                         if thread == 0:
                             T.evaluate(wait(places - 2))
-                    T.evaluate(sync())
+                    T.evaluate(sync_own_warpgroup())
 
     return half

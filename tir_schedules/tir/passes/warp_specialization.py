@@ -16,7 +16,7 @@ import tvm_ffi
 from tvm import DataType, IRModule, ir, s_tir, tirx, transform
 
 from tir_schedules.model.annotations import WARP_SPECIALIZATION
-from tir_schedules.tir.intrinsics import boxes, ring
+from tir_schedules.tir.intrinsics import boxes, ring, stmatrix
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.intrinsics.split_products import TURN
 from tir_schedules.tir.passes.mbarrier_pipeline import WARPGROUP, bind_mbarriers
@@ -303,7 +303,15 @@ def consumer(work: Work, state: PipelineState) -> tirx.Stmt:
     behind = tirx.IfThenElse(work.k_loop.loop_var > 0, release, None)
     k_tiles = work.loop_over_k_tiles([work.multiply, behind], state)
     done = work.loop_over_parts([k_tiles, evaluate("wait_for_products<0>"), release], False)
-    return work.loop_over_tiles([*work.before, *done, *work.after])
+    return work.loop_over_tiles([*work.before, *done, *wait_for_places(work), *work.after])
+
+
+def wait_for_places(work: Work) -> list[tirx.Stmt]:
+    """A wait until all boxes of the tile before have been read, where a tile has no multiple of as many
+    boxes as there are places: its first box then takes a place whose turn it is not."""
+    if not work.places or work.box_rows * work.box_columns % work.places == 0:
+        return []
+    return [*wait_for_stores(work), tirx.Evaluate(stmatrix.sync_own_warpgroup())]
 
 
 def wait_for_stores(work: Work) -> list[tirx.Stmt]:
