@@ -64,3 +64,24 @@ class TestStreamK:
         monkeypatch.setattr(pipeline, "UNSHARED", 6)  # as if no tile were shared
         with pytest.raises(Exception, match="tile_column is used before its definition"):
             emit(scheduled(rung, HalfGemm(200, 104, 520)), rung.entry, ARCH)
+
+
+class TestDivideOnce:
+    """Five rows of tiles in stripes of two: the last stripe has one row, so that the block has to divide."""
+
+    uneven = "hgemm/tma_store:64x64,group=2,programs=2", HalfGemm(320, 128, 64, accumulate="float32")
+
+    def test_a_tile_is_divided_once_by_the_producer_and_once_by_consumers(self):
+        name, gemm = self.uneven
+        kernel = lower(find(name)[0], gemm, ARCH).source.partition('extern "C" __global__')[2]
+        assert kernel.count("quotient_of(") == kernel.count("remainder_of(") == 2
+        assert len(re.findall(r"[%/] min\(|[%/] max\(", kernel)) == 0
+
+    def test_even_stripes_divide_by_constants(self):
+        name, gemm = self.uneven
+        assert "quotient_of(" not in lower(find(name.replace("group=2", "group=5"))[0], gemm, ARCH).source
+
+    def test_the_tiles_are_right(self):
+        name, gemm = self.uneven
+        (verdict,) = run([(find(name)[0], gemm)], ARCH, CpuMachine(orders=2))
+        assert verdict.faults == () and verdict.identical

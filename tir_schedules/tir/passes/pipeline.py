@@ -18,6 +18,7 @@ from tir_schedules.tir.passes import Unfit
 from tir_schedules.tir.passes.barrier_elimination import barrier_elimination
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
 from tir_schedules.tir.passes.diagonal_rows import diagonal_rows
+from tir_schedules.tir.passes.divide_once import divide_once
 from tir_schedules.tir.passes.l2_prefetch import l2_prefetch
 from tir_schedules.tir.passes.last_block import last_block
 from tir_schedules.tir.passes.loop_peeling import loop_peeling
@@ -204,6 +205,7 @@ def pipeline(asked: Mapping[str, Any]) -> transform.Pass:
             tirx.transform.RemoveNoOp(),
             s_tir.transform.RewriteUnsafeSelect(),
             *unless("tirx.disable_cse_tir", tirx.transform.CommonSubexprElim()),
+            *chosen(annotations.PERSISTENT_KERNEL, divide_once),
             tirx.transform.VerifyMemory(),
             tirx.transform.AnnotateEntryFunc(),
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and early else []),
