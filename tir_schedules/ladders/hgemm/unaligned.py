@@ -102,7 +102,9 @@ def stage_of(gemm: HalfGemm, config: Config) -> tuple[int, int]:
 
 def shared_bytes(gemm: HalfGemm, config: Config) -> int:
     """Of the stages, or of the sums that warps along K leave."""
-    return max(2 * config.stages * sum(stage_of(gemm, config)), 4 * (config.warps_k - 1) * config.bm * config.bn)
+    return max(
+        2 * config.stages * sum(stage_of(gemm, config)), 4 * (config.warps_k - 1) * config.bm * config.bn
+    )
 
 
 def piece_of(columns: int) -> int:
@@ -131,8 +133,6 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
         return f"a warp's tile is {config.wm}x{config.wn}: up to {128 * WARP} sums fit into its registers"
     if not 2 <= config.stages <= 16:
         return f"stages is {config.stages}: 2 to 16"
-    if config.splits < 0:
-        return f"splits is {config.splits}: 1 or more, or 0 for as many as the shape asks for"
     if shared_bytes(gemm, config) > ROOM:
         return f"stages take {shared_bytes(gemm, config)} bytes of shared memory, and a block has {ROOM}"
     return ""
@@ -189,7 +189,9 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
 
     @T.prim_func(s_tir=True)
     def unaligned(
-        A: T.Buffer((M, K), operands), B: T.Buffer((b_rows, b_columns), operands), C: T.Buffer(c_shape, result)
+        A: T.Buffer((M, K), operands),
+        B: T.Buffer((b_rows, b_columns), operands),
+        C: T.Buffer(c_shape, result),
     ):
         T.func_attr({"global_symbol": name, "tirx.noalias": True})
         for part in T.thread_binding(parts, thread="blockIdx.z"):

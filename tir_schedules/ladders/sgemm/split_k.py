@@ -160,6 +160,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
 CONFIGS = {
     **configs_as(Config, multistage.CONFIGS),
     "16x128": Config(bm=16, bn=128, bk=16, wm=8, wn=64, wmiter=1, wniter=1, stages=6, rows_first=1),
+    "56x128": Config(bm=56, bn=128, bk=16, wm=56, wn=32, wmiter=1, wniter=1, tm=14, rows_first=1),
     "128x128": Config(bm=128, bn=128, wm=64, wn=64, asynchronous=0),
     "128x64": Config(bm=128, bn=64, bk=16, wm=64, wn=32, wniter=2, asynchronous=0),
     "64x64": Config(bm=64, bn=64, bk=16, wm=32, wn=32, wmiter=1, wniter=2, asynchronous=0),
