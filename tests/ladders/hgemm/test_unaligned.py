@@ -1,5 +1,5 @@
-"""hgemm/unaligned, the rung beside the ladder that copies rows as they lie: schedule and twin on rows that start
-on 16, 8, 4 and 2 bytes, what lies beside a row, and faults that must be found."""
+"""hgemm/unaligned, the rung beside the ladder that copies rows as they lie: schedule and twin on rows that
+start on multiples of 16, 8, 4 and 2 bytes, what lies beside a row, and faults that must be found."""
 
 from dataclasses import replace
 
@@ -21,8 +21,8 @@ ARCH = "sm_80"
 ROUNDED = ("float32", "float16", "float16")
 BRAIN = ("float32", "bfloat16", "bfloat16")
 ODD = HalfGemm(35, 77, 203, "nn", *ROUNDED)
-# Odd rows of A and B in both layouts, of 4 and 8 bytes, of 16; tiles beyond C; warps along K; parts of K, the last
-# of which has less, or one K tile.
+# Odd rows of A and B in both layouts, of 4 and 8 bytes, of 16; tiles beyond C; warps along K; parts of K, the
+# last with less of it.
 BY_DEFAULT = [("32x32", ODD), ("16x64:splits=3", HalfGemm(17, 70, 260, "nt", *BRAIN))]
 EVERY = [
     *BY_DEFAULT,

@@ -1,29 +1,31 @@
 """Rows that start anywhere, copied as they lie: no launch before the products.
 
-The copy engine takes rows of a multiple of 16 bytes, so `repacked` copies others to rows of its own first. That
-reads and writes a matrix once more: of 51x10650x8372, which is bound by reading B once, it takes two thirds of
-the time. Here B is read as it lies, by cp.async of as many bytes as all of its rows are multiples of:
+The copy engine takes rows of a multiple of 16 bytes, so `repacked` copies others to rows of its own first.
+That reads a matrix once more than the products do, and writes it. Where few rows of A are multiplied by all
+of B, the products read B once, and the copy takes longer than they do. Here B is read as it lies, by cp.async
+of as many bytes as all of its rows are multiples of:
 
     elements of a row    a multiple of 8    of 4    of 2    odd
     bytes of a copy      16                 8       4       4
 
-An odd row starts on 4 bytes, too, or one element behind. Its copies begin with the last element of the row
-before, so that it lies one element further in shared memory:
+An odd row starts on a multiple of 4 bytes, or one element behind. There its copies begin with the last
+element of the row before, and it lies one element further in shared memory:
 
-    row 0    a a a a a a a a a b b b b b b b b b c c c ..         in shared memory    a a a a a a a a a -
-    row 1    copies of 2:    |a b|b b|b b|b b|b b|                                     - b b b b b b b b b
+    matrix, rows of 9      a a a a a a a a a b b b b b b b b b c c c c c c c c c
+    copies of row 1                       |a b|b b|b b|b b|b b|
+    row 1 in shared memory                 - b b b b b b b b b
 
-Fragments of such rows are read by single elements, and those of others by ldmatrix. A copy has as many bytes of
-the matrix as are inside, and zeros behind them, so nothing else guards the edges. K tiles are many stages under
+Fragments of such rows are read by single elements, and those of others by ldmatrix. A copy takes the bytes
+that are inside the matrix, and zeros follow them, so there are no other guards. Several K tiles are under
 way, whatever the rows are.
 
-Products are those of mma, for wgmma takes no rows that start anywhere. So this is for matrices that memory bounds,
-with few rows or columns, and for small ones, which it takes in one launch. Warps may share a tile along K
-(`warps_k`): each has a part of the products of a K tile. Blocks along z have parts of K, which a second launch
-adds up, as in `split_k`.
+Products are those of mma, because wgmma reads no rows that start anywhere. So this is for matrices that
+memory bounds, with few rows or columns, and for small ones, which it takes in one launch. Warps may share a
+tile along K (`warps_k`): they take the steps of a K tile in turn. Blocks along z have parts of K, which a
+second launch adds up, as in `split_k`.
 
-The kernel is a script that calls the device functions of the twin: rows that lie one element further are in no
-layout that a primitive makes.
+The kernel is a script that calls the device functions of the twin, because no primitive makes a layout in
+which odd rows lie one element further.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx. What it makes of statements
@@ -33,8 +35,7 @@ layout that a primitive makes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders import split_k_sum
@@ -198,7 +199,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
             for by in T.thread_binding(rows, thread="blockIdx.y"):
                 for bx in T.thread_binding(columns, thread="blockIdx.x"):
                     for ty in T.thread_binding(config.warps, thread="threadIdx.y"):
-                        for tx in T.thread_binding(WARP, thread="threadIdx.x"):
+                        for _ in T.thread_binding(WARP, thread="threadIdx.x"):
                             sums = T.alloc_buffer((sums_of_lane,), wide, scope="local")
                             tiles = T.alloc_buffer((elements,), operands, scope="shared.dyn")
                             row = T.meta_var(ty % across // config.warps_n * config.wm)
