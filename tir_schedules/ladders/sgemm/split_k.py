@@ -24,7 +24,8 @@ a block of its own. But one function becomes one launch here, and pad_einsum tak
 made. So the algorithm says what is left for the second launch, as those of the Reduce ladder do, with its
 edges padded; from there on the schedule is that of `multistage`.
 
-Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile.
+Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile. One of 56 rows, whose
+threads have 14x4 elements of C, is for up to 56 rows: of 64 an eighth or more would be wasted.
 
 Rows of a number of floats that is no multiple of 4 start anywhere, and are read float by float. Tiles that
 come through registers then end with C, see the pass `shift_edge_tiles`. C goes through shared memory: a
