@@ -2,14 +2,15 @@
 //
 //   nvcc -arch=sm_80 -cubin unaligned.cu
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (32, WARPS_M * WARPS_N * WARPS_K)
-//   dynamic shared memory: STAGES tiles of A, BM rows of BK + 8 elements, and of B, BN rows of BK + 8 or, stored K x N,
-//   BK rows of BN + 8; at least (WARPS_K - 1) * BM * BN floats
+//   dynamic shared memory: STAGES tiles of A, BM rows of BK + 8 elements, and of B, BN rows of BK + 8 or,
+//   stored K x N, BK rows of BN + 8; at least (WARPS_K - 1) * BM * BN floats
 //   C: of several parts a matrix of floats for each, whose rows are filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up. Of one part it is C
 //
-// K tiles come by asynchronous copies of as many bytes as all rows are multiples of, 16, 8 or 4, and rows of an odd
-// number of elements by words, see unaligned.cuh. Products are those of mma. WARPS_K warps have steps along K in
-// turn, and their sums are added at the end. SPLITS goes to the launch: 0 leaves the number of parts to the shape.
+// K tiles come by asynchronous copies of as many bytes as all rows are multiples of, 16, 8 or 4, and rows of
+// an odd number of elements by words, see unaligned.cuh. Products are those of mma. WARPS_K warps have steps
+// along K in turn, and their sums are added at the end. SPLITS goes to the launch: 0 leaves the number of
+// parts to the shape.
 
 #include <type_traits>
 
@@ -53,8 +54,8 @@ static __device__ __forceinline__ int piece_of(int columns)
 
 // Starts the copy of a tile of a matrix in such pieces.
 template <int HEIGHT, int WIDTH, int STRIDE>
-static __device__ __forceinline__ void start_rows_of(int piece, IN *tile, const IN *matrix, int row, int col, int rows,
-                                                     int cols)
+static __device__ __forceinline__ void start_rows_of(int piece, IN *tile, const IN *matrix, int row, int col,
+                                                     int rows, int cols)
 {
     if (piece == 8)
         start_rows<HEIGHT, WIDTH, STRIDE, 8, THREADS>(tile, matrix, row, col, rows, cols);
@@ -68,7 +69,8 @@ static __device__ __forceinline__ void start_rows_of(int piece, IN *tile, const 
 
 // Multiplies a block's tile. A_ODD, B_ODD: whether rows have an odd number of elements.
 template <bool A_ODD, bool B_ODD>
-static __device__ __forceinline__ void multiply_rows(const IN *A, const IN *B, void *C, int M, int N, int K, IN *shared)
+static __device__ __forceinline__ void multiply_rows(const IN *A, const IN *B, void *C, int M, int N, int K,
+                                                     IN *shared)
 {
     const int a_piece = piece_of(K), b_piece = piece_of(NT ? K : N);
     const int count = ((K + BK - 1) / BK + gridDim.z - 1) / gridDim.z; // K tiles of a part
@@ -79,8 +81,8 @@ static __device__ __forceinline__ void multiply_rows(const IN *A, const IN *B, v
         const int k = (blockIdx.z * count + tile) * BK;
         IN *const to = shared + slot * STAGE;
         start_rows_of<BM, BK, A_STRIDE>(a_piece, to, A, block_row, k, M, K);
-        start_rows_of<B_ROWS, B_COLS, B_STRIDE>(b_piece, to + TILE_A, B, NT ? block_col : k, NT ? k : block_col,
-                                                NT ? N : K, NT ? K : N);
+        start_rows_of<B_ROWS, B_COLS, B_STRIDE>(b_piece, to + TILE_A, B, NT ? block_col : k,
+                                                NT ? k : block_col, NT ? N : K, NT ? K : N);
     };
 
     ACC sums[SUMS] = {};
@@ -96,8 +98,8 @@ static __device__ __forceinline__ void multiply_rows(const IN *A, const IN *B, v
         if (tile + STAGES - 1 < count)
             start((tile + STAGES - 1) % STAGES, tile + STAGES - 1);
         end_row_copies();
-        const int stage = tile % STAGES * STAGE;
-        add_tiles<WM, WN, BK, WARPS_K, A_STRIDE, A_ODD, B_STRIDE, B_ODD, NT>(sums, shared, stage, stage + TILE_A, row,
+        const int at = tile % STAGES * STAGE;
+        add_tiles<WM, WN, BK, WARPS_K, A_STRIDE, A_ODD, B_STRIDE, B_ODD, NT>(sums, shared, at, at + TILE_A, row,
                                                                              column, deep);
     }
     if (WARPS_K > 1)
@@ -105,9 +107,9 @@ static __device__ __forceinline__ void multiply_rows(const IN *A, const IN *B, v
     if (deep > 0)
         return;
     const int pitch = (N + 3) / 4 * 4, r = block_row + row, c = block_col + column;
+    float *const part = static_cast<float *>(C) + static_cast<long long>(blockIdx.z) * M * pitch;
     if (gridDim.z > 1)
-        write_sums<WM, WN, true>(static_cast<float *>(C) + static_cast<long long>(blockIdx.z) * M * pitch, sums, r, c, M,
-                                 pitch, pitch);
+        write_sums<WM, WN, true>(part, sums, r, c, M, pitch, pitch);
     else if (N % 2 == 0)
         write_sums<WM, WN, true>(static_cast<OUT *>(C), sums, r, c, M, N, N);
     else

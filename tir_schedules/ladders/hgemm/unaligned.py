@@ -52,6 +52,9 @@ STEP = 16
 PADDING = 8
 """Elements behind a row of a K tile: eight rows that ldmatrix reads at once lie in different banks."""
 
+BLOCKS, LEAST = 2 * 132, 4
+"""Blocks to have where K is long enough, two for each SM of an H100 or H200, and K tiles of a part at least."""
+
 ROOM = 227 << 10
 """Bytes of shared memory of a block."""
 
@@ -119,8 +122,11 @@ def parts_of(gemm: HalfGemm, config: Config) -> int:
 
 
 def k_tiles_of(gemm: HalfGemm, config: Config) -> int:
-    """Of a part of K."""
-    return ceil_div(ceil_div(gemm.k, config.bk), config.splits or 1)
+    """Of a part of K. Where the shape decides, there are no more parts than leave BLOCKS blocks, and each has
+    LEAST K tiles or more."""
+    k_tiles = ceil_div(gemm.k, config.bk)
+    tiles = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn)
+    return ceil_div(k_tiles, config.splits or max(1, min(BLOCKS // tiles, k_tiles // LEAST)))
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:
@@ -274,6 +280,18 @@ CONFIGS = {
     "32x32": Config(bm=32, bn=32, bk=128, stages=2, warps_n=2, warps_k=4),
 }
 
+TINY = 128
+"""Extent up to which a K tile has all of K, and warps share it."""
+
+
+def choose(gemm: HalfGemm) -> str:
+    """The tile with the fewest rows that has all of C, 64 at most; of a small product one that all of K fits
+    into."""
+    if max(gemm.shape) <= TINY:
+        return "32x32"
+    return "16x64" if gemm.m <= 16 else "32x64" if gemm.m <= 32 else "64x64"
+
+
 RUNG = Rung(
     family="hgemm",
     name="unaligned",
@@ -281,6 +299,7 @@ RUNG = Rung(
     article="beyond 001 and 004",
     config=CONFIGS["64x64"],
     configs=CONFIGS,
+    choose=choose,
     schedule=schedule,
     launch=launch,
     refuses=refuses,
