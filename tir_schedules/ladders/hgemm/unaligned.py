@@ -53,7 +53,7 @@ PADDING = 8
 """Elements behind a row of a K tile: eight rows that ldmatrix reads at once lie in different banks."""
 
 BLOCKS, LEAST = 2 * 132, 4
-"""Blocks to have where K is long enough, two for each SM of an H100 or H200, and K tiles of a part at least."""
+"""Blocks to have where K is long enough, two for each SM of an H100 or H200; K tiles of a part at least."""
 
 ROOM = 227 << 10
 """Bytes of shared memory of a block."""
