@@ -134,7 +134,8 @@ RUNG = serpentine.RUNG.followed_by(
     schedule,
     configs=CONFIGS,
     choose=choose,
-    shapes="any; 16-byte copies of B and writes of C where N % 4 == 0, else one element at a time",
+    shapes="any; 16-byte copies of B and writes of C where N % 4 == 0, else one element at a time, of B two"
+    " where N % 2 == 0",
     launch=launch,
     min_arch=80,
 )

@@ -31,7 +31,7 @@ class Rate:
     """Of blocks with a tile. full: multiply-adds of an SM in a nanosecond, where it has many of them. few: b
     blocks on an SM reach b / (b + few) of that. fill: extent along K in which a block could multiply while it
     waits for its first tiles and writes its last. odd: what stands for these three where rows of A or B are
-    no multiples of 16 bytes and are read float by float; None where it is the same. parts: what stands for
+    no multiples of 16 bytes and are read in smaller pieces; None where it is the same. parts: what stands for
     `fill` where blocks leave parts, whose rows are multiples of 16 bytes; None where it is the same."""
 
     full: float
@@ -97,7 +97,7 @@ class Estimate:
 
     def __str__(self) -> str:
         parts = f" in {self.parts} parts of K" if self.parts > 1 else ""
-        odd = f", {' and '.join(self.odd)} float by float" if self.odd else ""
+        odd = f", {' and '.join(self.odd)} in less than 16 bytes at a time" if self.odd else ""
         blocks = f"{self.tiles} tiles{parts}, {self.on_one} for an SM{odd}"
         return f"{blocks}: {self.microseconds:.1f} us"
 
