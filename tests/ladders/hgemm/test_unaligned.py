@@ -84,7 +84,8 @@ def test_faults_are_not_to_be_missed(fault):
     [
         ("bm=24", "bm is 24: a multiple of 16 for each of warps_m=1"),
         ("bn=48,warps_n=4", "bn is 48: a multiple of 16 for each of warps_n=4"),
-        ("bm=0", "bm is 0"),
+        ("bk=0", "bk is 0: a multiple of 16 for each of warps_k=1, 1 or more"),
+        ("warps_k=0", "bk is 64: a multiple of 16 for each of warps_k=0, 1 or more"),
         ("stages=1", "stages is 1: 2 to 16"),
         ("bm=256,bn=256", "a warp's tile is 256x64"),
         ("bk=512,warps_n=4", "stages take 532480 bytes"),

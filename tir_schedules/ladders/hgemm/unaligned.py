@@ -83,12 +83,12 @@ class Config:
         return self.warps_m * self.warps_n * self.warps_k
 
     @property
-    def wm(self) -> int:
+    def rows(self) -> int:
         """Rows of a warp's tile."""
         return self.bm // self.warps_m
 
     @property
-    def wn(self) -> int:
+    def columns(self) -> int:
         """Columns of it."""
         return self.bn // self.warps_n
 
@@ -133,11 +133,13 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
     for name, of in (("bm", "warps_m"), ("bn", "warps_n"), ("bk", "warps_k")):
         extent, warps = getattr(config, name), getattr(config, of)
         if extent <= 0 or warps <= 0 or extent % (STEP * warps):
-            return f"{name} is {extent}: a multiple of {STEP} for each of {of}={warps}"
+            return f"{name} is {extent}: a multiple of {STEP} for each of {of}={warps}, 1 or more"
     if config.warps > 32:
         return f"there are {config.warps} warps: a block has up to 32"
-    if config.wm * config.wn > 128 * WARP:
-        return f"a warp's tile is {config.wm}x{config.wn}: up to {128 * WARP} sums fit into its registers"
+    if config.rows * config.columns > 128 * WARP:
+        return (
+            f"a warp's tile is {config.rows}x{config.columns}: up to {128 * WARP} sums fit into its registers"
+        )
     if not 2 <= config.stages <= 16:
         return f"stages is {config.stages}: 2 to 16"
     if shared_bytes(gemm, config) > ROOM:
@@ -170,7 +172,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
     a_piece, b_piece = piece_of(K), piece_of(b_columns)
     (a_stride, b_stride), (a_tile, b_tile) = strides_of(gemm, config), stage_of(gemm, config)
     stage, across = a_tile + b_tile, config.warps_m * config.warps_n
-    sums_of_lane = config.wm * config.wn // WARP
+    sums_of_lane = config.rows * config.columns // WARP
     pitch = gemm.part_pitch if parts > 1 else N
     c_shape, result = ((parts * M, pitch), "float32") if parts > 1 else ((M, N), gemm.result)
     pairs = str(pitch % 2 == 0).lower()
@@ -179,8 +181,8 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
     of_b = f"start_rows<{bn if nt else bk}, {bk if nt else bn}, {b_stride}, {b_piece}, {threads}>"
     truths = [str(each).lower() for each in (a_piece == 1, b_piece == 1, nt)]
     products = (
-        f"add_tiles<{config.wm}, {config.wn}, {bk}, {config.warps_k}, {a_stride}, {truths[0]}, {b_stride},"
-        f" {truths[1]}, {truths[2]}>"
+        f"add_tiles<{config.rows}, {config.columns}, {bk}, {config.warps_k}, {a_stride}, {truths[0]},"
+        f" {b_stride}, {truths[1]}, {truths[2]}>"
     )
     elements = shared_bytes(gemm, config) // 2
 
@@ -208,8 +210,8 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
                         for _ in T.thread_binding(WARP, thread="threadIdx.x"):
                             sums = T.alloc_buffer((sums_of_lane,), wide, scope="local")
                             tiles = T.alloc_buffer((elements,), operands, scope="shared.dyn")
-                            row = T.meta_var(ty % across // config.warps_n * config.wm)
-                            column = T.meta_var(ty % config.warps_n * config.wn)
+                            row = T.meta_var(ty % across // config.warps_n * config.rows)
+                            column = T.meta_var(ty % config.warps_n * config.columns)
                             for s in T.unroll(sums_of_lane):
                                 with T.sblock("zero"):
                                     sums[s] = zero
@@ -256,7 +258,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
                                 if ty < across:
                                     T.evaluate(
                                         call(
-                                            f"write_sums<{config.wm}, {config.wn}, {pairs}>",
+                                            f"write_sums<{config.rows}, {config.columns}, {pairs}>",
                                             T.address_of(C[part * M, 0]),
                                             T.address_of(sums[0]), by * bm + row, bx * bn + column, M,
                                             pitch, pitch,
