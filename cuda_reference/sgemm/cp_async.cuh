@@ -1,7 +1,7 @@
 // Asynchronous copies from global to shared memory, in groups.
 #pragma once
 
-// Copies FLOATS neighbouring floats, 1 or 4; zeros if not `inside`, and reads nothing.
+// Copies FLOATS neighbouring floats, 1, 2 or 4; zeros if not `inside`, and reads nothing.
 template <int FLOATS> __device__ __forceinline__ void copy_async(float *to, const float *from, bool inside)
 {
     const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(to));
@@ -10,8 +10,8 @@ template <int FLOATS> __device__ __forceinline__ void copy_async(float *to, cons
                      "r"(inside ? 16 : 0)
                      : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
-                     "r"(inside ? 4 : 0)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(address), "l"(from),
+                     "n"(4 * FLOATS), "r"(inside ? 4 * FLOATS : 0)
                      : "memory");
 }
 

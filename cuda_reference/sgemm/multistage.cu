@@ -9,7 +9,7 @@
 // read since the last barrier, waits until the next tile is there, passes the one barrier, and reads the next
 // tile's first fragments before the FMA of the last k. Every tile is a group of copies, also those beyond K,
 // which are zeros without a read of global memory: so wait_group can always leave STAGES - 2, and the last
-// iterations are like all others. B comes in pieces of 16 bytes where N % 4 == 0. A is transposed on the way,
+// iterations are like all others. B comes in pieces of 16 bytes where N % 4 == 0, of 8 where N % 2 == 0. A is transposed on the way,
 // and cp.async moves bytes as they lie: it comes in single floats, to rows PADDING longer than BM. Beyond the
 // last row of A, and the last column of B, tiles start again at the first: they add only to elements of C
 // that are not written, and many lanes that copy one element are slow. The order of a thread's FMA and
@@ -45,7 +45,9 @@ sgemm_multistage(const float *__restrict__ A, const float *__restrict__ B, float
 #endif
     extern __shared__ __align__(16) float shared[];
     if (N % 4 == 0)
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, true>(A, B, C, M, N, K, K, N, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 4>(A, B, C, M, N, K, K, N, shared);
+    else if (N % 2 == 0)
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 2>(A, B, C, M, N, K, K, N, shared);
     else
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, false>(A, B, C, M, N, K, K, N, shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 1>(A, B, C, M, N, K, K, N, shared);
 }

@@ -5,11 +5,11 @@
 #include "warp_tiles.cuh"
 
 // C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, STAGE_COUNT, PAD and
-// BY_ROWS are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. ALIGNED promises N % 4 == 0: then four
-// floats of B and of C go at a time. IN_ROWS: C goes through shared memory, see write_results_in_rows, where
+// BY_ROWS are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. B_FLOATS of B go at a time, which N is a
+// multiple of: 4, 2 or 1; and 4 of C with 4 of B. IN_ROWS: C goes through shared memory, see write_results_in_rows, where
 // its rows are no multiples of 16 bytes. pitch: floats from a row of C to the next. shared: memory for
 // STAGE_COUNT tiles of A, then of B.
-template <class Tiles, int DEPTH, int STAGE_COUNT, int PAD, bool BY_ROWS, bool ALIGNED, bool IN_ROWS = false>
+template <class Tiles, int DEPTH, int STAGE_COUNT, int PAD, bool BY_ROWS, int B_FLOATS, bool IN_ROWS = false>
 static __device__ __forceinline__ void
 multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,
                     int N, int K, int terms, int pitch, float *shared)
@@ -33,7 +33,7 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
     // What the thread copies: of A column a_k of rows A_STEP apart, of B rows B_STEP apart.
-    constexpr int B_FLOATS = ALIGNED ? 4 : 1, B_STEP = THREADS / (WIDTH / B_FLOATS);
+    constexpr int B_STEP = THREADS / (WIDTH / B_FLOATS);
     static_assert(THREADS % (WIDTH / B_FLOATS) == 0 && DEPTH % B_STEP == 0,
                   "threads must share the copies of B evenly");
     const int a_row = threadIdx.x / DEPTH, a_k = threadIdx.x % DEPTH;
@@ -107,5 +107,5 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
         part.write_results_in_rows(shared, block_row, block_col, thread_results, C, block_row, block_col, M, N,
                                    pitch);
     } else
-        part.template write_results<ALIGNED>(thread_results, C, block_row, block_col, M, pitch);
+        part.template write_results<B_FLOATS == 4>(thread_results, C, block_row, block_col, M, pitch);
 }

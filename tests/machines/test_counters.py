@@ -95,11 +95,11 @@ for entry in RECORDED:
 
 ALIKE = re.compile(
     r"hgemm/(repacked|split_k):(\w+_(lines|registers|whole) |bm=)|hgemm/(tile_shapes|mma_multistage:64x64)"
-    r"|sgemm/(tf32|split_bf16|promoted|bf16x6|fp16x3)"
+    r"|sgemm/(tf32|split_bf16|promoted|bf16x6|fp16x3|split_k:56x128)"
 )
 """Kernels that are not counted: at the shapes of COUNTED they are those of the configuration without it.
-Those of hgemm/tile_shapes, of forms without a name, of mma_multistage:64x64 and of products of parts no GPU
-has counted yet."""
+Those of hgemm/tile_shapes, of forms without a name, of mma_multistage:64x64, of split_k:56x128 and of
+products of parts no GPU has counted yet."""
 
 
 def named(key):

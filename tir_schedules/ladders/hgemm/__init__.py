@@ -70,7 +70,7 @@ LADDER = Ladder(
     },
     offered=offered,
     in_turn=[{**sums, "layout": layout} for sums in SUMS for layout in LAYOUTS],
-    beside=("gemv",),
+    beside=("gemv", "unaligned"),
     models="tir_schedules.ladders.hgemm.models:MODELS",
     vendor="cuBLAS",
 )

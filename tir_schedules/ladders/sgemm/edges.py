@@ -8,13 +8,16 @@ from tir_schedules.tir.schedule import Block, Loop, Schedule
 from tir_schedules.workloads.gemm import Gemm
 
 
-def wrap_edges(sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], tile: tuple[int, int]) -> None:
+def wrap_edges(
+    sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], tile: tuple[int, int], width: int = 0
+) -> None:
     """Beyond the last row of A, and the last column of B, copies start again at the first: see the pass
     `wrap_edge_tiles`. What they add is in elements of C that are not written.
 
-    tile: block tile (M, N). A matrix less than half as large as its tile keeps its guards.
+    tile: block tile (M, N). width: columns of B that are copied at a time; 0: four where rows allow it, else
+    one. A matrix less than half as large as its tile keeps its guards.
     """
-    extents, widths = (gemm.m, gemm.n), (1, vector_width(gemm.n))
+    extents, widths = (gemm.m, gemm.n), (1, width or vector_width(gemm.n))
     for dimension, (copy, extent, part, width) in enumerate(zip(copies, extents, tile, widths)):
         if ceil_div(extent, part) * part <= 2 * extent:
             sch.wrap_edge_tiles(copy, dimension, width)

@@ -22,10 +22,11 @@ Measured on an H200 at 4096: 51.6 TFLOPS, 0.96 times the 53.9 of `serpentine`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from tir_schedules.ladders.sgemm import serpentine, warp_tiles
 from tir_schedules.ladders.sgemm.edges import part_last_tile, wrap_edges
-from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
+from tir_schedules.ladders.sgemm.steps import VECTOR, share_rows
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule, pipeline
@@ -59,6 +60,11 @@ class Config(warp_tiles.WarpTiling):
     rows_first: int = 0
 
 
+def copy_width(row_length: int) -> int:
+    """Floats of an asynchronous copy, 16, 8 or 4 bytes, which all rows are multiples of."""
+    return gcd(row_length, VECTOR)
+
+
 def launch(gemm: Gemm, config: Config) -> Launch:
     floats = config.stages * config.bk * (config.bm + config.padding + config.bn)
     return warp_tiles.launch(gemm, config, 4 * floats)
@@ -83,8 +89,9 @@ def overlapped(
     copy_a, copy_b = parts.copies
     threads = [("threadIdx.x", config.threads)]
     share_rows(sch, copy_a, parts.k_tile, threads, 1)
-    share_rows(sch, copy_b, parts.k_tile, threads, vector_width(gemm.n))
-    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn))
+    width = copy_width(gemm.n)
+    share_rows(sch, copy_b, parts.k_tile, threads, width)
+    wrap_edges(sch, gemm, parts.copies, (config.bm, config.bn), width)
     warp_tiles.pad_rows(sch, config, parts, config.padding)
     warp_tiles.finish(sch, gemm, parts, config, in_rows, pitch)
 
@@ -127,7 +134,8 @@ RUNG = serpentine.RUNG.followed_by(
     schedule,
     configs=CONFIGS,
     choose=choose,
-    shapes="any; 16-byte copies of B and writes of C where N % 4 == 0, else one element at a time",
+    shapes="any; 16-byte copies of B and writes of C where N % 4 == 0, else one element at a time, of B two"
+    " where N % 2 == 0",
     launch=launch,
     min_arch=80,
 )

@@ -199,6 +199,14 @@ def lanes_copy_asynchronously(config: split_k.Config, gemm: Gemm, arch: str) -> 
     return config.asynchronous == 0 or lanes_copy(config, gemm, arch)
 
 
+def lanes_share(config: split_k.Config, gemm: Gemm, arch: str) -> bool:
+    return config.asynchronous == 0 or config.bm * config.bk % threads(config) == 0
+
+
+def rows_reverse(config: split_k.Config, gemm: Gemm, arch: str) -> bool:
+    return config.asynchronous == 1 or config.tm.bit_count() == 1
+
+
 def loop_is_short(config: split_k.Config, gemm: Gemm, arch: str) -> bool:
     return config.asynchronous == 0 or loop_fits(config, gemm, arch)
 
@@ -222,15 +230,15 @@ SPLIT_K: Space[split_k.Config, Gemm] = Space(
     split_k.RUNG,
     {
         "asynchronous": (1, 0),
-        "bm": (16, 32, 64, 128),
+        "bm": (16, 32, 56, 64, 128),
         "bn": (16, 32, 64, 128, 256),
         "bk": (8, 16),
         "splits": (0, 1, 2, 4, 8, 16),
-        "wm": (8, 16, 32, 64),
+        "wm": (8, 16, 32, 56, 64),
         "wn": (8, 16, 32, 64, 128),
         "wmiter": (1, 2, 4),
         "wniter": (1, 2, 4),
-        "tm": (2, 4),
+        "tm": (2, 4, 14),
         "tn": (4, 8),
         "stages": (3, 4, 5, 6),
         "rows_first": (0, 1),
@@ -255,6 +263,16 @@ SPLIT_K: Space[split_k.Config, Gemm] = Space(
             "a block has more threads than a tile of A has elements: TVM loses its region",
             lanes_copy_asynchronously,
             (*BLOCK_AND_WARP, "asynchronous", "bk"),
+        ),
+        Constraint(
+            "threads of a block do not share the elements of a tile of A evenly",
+            lanes_share,
+            (*BLOCK_AND_WARP, "asynchronous", "bk"),
+        ),
+        Constraint(
+            "tm must be a power of two where tiles come through registers: rows are reversed by exclusive or",
+            rows_reverse,
+            ("asynchronous", "tm"),
         ),
         Constraint(
             "the multistage buffer does not fit into shared memory",

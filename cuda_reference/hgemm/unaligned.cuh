@@ -1,0 +1,244 @@
+// Tiles of matrices whose rows start anywhere, copied as they lie: asynchronous copies, fragments, products.
+//
+// Rows that are multiples of 8, 4 or 2 elements are copied in as many at a time, 16, 8 or 4 bytes. Rows of
+// an odd number of elements start on 4 bytes in turn: those with an odd number begin with the last element
+// of the row before. They are copied in words of 4 bytes from there on, so they lie one element further in
+// shared memory. What is beyond the matrix becomes 0, because a copy takes as many bytes as are inside.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+// The thread of a block that is 32 wide.
+static __device__ __forceinline__ int thread_of_block()
+{
+    return threadIdx.y * 32 + threadIdx.x;
+}
+
+// Starts a copy of BYTES to shared memory, `inside` bytes of which are of the source; zeros follow them.
+template <int BYTES>
+static __device__ __forceinline__ void start_row_copy(unsigned target, const void *source, int inside)
+{
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
+                     "r"(inside)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;" ::"r"(target), "l"(source),
+                     "n"(BYTES), "r"(inside)
+                     : "memory");
+}
+
+// Starts the copy of a tile of HEIGHT x WIDTH at (row, col) of a rows x cols matrix to rows of STRIDE
+// elements. PIECE: elements of a copy, that cols are a multiple of; 1 for an odd number of them. col is
+// even.
+template <int HEIGHT, int WIDTH, int STRIDE, int PIECE, int THREADS, typename T>
+static __device__ __forceinline__ void start_rows(T *tile, const T *matrix, int row, int col, int rows,
+                                                  int cols)
+{
+    constexpr int ELEMENTS = PIECE == 1 ? 2 : PIECE, PIECES = WIDTH / ELEMENTS + (PIECE == 1);
+    constexpr int DOWN = THREADS / PIECES; // rows from a thread's piece to its next, where EVEN
+    constexpr bool EVEN = THREADS % PIECES == 0;
+    const int thread = thread_of_block();
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(tile));
+#pragma unroll
+    for (int i = 0; i * THREADS < HEIGHT * PIECES; ++i) {
+        const int at = thread + i * THREADS;
+        const int r = EVEN ? thread / PIECES + i * DOWN : at / PIECES;
+        const int c = EVEN ? thread % PIECES : at % PIECES;
+        if (HEIGHT * PIECES % THREADS == 0 || at < HEIGHT * PIECES) {
+            const int from = col + c * ELEMENTS - (PIECE == 1 ? (row + r) & 1 : 0);
+            const int left = row + r < rows ? min(max(cols - from, 0), ELEMENTS) : 0;
+            const T *source = matrix + (left > 0 ? static_cast<long long>(row + r) * cols + from : 0);
+            start_row_copy<2 * ELEMENTS>(to + 2 * (r * STRIDE + c * ELEMENTS), source, 2 * left);
+        }
+    }
+}
+
+// Ends a group of copies.
+static __device__ __forceinline__ void end_row_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until the thread's copies have arrived, but for its latest PENDING groups.
+template <int PENDING> static __device__ __forceinline__ void wait_for_rows()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+// Two elements as a register of a fragment.
+template <typename T> static __device__ __forceinline__ unsigned pair_of(const T *first, const T *second)
+{
+    return *reinterpret_cast<const unsigned short *>(first) |
+           static_cast<unsigned>(*reinterpret_cast<const unsigned short *>(second)) << 16;
+}
+
+// Four 8 x 8 matrices from shared memory, a register of each. place: of the lane's row.
+template <bool TRANSPOSED, typename T>
+static __device__ __forceinline__ void read_four(unsigned (&value)[4], const T *place)
+{
+    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(place));
+    if constexpr (TRANSPOSED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3])
+                     : "r"(address)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3])
+                     : "r"(address)
+                     : "memory");
+}
+
+// A fragment of 16 x 16 of A, whose rows of STRIDE begin one element further where they are odd and ODD.
+template <int STRIDE, bool ODD, typename T>
+static __device__ __forceinline__ void read_of_a(unsigned (&value)[4], const T *tile, int row, int k)
+{
+    const int lane = threadIdx.x;
+    if constexpr (ODD) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int r = row + lane / 4 + i % 2 * 8;
+            const T *const place = tile + r * STRIDE + k + lane % 4 * 2 + i / 2 * 8 + (r & 1);
+            value[i] = pair_of(place, place + 1);
+        }
+    } else {
+        read_four<false>(value, tile + (row + lane % 16) * STRIDE + k + lane / 16 * 8);
+    }
+}
+
+// A fragment of 16 along K and 16 columns of B, for two products. BY_COLUMNS: a row of the tile is a column
+// of B.
+template <int STRIDE, bool BY_COLUMNS, bool ODD, typename T>
+static __device__ __forceinline__ void read_of_b(unsigned (&value)[4], const T *tile, int k, int column)
+{
+    const int lane = threadIdx.x;
+    if constexpr (ODD) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int j = column + lane / 4 + i / 2 * 8, at = k + lane % 4 * 2 + i % 2 * 8;
+            if constexpr (BY_COLUMNS)
+                value[i] = pair_of(tile + j * STRIDE + at + (j & 1), tile + j * STRIDE + at + 1 + (j & 1));
+            else
+                value[i] = pair_of(tile + at * STRIDE + j, tile + (at + 1) * STRIDE + j + 1);
+        }
+    } else if constexpr (BY_COLUMNS) {
+        read_four<false>(value, tile + (column + lane % 8 + lane / 16 * 8) * STRIDE + k + lane / 8 % 2 * 8);
+    } else {
+        read_four<true>(value, tile + (k + lane % 16) * STRIDE + column + lane / 16 * 8);
+    }
+}
+
+// sums += a @ b, 16 x 8 by 16 along K.
+static __device__ __forceinline__ void add_product(float *sums, const unsigned (&a)[4], const unsigned *b,
+                                                   const half *)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+                 " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// The same of bfloat16.
+static __device__ __forceinline__ void add_product(float *sums, const unsigned (&a)[4], const unsigned *b,
+                                                   const __nv_bfloat16 *)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+                 " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// The same with sums in float16.
+static __device__ __forceinline__ void add_product(half *sums, const unsigned (&a)[4], const unsigned *b,
+                                                   const half *)
+{
+    unsigned *const pairs = reinterpret_cast<unsigned *>(sums);
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16"
+                 " {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+                 : "+r"(pairs[0]), "+r"(pairs[1])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Adds the products of a K tile to a warp's sums of HEIGHT x WIDTH, of each 16 x 8 a lane's four. Warps in
+// turn have steps of 16 along K, this one from the step `first` on. at_a, at_b: where the tiles of A and B
+// begin. row, column: of the warp's tile in that of the block.
+template <int HEIGHT, int WIDTH, int DEPTH, int DEEP, int A_STRIDE, bool A_ODD, int B_STRIDE, bool B_ODD,
+          bool BY_COLUMNS, typename S, typename T>
+static __device__ __forceinline__ void add_tiles(S *sums, const T *stages, int at_a, int at_b, int row,
+                                                 int column, int first)
+{
+    const T *const tile_a = stages + at_a, *const tile_b = stages + at_b;
+#pragma unroll
+    for (int step = 0; step < DEPTH / 16; step += DEEP) {
+        const int k = (step + first) * 16;
+        unsigned a[HEIGHT / 16][4], b[WIDTH / 16][4];
+#pragma unroll
+        for (int i = 0; i < HEIGHT / 16; ++i)
+            read_of_a<A_STRIDE, A_ODD>(a[i], tile_a, row + i * 16, k);
+#pragma unroll
+        for (int j = 0; j < WIDTH / 16; ++j)
+            read_of_b<B_STRIDE, BY_COLUMNS, B_ODD>(b[j], tile_b, k, column + j * 16);
+#pragma unroll
+        for (int i = 0; i < HEIGHT / 16; ++i)
+#pragma unroll
+            for (int j = 0; j < WIDTH / 8; ++j)
+                add_product(sums + (i * (WIDTH / 8) + j) * 4, a[i], &b[j / 2][j % 2 * 2], tile_a);
+    }
+}
+
+// Adds up the sums of DEEP warps for the same HEIGHT x WIDTH, through shared memory of DEEP - 1 sums for
+// each of WIDE such groups: the first has them then. Its sums come first, the others behind them in their
+// order.
+template <int COUNT, int DEEP, int WIDE, typename S>
+static __device__ __forceinline__ void fold_warps(S *sums, void *memory, int wide, int deep)
+{
+    float *const shared = static_cast<float *>(memory);
+    __syncthreads();
+    if (deep > 0) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            shared[(((deep - 1) * WIDE + wide) * COUNT + i) * 32 + threadIdx.x] = static_cast<float>(sums[i]);
+    }
+    __syncthreads();
+    if (deep == 0) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            float total = static_cast<float>(sums[i]);
+#pragma unroll
+            for (int other = 0; other < DEEP - 1; ++other)
+                total += shared[((other * WIDE + wide) * COUNT + i) * 32 + threadIdx.x];
+            sums[i] = static_cast<S>(total);
+        }
+    }
+}
+
+// Writes a warp's sums of HEIGHT x WIDTH to (row, column) of a rows x columns matrix in rows of `pitch`,
+// each rounded where that has another format; two neighbours at once where PAIRS.
+template <int HEIGHT, int WIDTH, bool PAIRS, typename S, typename R>
+static __device__ __forceinline__ void write_sums(R *matrix, const S *sums, int row, int column, int rows,
+                                                  int columns, int pitch)
+{
+    struct alignas(2 * sizeof(R)) Pair {
+        R first, second;
+    };
+    const int lane = threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < HEIGHT / 16; ++i)
+#pragma unroll
+        for (int j = 0; j < WIDTH / 8; ++j)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int r = row + i * 16 + h * 8 + lane / 4, c = column + j * 8 + lane % 4 * 2;
+                const S *const own = sums + (i * (WIDTH / 8) + j) * 4 + h * 2;
+                const R first = static_cast<R>(own[0]), second = static_cast<R>(own[1]);
+                R *const to = matrix + static_cast<long long>(r) * pitch + c;
+                if (PAIRS && r < rows && c < columns)
+                    *reinterpret_cast<Pair *>(to) = Pair{first, second};
+                if (!PAIRS && r < rows && c < columns)
+                    to[0] = first;
+                if (!PAIRS && r < rows && c + 1 < columns)
+                    to[1] = second;
+            }
+}

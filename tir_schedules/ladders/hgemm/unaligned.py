@@ -1,0 +1,316 @@
+"""Rows that start anywhere, copied as they lie: no launch before the products.
+
+The copy engine takes rows of a multiple of 16 bytes, so `repacked` copies others to rows of its own first.
+That reads a matrix once more than the products do, and writes it. Where few rows of A are multiplied by all
+of B, the products read B once, and the copy takes longer than they do. Here B is read as it lies, by cp.async
+of as many bytes as all of its rows are multiples of:
+
+    elements of a row    a multiple of 8    of 4    of 2    odd
+    bytes of a copy      16                 8       4       4
+
+An odd row starts on a multiple of 4 bytes, or one element behind. There its copies begin with the last
+element of the row before, and it lies one element further in shared memory:
+
+    matrix, rows of 9      a a a a a a a a a b b b b b b b b b c c c c c c c c c
+    copies of row 1                       |a b|b b|b b|b b|b b|
+    row 1 in shared memory                 - b b b b b b b b b
+
+Fragments of such rows are read by single elements, and those of others by ldmatrix. A copy takes the bytes
+that are inside the matrix, and zeros follow them, so there are no other guards. Several K tiles are under
+way, whatever the rows are.
+
+Products are those of mma, because wgmma reads no rows that start anywhere. So this is for matrices that
+memory bounds, with few rows or columns, and for small ones, which it takes in one launch. Warps may share a
+tile along K (`warps_k`): they take the steps of a K tile in turn. Blocks along z have parts of K, which a
+second launch adds up, as in `split_k`.
+
+The kernel is a script that calls the device functions of the twin, because no primitive makes a layout in
+which odd rows lie one element further.
+"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx. What it makes of statements
+# of a script is not what Python makes of them.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false, reportAttributeAccessIssue=false
+# pyright: reportGeneralTypeIssues=false, reportUnusedExpression=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_schedules.errors import BadInput
+from tir_schedules.ladders import split_k_sum
+from tir_schedules.model.gpus import WARP
+from tir_schedules.model.launch import Launch, ceil_div, check_parts
+from tir_schedules.model.rung import Around, Rung, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import ACCUMULATORS, OPERANDS, RESULTS
+from tir_schedules.workloads.half_gemm import HalfGemm
+
+STEP = 16
+"""Of an mma along each extent, two of its columns together."""
+
+PADDING = 8
+"""Elements behind a row of a K tile: eight rows that ldmatrix reads at once lie in different banks."""
+
+BLOCKS, LEAST = 2 * 132, 4
+"""Blocks to have where K is long enough, two for each SM of an H100 or H200; K tiles of a part at least."""
+
+ROOM = 227 << 10
+"""Bytes of shared memory of a block."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Block tile bm x bn, bk of a K tile, so many stages of these. warps_m, warps_n, warps_k: warps along the
+    rows and the columns of the tile, and along K. splits: parts of K; 0 for as many as the shape asks for."""
+
+    bm: int = 64
+    bn: int = 64
+    bk: int = 64
+    stages: int = 4
+    warps_m: int = 1
+    warps_n: int = 4
+    warps_k: int = 1
+    splits: int = 0
+
+    @property
+    def accumulators(self) -> tuple[str, ...]:
+        """Formats of the sums."""
+        return ACCUMULATORS
+
+    @property
+    def warps(self) -> int:
+        return self.warps_m * self.warps_n * self.warps_k
+
+    @property
+    def rows(self) -> int:
+        """Rows of a warp's tile."""
+        return self.bm // self.warps_m
+
+    @property
+    def columns(self) -> int:
+        """Columns of it."""
+        return self.bn // self.warps_n
+
+
+def strides_of(gemm: HalfGemm, config: Config) -> tuple[int, int]:
+    """Elements from row to row of a K tile of A, and of B."""
+    return config.bk + PADDING, (config.bk if gemm.transposed else config.bn) + PADDING
+
+
+def stage_of(gemm: HalfGemm, config: Config) -> tuple[int, int]:
+    """Elements of a K tile of A, and of B."""
+    of_a, of_b = strides_of(gemm, config)
+    return config.bm * of_a, (config.bn if gemm.transposed else config.bk) * of_b
+
+
+def shared_bytes(gemm: HalfGemm, config: Config) -> int:
+    """Of the stages, or of the sums that warps along K leave."""
+    return max(
+        2 * config.stages * sum(stage_of(gemm, config)), 4 * (config.warps_k - 1) * config.bm * config.bn
+    )
+
+
+def piece_of(columns: int) -> int:
+    """Elements of a copy, which rows are a multiple of: 8, 4, 2 or 1."""
+    return next(piece for piece in (8, 4, 2, 1) if columns % piece == 0)
+
+
+def parts_of(gemm: HalfGemm, config: Config) -> int:
+    """Parts of K; each has some of it."""
+    return ceil_div(ceil_div(gemm.k, config.bk), k_tiles_of(gemm, config))
+
+
+def k_tiles_of(gemm: HalfGemm, config: Config) -> int:
+    """Of a part of K. Where the shape decides, there are no more parts than leave BLOCKS blocks, and each has
+    LEAST K tiles or more."""
+    k_tiles = ceil_div(gemm.k, config.bk)
+    tiles = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn)
+    return ceil_div(k_tiles, config.splits or max(1, min(BLOCKS // tiles, k_tiles // LEAST)))
+
+
+def refuses(gemm: HalfGemm, config: Config) -> str:
+    for name, of in (("bm", "warps_m"), ("bn", "warps_n"), ("bk", "warps_k")):
+        extent, warps = getattr(config, name), getattr(config, of)
+        if extent <= 0 or warps <= 0 or extent % (STEP * warps):
+            return f"{name} is {extent}: a multiple of {STEP} for each of {of}={warps}, 1 or more"
+    if config.warps > 32:
+        return f"there are {config.warps} warps: a block has up to 32"
+    if config.rows * config.columns > 128 * WARP:
+        return (
+            f"a warp's tile is {config.rows}x{config.columns}: up to {128 * WARP} sums fit into its registers"
+        )
+    if not 2 <= config.stages <= 16:
+        return f"stages is {config.stages}: 2 to 16"
+    if shared_bytes(gemm, config) > ROOM:
+        return f"stages take {shared_bytes(gemm, config)} bytes of shared memory, and a block has {ROOM}"
+    return ""
+
+
+def launch(gemm: HalfGemm, config: Config) -> Launch:
+    reason = refuses(gemm, config)
+    if reason:
+        raise BadInput(reason)
+    parts = parts_of(gemm, config)
+    check_parts(f"hgemm/unaligned for {gemm}", parts, gemm.m, gemm.part_pitch)
+    grid = ceil_div(gemm.n, config.bn), ceil_div(gemm.m, config.bm), parts
+    return Launch(grid, (WARP, config.warps, 1), shared_bytes(gemm, config), parts=parts)
+
+
+def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
+    """Blocks "zero", "begin", "multiply", "fold" where warps share a tile along K, and "write"."""
+    from tvm.script import tirx as T
+    from tvm.tirx import FloatImm
+
+    from tir_schedules.tir.intrinsics.device import call
+
+    M, N, K = gemm.shape
+    operands, wide, nt = gemm.dtype, gemm.accumulate, gemm.transposed
+    (columns, rows, parts), threads = launch(gemm, config).grid, WARP * config.warps
+    bm, bn, bk, stages, count = config.bm, config.bn, config.bk, config.stages, k_tiles_of(gemm, config)
+    b_rows, b_columns = gemm.stored["B"]
+    a_piece, b_piece = piece_of(K), piece_of(b_columns)
+    (a_stride, b_stride), (a_tile, b_tile) = strides_of(gemm, config), stage_of(gemm, config)
+    stage, across = a_tile + b_tile, config.warps_m * config.warps_n
+    sums_of_lane = config.rows * config.columns // WARP
+    pitch = gemm.part_pitch if parts > 1 else N
+    c_shape, result = ((parts * M, pitch), "float32") if parts > 1 else ((M, N), gemm.result)
+    pairs = str(pitch % 2 == 0).lower()
+    zero = FloatImm(wide, 0.0)
+    of_a = f"start_rows<{bm}, {bk}, {a_stride}, {a_piece}, {threads}>"
+    of_b = f"start_rows<{bn if nt else bk}, {bk if nt else bn}, {b_stride}, {b_piece}, {threads}>"
+    truths = [str(each).lower() for each in (a_piece == 1, b_piece == 1, nt)]
+    products = (
+        f"add_tiles<{config.rows}, {config.columns}, {bk}, {config.warps_k}, {a_stride}, {truths[0]},"
+        f" {b_stride}, {truths[1]}, {truths[2]}>"
+    )
+    elements = shared_bytes(gemm, config) // 2
+
+    @T.macro
+    def start(A, B, tiles, slot, by, bx, k):
+        T.evaluate(call(of_a, T.address_of(tiles[slot * stage]), T.address_of(A[0, 0]), by * bm, k, M, K))
+        T.evaluate(
+            call(
+                of_b, T.address_of(tiles[slot * stage + a_tile]), T.address_of(B[0, 0]),
+                bx * bn if nt else k, k if nt else bx * bn, b_rows, b_columns,
+            )
+        )  # fmt: skip
+
+    @T.prim_func(s_tir=True)
+    def unaligned(
+        A: T.Buffer((M, K), operands),
+        B: T.Buffer((b_rows, b_columns), operands),
+        C: T.Buffer(c_shape, result),
+    ):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True})
+        for part in T.thread_binding(parts, thread="blockIdx.z"):
+            for by in T.thread_binding(rows, thread="blockIdx.y"):
+                for bx in T.thread_binding(columns, thread="blockIdx.x"):
+                    for ty in T.thread_binding(config.warps, thread="threadIdx.y"):
+                        for _ in T.thread_binding(WARP, thread="threadIdx.x"):
+                            sums = T.alloc_buffer((sums_of_lane,), wide, scope="local")
+                            tiles = T.alloc_buffer((elements,), operands, scope="shared.dyn")
+                            row = T.meta_var(ty % across // config.warps_n * config.rows)
+                            column = T.meta_var(ty % config.warps_n * config.columns)
+                            for s in T.unroll(sums_of_lane):
+                                with T.sblock("zero"):
+                                    sums[s] = zero
+                            for tile in T.unroll(stages - 1):
+                                with T.sblock("begin"):
+                                    T.reads(A[0:M, 0:K], B[0:b_rows, 0:b_columns])
+                                    T.writes(tiles[0:elements])
+                                    if tile < count:
+                                        start(A, B, tiles, tile, by, bx, (part * count + tile) * bk)
+                                    T.evaluate(call("end_row_copies"))
+                            for tile in T.serial(count):
+                                with T.sblock("multiply"):
+                                    T.reads(A[0:M, 0:K], B[0:b_rows, 0:b_columns], tiles[0:elements])
+                                    T.writes(tiles[0:elements], sums[0:sums_of_lane])
+                                    T.evaluate(call(f"wait_for_rows<{stages - 2}>"))
+                                    T.evaluate(call("__syncthreads"))
+                                    if tile + stages - 1 < count:
+                                        start(
+                                            A, B, tiles, (tile + stages - 1) % stages, by, bx,
+                                            (part * count + tile + stages - 1) * bk,
+                                        )  # fmt: skip
+                                    T.evaluate(call("end_row_copies"))
+                                    T.evaluate(
+                                        call(
+                                            products, T.address_of(sums[0]),
+                                            tiles.data, tile % stages * stage,
+                                            tile % stages * stage + a_tile, row, column, ty // across,
+                                        )
+                                    )  # fmt: skip
+                            if config.warps_k > 1:
+                                with T.sblock("fold"):
+                                    T.reads(sums[0:sums_of_lane])
+                                    T.writes(tiles[0:elements], sums[0:sums_of_lane])
+                                    T.evaluate(
+                                        call(
+                                            f"fold_warps<{sums_of_lane}, {config.warps_k}, {across}>",
+                                            T.address_of(sums[0]), T.address_of(tiles[0]), ty % across,
+                                            ty // across,
+                                        )
+                                    )  # fmt: skip
+                            with T.sblock("write"):
+                                T.reads(sums[0:sums_of_lane])
+                                T.writes(C[0 : c_shape[0], 0 : c_shape[1]])
+                                if ty < across:
+                                    T.evaluate(
+                                        call(
+                                            f"write_sums<{config.rows}, {config.columns}, {pairs}>",
+                                            T.address_of(C[part * M, 0]),
+                                            T.address_of(sums[0]), by * bm + row, bx * bn + column, M,
+                                            pitch, pitch,
+                                        )
+                                    )  # fmt: skip
+
+    return unaligned
+
+
+def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
+    """Nothing is left to be said but that the launch after this one may begin."""
+    sch.overlap_launches()
+
+
+CONFIGS = {
+    "64x64": Config(),
+    "64x128": Config(bn=128),
+    "32x64": Config(bm=32),
+    "16x64": Config(bm=16),
+    "16x128": Config(bm=16, bn=128),
+    "32x32": Config(bm=32, bn=32, bk=128, stages=2, warps_n=2, warps_k=4),
+}
+
+TINY = 128
+"""Extent up to which a K tile has all of K, and warps share it."""
+
+
+def choose(gemm: HalfGemm) -> str:
+    """The tile with the fewest rows that has all of C, 64 at most; of a small product one that all of K fits
+    into."""
+    if max(gemm.shape) <= TINY:
+        return "32x32"
+    return "16x64" if gemm.m <= 16 else "32x64" if gemm.m <= 32 else "64x64"
+
+
+RUNG = Rung(
+    family="hgemm",
+    name="unaligned",
+    summary="rows that start anywhere, copied as they lie: no launch before the products",
+    article="beyond 001 and 004",
+    config=CONFIGS["64x64"],
+    configs=CONFIGS,
+    choose=choose,
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    min_arch=80,
+    dtypes=OPERANDS,
+    outputs=RESULTS,
+    around=Around(then=split_k_sum.rung("hgemm")),
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)
