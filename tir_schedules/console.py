@@ -21,6 +21,7 @@ from rich.text import Text
 from tir_schedules.errors import fold_paragraph, printable
 
 PIPE_WIDTH = 1_000_000  # a pipe has no edge to wrap at
+PIPED = 80  # columns that prose in a table takes in a pipe at most; all else stays whole
 USUAL_WIDTH = 80  # of a terminal that does not tell
 HEIGHT = 25  # no view asks for it, but without it rich takes a dumb terminal for 80 columns
 GAP = 2  # blanks between columns
@@ -186,7 +187,9 @@ def arrange_columns(
 
 def widths(columns: Sequence[Column], width: int) -> list[int] | None:
     """Columns of a terminal for each column; None where they do not fit. What is left beyond the least goes
-    to prose, then to headings."""
+    to prose, then to headings. In a pipe only long prose is wrapped."""
+    if width == PIPE_WIDTH:
+        return [min(one.natural, max(PIPED, one.least)) if one.room else one.natural for one in columns]
     given = [column.least for column in columns]
     left = width - sum(given) - GAP * (len(columns) - 1)
     if left < 0:
