@@ -277,9 +277,9 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
 
 ONCE, COPIED, MULTIPLIED, CLOCK = 1.4, 12.9, 1024, 1980
 """Microseconds of a launch; cycles of an SM for a copy of a warp, of 4 or 8 bytes for each lane;
-multiply-adds of an SM in a cycle; cycles in a microsecond. The first two are fitted to twelve measurements on
-an H100, seven of 51x10650x8372 with B stored K x N and five of 100x100x100, off by up to 8 %. Blocks that an SM
-has one of take longer: 64x128 with K tiles of 128 took 142 us there, and the model says 99."""
+multiply-adds of an SM in a cycle; cycles in a microsecond. The first two are fitted to measurements on an
+H100, seven of 51x10650x8372 with B stored K x N and five of 100x100x100, off by up to 8 %. An SM with one
+block takes longer: 64x128 with K tiles of 128 took 142 us there, and the model says 99."""
 
 READ = 2.6e6
 """Bytes that all SMs read in a microsecond: 5x5000x5000 took 20.5 us on an H100."""
