@@ -12,6 +12,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.fastest import fastest
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import outcome_of, run
@@ -85,10 +86,10 @@ def test_faults_are_not_to_be_missed(fault):
         ("bm=24", "bm is 24: a multiple of 16 for each of warps_m=1"),
         ("bn=48,warps_n=4", "bn is 48: a multiple of 16 for each of warps_n=4"),
         ("bk=0", "bk is 0: a multiple of 16 for each of warps_k=1, 1 or more"),
-        ("warps_k=0", "bk is 64: a multiple of 16 for each of warps_k=0, 1 or more"),
+        ("warps_k=0", "bk is 32: a multiple of 16 for each of warps_k=0, 1 or more"),
         ("stages=1", "stages is 1: 2 to 16"),
         ("bm=256,bn=256", "a warp's tile is 256x64"),
-        ("bk=512,warps_n=4", "stages take 532480 bytes"),
+        ("bk=512,warps_n=4", "stages take 1198080 bytes"),
         ("warps_k=4,bk=64,warps_n=16,bn=256", "there are 64 warps"),
     ],
 )
@@ -100,3 +101,20 @@ def test_other_configurations_are_refused(config, reason):
 def test_a_twin_of_run_time_sizes_takes_what_a_schedule_takes():
     gemm = HalfGemm(20, 30, 75, "nn", "float32")
     assert outcome_of([load_twin(rung_of("32x32"), gemm, ARCH)], gemm, CpuMachine()).faults == ()
+
+
+@pytest.mark.parametrize(
+    "shape, layout, chosen",
+    [
+        ((51, 10650, 8372), "nn", "unaligned:64x128"),
+        ((100, 100, 100), "nt", "unaligned:16x32"),
+        ((51, 10648, 8368), "nn", "tile_shapes"),
+        ((1002, 1002, 1002), "nt", "split_k"),
+    ],
+)
+def test_it_is_chosen_where_memory_bounds_and_rows_are_even(shape, layout, chosen):
+    """At the first two it took 92 and 1.9 us on an H100; what was chosen before took 195 and 2.9."""
+    found = fastest(
+        "hgemm", HalfGemm(*shape, layout=layout, accumulate="float32", output="float16"), "sm_90a"
+    )
+    assert found.id.startswith(f"hgemm/{chosen}")

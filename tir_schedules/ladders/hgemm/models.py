@@ -18,7 +18,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tir_schedules.ladders.hgemm import stream_k
+from tir_schedules.ladders.hgemm import stream_k, unaligned
 from tir_schedules.ladders.hgemm.tile_costs import estimate
 from tir_schedules.ladders.sgemm.models import matrix_times_vector
 from tir_schedules.ladders.waves import Rate
@@ -45,6 +45,7 @@ MODELS = {
     "split_k": estimate,
     "stream_k": of_shares,
     "gemv": matrix_times_vector,
+    "unaligned": unaligned.estimate,
     "tma_store": estimate,
     "cluster": estimate,
     "persistent": partial(estimate, slower=1.14),

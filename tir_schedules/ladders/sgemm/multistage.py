@@ -16,6 +16,8 @@ arithmetic but are four times the code: they pay when blocks follow each other o
 A large tile is no use where there are fewer tiles than SMs. So without a configuration named, the shape
 chooses: the largest tile of CONFIGS for which C is large enough.
 
+Where N is even and no multiple of 4, copies of 8 bytes took 2 to 10 % less time than of 4 on an H100.
+
 Measured on an H200 at 4096: 51.6 TFLOPS, 0.96 times the 53.9 of `serpentine`.
 """
 
