@@ -156,7 +156,8 @@ def burst(tile: Tile, copies: tuple[int, int], blocks: int) -> Probe:
     return Probe(
         f"burst of {copies[0]} and {copies[1]} x {tile.at_once} bytes, {tile.title}, {tile.warps} warps,"
         f" {blocks or 'all'} SMs",
-        "burst", "LDG" if tile.ahead is None else "LDGSTS", tile.load, tile.setup(), before=lambda n: tile.advance(),
+        "burst", "LDG" if tile.ahead is None else "LDGSTS", tile.load, tile.setup(),
+        before=lambda n: tile.advance(),
         after=lambda n: tile.stores(n) + "\n    bar.sync 0;", declare=TILE, copies=copies, warps=tile.warps,
         blocks=blocks, turns=tile.turns, data_bytes=DATA_BYTES, cold=tile.cold,
         notes={"bytes": [n * tile.at_once for n in copies]}, needs="sm_75" if tile.ahead is None else "sm_80",
@@ -196,7 +197,7 @@ def in_rows() -> Iterator[Probe]:
 
 
 def copied() -> Iterator[Probe]:
-    """The same by cp.async: rows that L2 holds, and cold ones whose blocks share them along one axis or two."""
+    """The same by cp.async: rows that L2 holds, and cold ones that blocks share along one axis or two."""
     for ahead in (0, 1):
         for row in (64, 128):
             yield burst(Tile(row=row, loads=4, shared_by=8, ahead=ahead), (1, 4), 0)
