@@ -31,7 +31,10 @@ class Tile:
 
     width: bytes of a lane's load. row: bytes next to each other, 0 for all that one load of the block
     reads. pitch: bytes from row to row. loads: most of a thread in a turn. shared_by: blocks that read the
-    same, 0 for all. cold: from DRAM. hint: L2 is asked for the line of 128 bytes that they lie in.
+    same, 0 for all. crossed: every second load of a thread is shared by the blocks with the same place
+    in their group instead, as B is where A is shared along the other axis. cold: from DRAM. hint: L2 is asked
+    for the line of 128 bytes that they lie in. ahead: loads are cp.async, and those of so many turns are on
+    their way behind a turn; None for loads into registers.
     """
 
     width: int = 16
@@ -41,14 +44,17 @@ class Tile:
     shared_by: int = 1
     cold: bool = False
     hint: bool = False
+    crossed: bool = False
+    ahead: int | None = None
     warps: int = 8
     turns: tuple[int, int] = (20, 120)
 
     @property
     def title(self) -> str:
         kind = f"rows of {self.row} bytes {self.pitch} apart" if self.row else "contiguous"
-        shared = f"shared by {self.shared_by or 'all'}"
-        return f"{kind}, {shared}{', cold' * self.cold}{', whole lines asked for' * self.hint}"
+        shared = f"shared by {self.shared_by or 'all'}{' crossed' * self.crossed}"
+        copied = "" if self.ahead is None else f", by cp.async {self.ahead} ahead"
+        return f"{kind}, {shared}{', cold' * self.cold}{', whole lines asked for' * self.hint}{copied}"
 
     @property
     def at_once(self) -> int:
@@ -77,7 +83,7 @@ class Tile:
 
     def check(self, blocks: int) -> None:
         """Whether the array holds it; the last rows go on past their begin."""
-        groups = -(-blocks // self.shared_by) if self.shared_by else 1
+        groups = -(-blocks // self.shared_by) + self.shared_by * self.crossed if self.shared_by else 1
         assert groups * self.group_bytes + (1 << 20) <= DATA_BYTES, self.title
 
     def setup(self) -> str:
@@ -96,12 +102,23 @@ class Tile:
     add.u64 at, at, wide;
     mul.wide.u32 wide, %r12, {self.width};
     add.u64 %d0, at, wide;
+{self.across() if self.crossed else ""}"""
+
+    def across(self) -> str:
+        """%d2: from a load of the block's group to one of those with its place in theirs."""
+        return f"""\
+    mov.u32 %r14, %ctaid.x;
+    rem.u32 %r14, %r14, {self.shared_by};
+    add.u32 %r14, %r14, {-(-MOST_SMS // self.shared_by)};
+    sub.u32 %r14, %r14, %r10;
+    mul.wide.s32 %d2, %r14, {self.group_bytes};
 """
 
     def advance(self) -> str:
         """PTX at the begin of a turn."""
         turn = "mov.u32 %r13, turn" if self.cold else f"and.b32 %r13, turn, {PERIOD - 1}"
-        return f"    {turn};\n    mul.wide.u32 wide, %r13, {self.step};\n    add.u64 %d1, %d0, wide;"
+        text = f"    {turn};\n    mul.wide.u32 wide, %r13, {self.step};\n    add.u64 %d1, %d0, wide;"
+        return text + "\n    add.u64 %d3, %d1, %d2;" * self.crossed
 
     def registers(self, i: int) -> str:
         words = self.width // 4
@@ -109,8 +126,15 @@ class Tile:
         return f"{{{', '.join(names)}}}" if words > 1 else names[0]
 
     def load(self, i: int) -> str:
+        base = "%d3" if self.crossed and i % 2 else "%d1"
+        at = f"[{base}+{i * self.apart}]"
+        if self.ahead is not None:
+            form = ".L2::128B" * self.hint
+            return (
+                f"    cp.async.cg.shared.global{form} [smem+{i * self.at_once % 32768}], {at}, {self.width};"
+            )
         form = ("" if self.cold else ".cg") + ".L2::128B" * self.hint
-        return f"    ld.global{form}.{self.vector} {self.registers(i)}, [%d1+{i * self.apart}];"
+        return f"    ld.global{form}.{self.vector} {self.registers(i)}, {at};"
 
     def store(self, i: int) -> str:
         return f"    st.volatile.shared.{self.vector} [smem+{i * self.at_once % 32768}], {self.registers(i)};"
@@ -120,6 +144,9 @@ class Tile:
         return f"v{self.width // 4}.u32" if self.width > 4 else "u32"
 
     def stores(self, count: int) -> str:
+        """PTX that waits for what was loaded; from registers it is stored."""
+        if self.ahead is not None:
+            return f"    cp.async.commit_group;\n    cp.async.wait_group {self.ahead};"
         return "\n".join(self.store(i) for i in range(count))
 
 
@@ -129,10 +156,11 @@ def burst(tile: Tile, copies: tuple[int, int], blocks: int) -> Probe:
     return Probe(
         f"burst of {copies[0]} and {copies[1]} x {tile.at_once} bytes, {tile.title}, {tile.warps} warps,"
         f" {blocks or 'all'} SMs",
-        "burst", "LDG", tile.load, tile.setup(), before=lambda n: tile.advance(),
+        "burst", "LDG" if tile.ahead is None else "LDGSTS", tile.load, tile.setup(),
+        before=lambda n: tile.advance(),
         after=lambda n: tile.stores(n) + "\n    bar.sync 0;", declare=TILE, copies=copies, warps=tile.warps,
         blocks=blocks, turns=tile.turns, data_bytes=DATA_BYTES, cold=tile.cold,
-        notes={"bytes": [n * tile.at_once for n in copies]},
+        notes={"bytes": [n * tile.at_once for n in copies]}, needs="sm_75" if tile.ahead is None else "sm_80",
     )  # fmt: skip
 
 
@@ -166,6 +194,26 @@ def in_rows() -> Iterator[Probe]:
             turns = (10, pitch // row - 4)  # a row is read to its end, and no further
             tile = Tile(row=row, pitch=pitch, loads=4, shared_by=shared, cold=True, hint=hint, turns=turns)
             yield burst(tile, (1, 4), blocks)
+
+
+def copied() -> Iterator[Probe]:
+    """The same by cp.async: rows that L2 holds, and cold ones that blocks share along one axis or two."""
+    for ahead in (0, 1):
+        for row in (64, 128):
+            yield burst(Tile(row=row, loads=4, shared_by=8, ahead=ahead), (1, 4), 0)
+        for blocks, shared, crossed in ((1, 1, False), (0, 8, False), (0, 12, True), (0, 0, False)):
+            for row, pitch, hint in (
+                (64, 4096, False),
+                (64, 4096, True),
+                (64, 8192, True),
+                (128, 8192, False),
+            ):
+                turns = (10, min(60, pitch // row - 4))
+                tile = Tile(
+                    row=row, pitch=pitch, loads=4, shared_by=shared, crossed=crossed, cold=True, hint=hint,
+                    turns=turns, ahead=ahead,
+                )  # fmt: skip
+                yield burst(tile, (1, 4), blocks)
 
 
 def loops() -> Iterator[Probe]:
@@ -217,5 +265,5 @@ def late_warps() -> Iterator[Probe]:
 
 
 def probes() -> Iterator[Probe]:
-    for family in (contiguous, in_rows, loops, late_warps):
+    for family in (contiguous, in_rows, copied, loops, late_warps):
         yield from family()

@@ -120,6 +120,11 @@ KERNEL(counts_looks) {
   while (*(volatile int*)&F[7] == 0) ++looks;
   Y[blockIdx.x] = looks;
 }
+KERNEL(gives_up) {
+  int looks = 0;
+  while (*(volatile int*)&F[7] == 0 && looks < 20000) ++looks;
+  Y[blockIdx.x] = looks;
+}
 KERNEL(hands_on) {  // every thread waits for the one before
   const int t = blockIdx.x * blockDim.x + threadIdx.x, w = t % 2048, r = t / 2048;
   volatile unsigned char* f = (unsigned char*)F;
@@ -252,6 +257,11 @@ def test_a_barrier_for_part_of_a_warp(run):
 def test_a_loop_that_counts_its_looks_at_memory_nobody_changes(run):
     findings = run("counts_looks", threads=32)[0].findings
     assert {finding.kind for finding in findings} == {"deadlock"}
+
+
+def test_a_loop_that_gives_up_after_many_looks_is_no_deadlock(run):
+    execution, arguments = run("gives_up", blocks=2, threads=32)
+    assert execution.findings == () and arguments["Y"][:2].tolist() == [20000, 20000]
 
 
 @pytest.mark.parametrize("order", ORDERS)

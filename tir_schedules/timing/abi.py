@@ -111,7 +111,8 @@ STRUCTURES = {
     "Gpu": np.dtype(
         [(name, "f8") for name in (
             "l1_bytes", "dram_latency", "read_cycles", "part_cycles", "l2_cycles", "dram_cycles",
-            "page_cycles", "box_page_cycles", "write_cycles", "write_backlog", "queue_cycles",
+            "page_cycles", "copy_page_cycles", "box_page_cycles", "write_cycles", "write_backlog",
+            "queue_cycles",
             "barrier_per_warp", "barrier_latency", "line_cycles", "block_gap", "mbarrier_cycles",
             "mbarrier_wake", "remote_cycles", "box_row_cycles", "box_byte_cycles", "store_byte_cycles",
             "store_each", "cluster_latency", "write_back_cycles", "part_write_cycles",

@@ -41,8 +41,9 @@ class GpuTable(BaseModel):
     memory does; store_cycles: more for each store. l2_latency: what L2 adds to a hit in L1, by SHARES of
     lines. dram_latency: the same of DRAM, where a warp waits for many lines. read_bytes: a cycle and SM,
     from L2: one SM alone, all with lines of their own, all the same lines. part_cycles: between two
-    requests of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for;
-    box_page_cycles: how much more whole lines take in pages of their own than next to each other.
+    requests of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for by loads
+    into registers, copy_page_cycles: by cp.async; box_page_cycles: how much more whole lines take in pages
+    of their own than next to each other.
     write_bytes: a cycle and SM, all SMs; part_write_cycles: between two sectors that an SM writes a part
     of, then. atomic_cycles: between two atomics of a word, of one SM or of all, by type; between two
     sectors of atomics of an SM, alone and where all do as many. queue_loads, queue_stores: instructions that
@@ -77,6 +78,7 @@ class GpuTable(BaseModel):
     read_bytes: dict[str, float]
     part_cycles: float
     page_cycles: float
+    copy_page_cycles: float
     box_page_cycles: float
     write_bytes: float
     part_write_cycles: float
@@ -235,6 +237,16 @@ def part_cycles(rows: Rows) -> float:
 def page_cycles(rows: Rows) -> float:
     """Of 64 pages, each with 64 bytes, beyond what they take in L2."""
     return (in_rows(rows, 64, ", cold") - in_rows(rows, 64)) / 64
+
+
+def copy_page_cycles(rows: Rows) -> float:
+    """The same of copies to shared memory, which are not slower from DRAM than from L2 on an H100."""
+    name = (
+        "burst of 1 and 4 x 4096 bytes, rows of 64 bytes 4096 apart, shared by {}, by cp.async 0 ahead,"
+        " 8 warps, {}"
+    )
+    cold, warm = (rows("burst", name.format(*form)) for form in (("1, cold", "1 SMs"), ("8", "all SMs")))
+    return max(0.0, cold - warm) / 64
 
 
 def box_page_cycles(rows: Rows) -> float:
@@ -424,7 +436,7 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         path_cycles=path_cycles(rows), store_cycles=store_cycles(rows),
         l2_latency=l2_latency(rows), dram_latency=dram_latency(rows), read_bytes=read_bytes(rows),
         part_cycles=part_cycles(rows), page_cycles=page_cycles(rows),
-        box_page_cycles=box_page_cycles(rows),
+        copy_page_cycles=copy_page_cycles(rows), box_page_cycles=box_page_cycles(rows),
         write_bytes=write_bytes(rows), part_write_cycles=part_write_cycles(rows),
         atomic_cycles=atomic_cycles(rows, device["multiprocessors"]),
         dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),

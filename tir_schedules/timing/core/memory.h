@@ -70,8 +70,8 @@ struct Memory {
   }
 
   // When the bytes of a load are there, past the latency of a hit that follows cycle t. cached: whether L1 keeps them.
-  // position: of the load in the path of its warp.
-  u64 load(const Piece* pieces, u32 count, u64 block, u64 t, bool cached, u64 position) {
+  // position: of the load in the path of its warp. page_cycles: of a page of DRAM.
+  u64 load(const Piece* pieces, u32 count, u64 block, u64 t, bool cached, u64 position, double page_cycles) {
     const u64 asked = first.emplace(position, t).first->second;
     u64 ready = t, page = 0;
     for (u32 k = 0; k < count; ++k) {
@@ -83,7 +83,7 @@ struct Memory {
         const bool far = is_cold(pieces[k], block);
         u64 then = fetch(number, __builtin_popcount(absent), t);
         const u64 since = shared_along(pieces[k]) == OWN ? t : asked;
-        if (far) then = std::max(then, from_dram(pieces[k], number, absent, since, page, gpu.page_cycles));
+        if (far) then = std::max(then, from_dram(pieces[k], number, absent, since, page, page_cycles));
         ready = std::max(ready, then);
         if (!line) continue;
         for (u32 s = 0; s < 4; ++s)

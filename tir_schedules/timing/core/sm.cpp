@@ -273,7 +273,8 @@ struct Sm {
     keep_path(core, row.path_cycles * row.carries);
     const u64 position = (u64)request.block << 44 ^ (u64)request.number << 28 ^ request.load;
     const bool cached = !copies || !row.value;
-    const u64 there = memory.load(pieces + access.first, access.pieces, request.block, t, cached, position);
+    const u64 there = memory.load(pieces + access.first, access.pieces, request.block, t, cached, position,
+                                  copies ? gpu.copy_page_cycles : gpu.page_cycles);
     if (copies) warp.back.push_back(false);
     returns.push({std::max(there, t + 1), request, copies ? (u32)warp.back.size() - 1 : 0});
     lower(warp, row.reads, std::max(t, request.issued + row.read_latency));
@@ -291,7 +292,7 @@ struct Sm {
     data_free = t + fronts;
     if (row.action == GLOBAL_LOAD) {
       tags_free = data_free;
-      if (access) memory.load(pieces + access->first, count, request.block, t, true, NEVER);
+      if (access) memory.load(pieces + access->first, count, request.block, t, true, NEVER, gpu.page_cycles);
     }
     // Its way carries wavefronts of shared memory that are loaded, else a register of the warp at a time.
     const bool loads = row.action == SHARED && !row.stores;

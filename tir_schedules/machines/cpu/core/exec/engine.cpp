@@ -143,8 +143,8 @@ struct Blocks {
 };
 
 // Turns of blocks in which no thread stores anything, after which those that wait count as stuck, but so many
-// rounds of all at least: loops that count how often they look come back to no state.
-const u64 PATIENCE = 1 << 14, LEAST_ROUNDS = 1 << 8;
+// rounds of all at least: loops that count how often they look come back to no state, and may give up after some.
+const u64 PATIENCE = 1 << 17, LEAST_ROUNDS = 1 << 10;
 struct Rounds {
   Blocks& blocks;
   u64 stores = 0, rounds = 0;
