@@ -30,21 +30,41 @@ constexpr int WARPS = BM / WM * (BN / WN), THREADS = WARPS * 32;
 constexpr int A_ROW = BK + 8, B_ROW = BN + 4; // floats; what pads rows keeps lanes of a fragment in different banks
 constexpr int NEAR = WN % 32 == 0 ? 8 : WN % 16 == 0 ? 4 : 2; // sums of a lane that are neighbours in a row
 
-// A tile of ROWS x COLUMNS whose rows of TARGET_ROW floats lie in shared memory, from a matrix of rows_left x
-// columns_left elements with rows of `row` floats. What lies beyond is 0.
-template <int ROWS, int COLUMNS, int TARGET_ROW, int FLOATS>
-static __device__ __forceinline__ void copy_rows(float *to, const float *__restrict__ from, int row, int rows_left,
-                                                 int columns_left)
-{
-    constexpr int ACROSS = COLUMNS / FLOATS;
-    const int thread = threadIdx.y * 32 + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < ROWS * ACROSS / THREADS; ++i) {
-        const int r = (i * THREADS + thread) / ACROSS, c = (i * THREADS + thread) % ACROSS * FLOATS;
-        const bool inside = r < rows_left && c < columns_left;
-        copy_async<FLOATS>(to + r * TARGET_ROW + c, inside ? from + r * row + c : from, inside);
+// The copies of a thread of a tile of ROWS x COLUMNS, FLOATS neighbours of a row at a time. The tile's rows of
+// TARGET_ROW floats lie in shared memory.
+template <int ROWS, int COLUMNS, int TARGET_ROW, int FLOATS> struct Copies {
+    static constexpr int ACROSS = COLUMNS / FLOATS, COUNT = ROWS * ACROSS / THREADS;
+    static_assert(ROWS * ACROSS % THREADS == 0, "threads must share the copies evenly");
+    unsigned from[COUNT]; // in the matrix
+
+    static __device__ __forceinline__ int row_of(int i)
+    {
+        return (i * THREADS + threadIdx.y * 32 + threadIdx.x) / ACROSS;
     }
-}
+
+    static __device__ __forceinline__ int column_of(int i)
+    {
+        return (i * THREADS + threadIdx.y * 32 + threadIdx.x) % ACROSS * FLOATS;
+    }
+
+    // place(row, column): where the matrix has an element of the first tile.
+    template <typename Place> __device__ __forceinline__ explicit Copies(Place place)
+    {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            from[i] = place(row_of(i), column_of(i));
+    }
+
+    // inside(row, column): whether an element of the tile is to be copied; else it is 0.
+    template <typename Inside>
+    __device__ __forceinline__ void start(float *to, const float *__restrict__ matrix, Inside inside) const
+    {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            copy_async<FLOATS>(to + row_of(i) * TARGET_ROW + column_of(i), matrix + from[i],
+                               inside(row_of(i), column_of(i)));
+    }
+};
 
 // C of a block: the sums of `terms` products. A_FLOATS, B_FLOATS: neighbours of a row that are copied at once.
 // pitch: floats from a row of C to the next.
@@ -56,12 +76,13 @@ static __device__ __forceinline__ void multiply_block(const float *__restrict__ 
     const int block_row = blockIdx.y * BM, block_col = blockIdx.x * BN;
     const int warp_row = threadIdx.y / (BN / WN) * WM, warp_col = threadIdx.y % (BN / WN) * WN;
     float *const tiles_a = shared, *const tiles_b = shared + STAGES * BM * A_ROW;
-    A += block_row * K;
-    B += block_col;
+    // Rows beyond the last of A, and columns beyond the last of B, are the first ones again.
+    const Copies<BM, BK, A_ROW, A_FLOATS> of_a([&](int row, int k) { return (block_row + row) % M * K + k; });
+    const Copies<BK, BN, B_ROW, B_FLOATS> of_b([&](int k, int col) { return k * N + (block_col + col) % N; });
     int left = terms; // from the next tile to be copied on
     const auto copy_tiles = [&](int stage) {
-        copy_rows<BM, BK, A_ROW, A_FLOATS>(tiles_a + stage * BM * A_ROW, A, K, M - block_row, left);
-        copy_rows<BK, BN, B_ROW, B_FLOATS>(tiles_b + stage * BK * B_ROW, B, N, left, N - block_col);
+        of_a.start(tiles_a + stage * BM * A_ROW, A, [&](int row, int k) { return k < left; });
+        of_b.start(tiles_b + stage * BK * B_ROW, B, [&](int k, int col) { return k < left; });
         commit_copies();
         A += BK;
         B += BK * N;

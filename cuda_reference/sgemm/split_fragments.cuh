@@ -9,15 +9,19 @@
 // those of as many mma, so that a lane's sums are up to eight neighbours of a row of C.
 #pragma once
 
-// Two neighbours along k as three parts each. The first part is the element cut off, which overflows never, the
-// second one what is left, rounded. What is left then has 8 bits, and is the third.
+// Two neighbours along k as three parts each: what is left by the parts before, rounded. The first part is finite
+// where the element is. The third one is exact.
 static __device__ __forceinline__ void split_pair(float low, float high, unsigned &first, unsigned &second,
                                                   unsigned &third)
 {
     constexpr unsigned HIGH_HALVES = 0x7632, CUT = 0xffff0000;
-    first = __byte_perm(__float_as_uint(low), __float_as_uint(high), HIGH_HALVES);
-    low -= __uint_as_float(__float_as_uint(low) & CUT);
-    high -= __uint_as_float(__float_as_uint(high) & CUT);
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n\t"
+        "min.bf16x2 %0, %0, %3;\n\t"
+        "max.bf16x2 %0, %0, %4;"
+        : "=&r"(first)
+        : "f"(high), "f"(low), "r"(0x7f7f7f7f), "r"(0xff7fff7f));
+    low -= __uint_as_float(first << 16);
+    high -= __uint_as_float(first & CUT);
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(second) : "f"(high), "f"(low));
     low -= __uint_as_float(second << 16);
     high -= __uint_as_float(second & CUT);
