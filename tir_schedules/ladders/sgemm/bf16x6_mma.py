@@ -12,7 +12,7 @@ from tir_schedules.ladders.sgemm.edges import part_last_tile, wrap_edges
 from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Around, Rung, run_as_script
-from tir_schedules.tir.schedule import PrimFunc, Schedule, pipeline, unroll
+from tir_schedules.tir.schedule import Block, PrimFunc, Schedule, pipeline, unroll
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.split_gemm import SplitGemm
 
@@ -46,6 +46,11 @@ class Config:
     def a_row(self) -> int:
         """Floats of a row of a tile of A in shared memory."""
         return self.bk + A_PADDING
+
+    @property
+    def near(self) -> int:
+        """Sums of a lane that are neighbours in a row of C."""
+        return 8 if self.wn % 32 == 0 else 4 if self.wn % 16 == 0 else 2
 
     @property
     def b_row(self) -> int:
@@ -87,15 +92,13 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     for copy, (factor, padding) in zip(copies, ((16, A_PADDING), (8, B_PADDING))):
         sch.storage_align(copy, 0, axis=-2, factor=factor, offset=padding)
 
-    near = 2 * split_fragments.at_once(config.wn)
     sch.reverse_compute_at(result, warp, preserve_unit_loops=True)
     sch.transform_layout(
         sums, ("write", 0), split_fragments.sums_map(config.wm, config.wn), assume_injective_transform=True
     )
-    width = gcd(near, vector_width(split_k.pitch_of(gemm, split_k.parts_of(gemm, config))))
-    hold(sch, result, config, near, width)
+    hold(sch, result, config, store_width(gemm, config))
     zero = sch.decompose_reduction(sums, k_tile)
-    hold(sch, zero, config, near, 4 if near % 4 == 0 else 2)
+    hold(sch, zero, config, gcd(config.near, 4))
     sch.tensorize(
         sch.get_loops(sums)[-3],
         split_fragments.multiply(config.wm, config.wn, config.bk, config.a_row, config.b_row),
@@ -109,10 +112,10 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.overlap_launches()
 
 
-def hold(sch: Schedule, block, config: Config, near: int, width: int) -> None:
+def hold(sch: Schedule, block: Block, config: Config, width: int) -> None:
     """The two innermost loops of a block, over a warp's rows and columns: each lane takes what it has of the
     sums, `width` neighbours at a time."""
-    row, column = sch.get_loops(block)[-2:]
+    (row, column), near = sch.get_loops(block)[-2:], config.near
     eight, lane_row = sch.split(row, [config.wm // 8, 8])
     group, lane_column, vector, pair = sch.split(
         column, [config.wn // (4 * near), 4, near // width, width]
@@ -125,7 +128,15 @@ def hold(sch: Schedule, block, config: Config, near: int, width: int) -> None:
 
 
 def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
-    return split_k.prim_func(gemm, config, name)
+    """As of `split_k`; a C smaller than a tile has guards in place of shorter loops, because each warp writes
+    a whole tile."""
+    smaller = gemm.m < config.bm or gemm.n < config.bn
+    return split_k.partial_products_of(gemm, config, name, store_width(gemm, config) if smaller else 0)
+
+
+def store_width(gemm: Gemm, config: Config) -> int:
+    """Neighbours of C that a lane writes at once."""
+    return gcd(config.near, vector_width(split_k.pitch_of(gemm, split_k.parts_of(gemm, config))))
 
 
 CONFIGS = {
