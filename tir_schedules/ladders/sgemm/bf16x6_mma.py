@@ -1,4 +1,32 @@
-"""Six products of bfloat16 parts by mma, fragments split in registers."""
+"""Six products of bfloat16 parts by `mma`, from sm_80 on; elements are split in registers, K over blocks.
+
+`bf16x6` splits A and B by a launch of its own, which writes 1.5 times the bytes that it reads, and its tiles
+have 64 rows or more. Both cost most where matrices are small or thin. Here tiles of A and B are copied as
+float32 by `cp.async`, several under way, and each warp splits what it reads into three parts of bfloat16:
+
+    shared memory          registers of a lane
+    x, y (float32)  -->    first, second, third (each two bfloat16)  -->  six mma.m16n8k16
+
+A part is what the parts before have left, rounded. Two neighbours along K take 13 instructions, and each is
+used as often as a warp's tile has columns or rows. The first part is kept finite, as in `split_parts`.
+
+**Fragments.** Lanes read float32 where the registers of mma want them. Of A a lane reads two neighbours along
+K, 8 bytes, from rows that 8 floats pad. Of B it reads up to four neighbours of a row, 16 bytes, from rows
+that 4 floats pad: the columns of four mma. Which columns these are is free. Neither meets in banks: for 16 of
+K a warp with a tile of 32x32 reads its 4 KiB in 32 wavefronts, and issues 48 mma. A lane's sums are eight
+neighbours of a row of C.
+
+**Sums.** Tensor cores add up one K tile, from 0, and what they found is added in float32, see `promoted`.
+Within 16 of K small products come first. A K of 64 or less has tiles of 16, because sums of 32 terms of very
+different sizes would be less accurate than by FMA.
+
+**Parts of K.** Where C has few tiles, blocks share them along K, and a second launch adds up in an order that
+no run changes, as in `split_k`. The tile and the number of parts are those that the model of `shapes.py` says
+are fastest for float32 products, which have not been measured for this rung.
+
+One barrier per K tile is enough: the copies of a later tile are behind the wait, see the pass
+`copies_after_wait`. What is not finite, and small elements, are as in `bf16x6`.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +35,27 @@ from math import gcd
 from typing import ClassVar
 
 from tir_schedules.ladders import split_k_sum
-from tir_schedules.ladders.sgemm import split_k
+from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.sgemm import shapes, split_k
 from tir_schedules.ladders.sgemm.edges import part_last_tile, wrap_edges
 from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Around, Rung, run_as_script
 from tir_schedules.tir.schedule import Block, PrimFunc, Schedule, pipeline, unroll
 from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.split_gemm import SplitGemm
+from tir_schedules.workloads.split_gemm import LONGEST
 
 A_PADDING, B_PADDING = 8, 4
 """Floats after rows of the tiles of A and B."""
+
+STEP = 16
+"""Of K, what an mma multiplies."""
+
+MOST_SUMS = 2048
+"""Elements of a warp's tile: 64 sums of a lane, twice."""
+
+SHORT = 64
+"""K up to which tiles are STEP deep."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +92,41 @@ class Config:
 
     @property
     def b_row(self) -> int:
+        """The same of B."""
         return self.bn + B_PADDING
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of all stages."""
+        return 4 * self.stages * (self.bm * self.a_row + self.bk * self.b_row)
+
+
+def refuses(gemm: Gemm, config: Config) -> str:
+    """Why a configuration cannot be, or empty."""
+    if config.bk % STEP or not 0 < config.bk <= LONGEST:
+        return f"bk is {config.bk}: a multiple of {STEP}, {LONGEST} at most"
+    if config.wm % 16 or config.wn % 8 or min(config.wm, config.wn) < 8:
+        return f"a warp's tile is {config.wm}x{config.wn}: multiples of 16 rows and 8 columns"
+    if config.wm * config.wn > MOST_SUMS:
+        return f"two sums of {config.wm}x{config.wn} do not fit into a warp's registers"
+    if config.bm % config.wm or config.bn % config.wn or not 0 < config.warps <= 32:
+        return f"{config.bm}x{config.bn} must be 1 to 32 tiles of {config.wm}x{config.wn}"
+    if config.stages < 2:
+        return (
+            f"stages is {config.stages}: use 2 or more, because a tile is copied while one is used"
+        )
+    pieces = config.bm * config.bk // 4, config.bk * config.bn // 4
+    if any(count % (32 * config.warps) for count in pieces):
+        return f"{32 * config.warps} threads do not share tiles of {pieces[0]} and {pieces[1]} float4 evenly"
+    return hopper.reason_against_shared(config.shared_bytes)
 
 
 def launch(gemm: Gemm, config: Config) -> Launch:
+    hopper.check(refuses(gemm, config))
     parts = split_k.parts_of(gemm, config)
     check_parts(f"sgemm/bf16x6_mma for {gemm}", parts, gemm.m, split_k.pitch_of(gemm, parts))
-    floats = config.stages * (config.bm * config.a_row + config.bk * config.b_row)
     grid = ceil_div(gemm.n, config.bn), ceil_div(gemm.m, config.bm), parts
-    return Launch(grid, (32, config.warps, 1), 4 * floats, parts=parts)
+    return Launch(grid, (32, config.warps, 1), config.shared_bytes, parts=parts)
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
@@ -117,9 +181,7 @@ def hold(sch: Schedule, block: Block, config: Config, width: int) -> None:
     sums, `width` neighbours at a time."""
     (row, column), near = sch.get_loops(block)[-2:], config.near
     eight, lane_row = sch.split(row, [config.wm // 8, 8])
-    group, lane_column, vector, pair = sch.split(
-        column, [config.wn // (4 * near), 4, near // width, width]
-    )
+    group, lane_column, vector, pair = sch.split(column, [config.wn // (4 * near), 4, near // width, width])
     sch.reorder(lane_row, lane_column, eight, group, vector, pair)
     sch.bind(sch.fuse(lane_row, lane_column), "threadIdx.x")
     unroll(sch, (eight, group, vector))
@@ -140,19 +202,36 @@ def store_width(gemm: Gemm, config: Config) -> int:
 
 
 CONFIGS = {
-    "64x64": Config(splits=1),
+    "64x64": Config(),
+    "128x64": Config(bm=128),
+    "64x128": Config(bn=128),
+    "64x32": Config(bn=32, stages=4),
+    "32x64": Config(bm=32, stages=4),
+    "32x32": Config(bm=32, bn=32, stages=4),
+    "16x128": Config(bm=16, bn=128, wm=16, wn=64),
+    "128x16": Config(bm=128, bn=16, wm=64, wn=16),
 }
+
+
+def choose(gemm: Gemm) -> Config:
+    """The configuration that the model of shapes.py says is fastest for products of float32."""
+    config = CONFIGS[shapes.fastest(gemm, CONFIGS)]
+    return replace(config, bk=STEP) if gemm.k <= SHORT else config
+
 
 RUNG = Rung(
     family="sgemm",
     name="bf16x6_mma",
-    summary="six products of bfloat16 parts by mma, fragments split in registers, K split over blocks",
+    summary="parts are made in registers and multiplied by mma, from sm_80 on; K split over blocks",
     config=CONFIGS["64x64"],
     configs=CONFIGS,
+    choose=choose,
     schedule=schedule,
     launch=launch,
+    refuses=refuses,
     prim_func=prim_func,
     around=Around(then=split_k_sum.rung("sgemm")),
+    shapes="any; 16-byte copies where rows are multiples of 4, else one element at a time",
     min_arch=80,
 )
 

@@ -1,8 +1,8 @@
 """Reorders a software pipeline: the wait for a tile, the copies of a later one, compute.
 
-InjectSoftwarePipeline leaves two statements in the loop over K tiles: copy and commit a later tile; wait, then
-compute. The copy refills the stage that was read in the iteration before, which takes a barrier of its own
-in front of it. This pass moves the wait to the head of the iteration. It leaves one group less in flight,
+InjectSoftwarePipeline leaves two statements in the loop over K tiles: copy and commit a later tile; wait,
+then compute. The copy refills the stage that was read in the iteration before, which takes a barrier of its
+own in front of it. This pass moves the wait to the head of the iteration. It leaves one group less in flight,
 since that of the iteration is not committed yet. Now the barrier after the wait also lies between the last
 read of a stage and its refill, and the copy is under way during the compute.
 """
