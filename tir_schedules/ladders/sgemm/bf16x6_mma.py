@@ -73,7 +73,11 @@ class Config:
     splits: int = 0
 
     products: ClassVar[str] = "bf16x6"
-    asynchronous: ClassVar[int] = 1
+
+    @property
+    def asynchronous(self) -> int:
+        """1: tiles are copied by cp.async, and C is not written through shared memory."""
+        return 1
 
     @property
     def warps(self) -> int:
@@ -112,9 +116,7 @@ def refuses(gemm: Gemm, config: Config) -> str:
     if config.bm % config.wm or config.bn % config.wn or not 0 < config.warps <= 32:
         return f"{config.bm}x{config.bn} must be 1 to 32 tiles of {config.wm}x{config.wn}"
     if config.stages < 2:
-        return (
-            f"stages is {config.stages}: use 2 or more, because a tile is copied while one is used"
-        )
+        return f"stages is {config.stages}: use 2 or more, because a tile is copied while one is used"
     pieces = config.bm * config.bk // 4, config.bk * config.bn // 4
     if any(count % (32 * config.warps) for count in pieces):
         return f"{32 * config.warps} threads do not share tiles of {pieces[0]} and {pieces[1]} float4 evenly"

@@ -9,6 +9,8 @@ read of a stage and its refill, and the copy is under way during the compute.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tvm import IRModule, s_tir, tirx, transform
 
 from tir_schedules.tir.passes.copies_after_compute import WAIT, has_commit
@@ -26,11 +28,12 @@ def copies_after_wait(
         if len(statements) != 2 or not has_commit(statements[0]):
             return loop
         copy, compute = statements
-        wait = compute.block.body if isinstance(compute, s_tir.SBlockRealize) else None
+        if not isinstance(compute, s_tir.SBlockRealize):
+            return loop
+        wait = compute.block.body
         if not (isinstance(wait, tirx.AttrStmt) and wait.attr_key == WAIT):
             return loop
-        depth = wait.body
-        assert isinstance(depth, tirx.AttrStmt)  # a wait is two attributes: of which queue, how deep
+        depth: Any = wait.body  # a wait is two attributes: of which queue, how deep
         body = tirx.SeqStmt([copy, replace_block_body(compute, depth.body)])
         body = tirx.AttrStmt(depth.node, depth.attr_key, depth.value - 1, body)
         return replace_body(loop, tirx.AttrStmt(wait.node, wait.attr_key, wait.value, body))
