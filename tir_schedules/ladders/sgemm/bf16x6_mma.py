@@ -140,7 +140,6 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
         sch.set_scope(copy, 0, split_fragments.SHARED)
     sch.set_scope(sums, 0, split_fragments.SUMS)
 
-    sch.set_warp_size(32)
     part, i, j, k = sch.get_loops(sums)
     block_i, warp_i, i = sch.split(i, [None, config.bm // config.wm, config.wm])
     block_j, warp_j, j = sch.split(j, [None, config.bn // config.wn, config.wn])
@@ -172,7 +171,6 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.unroll_drain()
     pipeline(sch, k_tile, stage=[0, 0, config.stages - 1], order=[0, 1, 2], asynchronous=[0])
     sch.async_copies()
-    sch.async_copies_before_barriers()
     sch.move_copies_behind_waits()
     part_last_tile(sch, gemm, k_tile, config.bk)
     sch.overlap_launches()
