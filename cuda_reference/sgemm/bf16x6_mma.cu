@@ -35,7 +35,8 @@ constexpr int NEAR = WN % 32 == 0 ? 8 : WN % 16 == 0 ? 4 : 2; // sums of a lane 
 template <int ROWS, int COLUMNS, int TARGET_ROW, int FLOATS> struct Copies {
     static constexpr int ACROSS = COLUMNS / FLOATS, COUNT = ROWS * ACROSS / THREADS;
     static_assert(ROWS * ACROSS % THREADS == 0, "threads must share the copies evenly");
-    unsigned from[COUNT]; // in the matrix
+    static constexpr bool KEPT = COUNT <= 8; // else where to copy from is computed anew: registers are for sums
+    unsigned from[KEPT ? COUNT : 1];         // in the matrix
 
     static __device__ __forceinline__ int row_of(int i)
     {
@@ -51,18 +52,21 @@ template <int ROWS, int COLUMNS, int TARGET_ROW, int FLOATS> struct Copies {
     template <typename Place> __device__ __forceinline__ explicit Copies(Place place)
     {
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i)
+        for (int i = 0; KEPT && i < COUNT; ++i)
             from[i] = place(row_of(i), column_of(i));
     }
 
     // inside(row, column): whether an element of the tile is to be copied; else it is 0.
-    template <typename Inside>
-    __device__ __forceinline__ void start(float *to, const float *__restrict__ matrix, Inside inside) const
+    template <typename Place, typename Inside>
+    __device__ __forceinline__ void start(float *to, const float *__restrict__ matrix, Place place,
+                                          Inside inside) const
     {
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i)
-            copy_async<FLOATS>(to + row_of(i) * TARGET_ROW + column_of(i), matrix + from[i],
-                               inside(row_of(i), column_of(i)));
+#pragma unroll(KEPT ? COUNT : 1)
+        for (int i = 0; i < COUNT; ++i) {
+            const int row = row_of(i), column = column_of(i);
+            const unsigned element = KEPT ? from[KEPT ? i : 0] : place(row, column);
+            copy_async<FLOATS>(to + row * TARGET_ROW + column, matrix + element, inside(row, column));
+        }
     }
 };
 
@@ -77,12 +81,14 @@ static __device__ __forceinline__ void multiply_block(const float *__restrict__ 
     const int warp_row = threadIdx.y / (BN / WN) * WM, warp_col = threadIdx.y % (BN / WN) * WN;
     float *const tiles_a = shared, *const tiles_b = shared + STAGES * BM * A_ROW;
     // Rows beyond the last of A, and columns beyond the last of B, are the first ones again.
-    const Copies<BM, BK, A_ROW, A_FLOATS> of_a([&](int row, int k) { return (block_row + row) % M * K + k; });
-    const Copies<BK, BN, B_ROW, B_FLOATS> of_b([&](int k, int col) { return k * N + (block_col + col) % N; });
+    const auto place_a = [&](int row, int k) { return (block_row + row) % M * K + k; };
+    const auto place_b = [&](int k, int col) { return k * N + (block_col + col) % N; };
+    const Copies<BM, BK, A_ROW, A_FLOATS> of_a(place_a);
+    const Copies<BK, BN, B_ROW, B_FLOATS> of_b(place_b);
     int left = terms; // from the next tile to be copied on
     const auto copy_tiles = [&](int stage) {
-        of_a.start(tiles_a + stage * BM * A_ROW, A, [&](int row, int k) { return k < left; });
-        of_b.start(tiles_b + stage * BK * B_ROW, B, [&](int k, int col) { return k < left; });
+        of_a.start(tiles_a + stage * BM * A_ROW, A, place_a, [&](int row, int k) { return k < left; });
+        of_b.start(tiles_b + stage * BK * B_ROW, B, place_b, [&](int k, int col) { return k < left; });
         commit_copies();
         A += BK;
         B += BK * N;
