@@ -21,6 +21,7 @@ from tir_schedules.tir.passes import pipeline
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
+from tir_schedules.workloads.split_gemm import SplitGemm
 
 SHORT = HalfGemm(128, 64, 256)
 DEEP = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
@@ -343,6 +344,7 @@ CASES = {
     "async_copies_before_barriers": ("sgemm/multistage", Gemm(1024, 1024, 1024), {}),
     "prefetch_l2": ("hgemm/wmma_async", HalfGemm(768, 640, 1024), {}),
     "move_copies_behind_compute": ("sgemm/multistage", Gemm(1024, 1024, 1024), {}),
+    "move_copies_behind_waits": ("sgemm/bf16x6_mma", SplitGemm(1024, 1024, 1024), {}),
     "sink_waits": ("hgemm/wmma_register_pipelined", HalfGemm(768, 640, 1024), {}),
     "unroll_drain": ("sgemm/multistage", Gemm(1024, 1024, 1024), {}),
     "eliminate_barriers": ("sgemm/pipelined", Gemm(1020, 1020, 1020), {}),

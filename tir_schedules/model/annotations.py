@@ -84,6 +84,7 @@ stage and its refill.
 """
 
 L2_PREFETCH = "tir_schedules.l2_prefetch"
+COPIES_AFTER_WAIT = "tir_schedules.copies_after_wait"
 COPIES_AFTER_COMPUTE = "tir_schedules.copies_after_compute"
 SINK_WAITS = "tir_schedules.sink_waits"
 PROLOGUE_WAIT = "tir_schedules.prologue_wait"

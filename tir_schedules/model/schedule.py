@@ -156,6 +156,10 @@ class Schedule(TvmSchedule):
         wait stands where the next tile is needed."""
         self._ask(annotations.COPIES_AFTER_COMPUTE)
 
+    def move_copies_behind_waits(self) -> None:
+        """In loops with a pipeline: the copies of a later tile follow the wait for the one that is needed."""
+        self._ask(annotations.COPIES_AFTER_WAIT)
+
     def sink_waits(self) -> None:
         """In loops with a pipeline within a pipeline: the wait stands where the next tile is needed."""
         self._ask(annotations.SINK_WAITS)

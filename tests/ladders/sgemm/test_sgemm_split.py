@@ -123,6 +123,39 @@ def test_tiles_and_parts_of_k_take_turns(more, make):
     assert outcome_of(launches(make, rung, gemm, ARCH), gemm, CpuMachine()).faults == ()
 
 
+PARTED = [("64x32,splits=3", (129, 127, 165)), ("64x64,splits=2", (17, 33, 100))]
+WHOLE = [("128x16", (1, 1, 129)), ("128x64", (130, 68, 96)), ("32x32", (40, 7, 1))]
+
+
+@layers("config, shape", PARTED, [("16x128,splits=2", (3, 100, 165)), *WHOLE])
+def test_edges_and_parts_of_k_of_mma(config, shape):
+    """Schedule and twin agree bit for bit, whatever order warps and copies come in."""
+    (rung,) = find(f"sgemm/bf16x6_mma:{config}")
+    gemm = gemm_of(rung, *shape)
+    done = [
+        outcome_of(launches(make, rung, gemm, "sm_80"), gemm, CpuMachine(warp_order=order, copies=copies))
+        for make, order, copies in zip(
+            (*MAKERS, lower), ("forward", "reverse", "reverse"), ("late", "early", "early")
+        )
+    ]
+    assert [outcome.faults for outcome in done] == [()] * 3
+    for one, *others in zip(*(outcome.outputs for outcome in done)):
+        assert all(np.array_equal(one["C"], other["C"]) for other in others)
+
+
+def test_copies_behind_the_wait_are_not_too_early():
+    """Of a tile that the wait leaves in flight, or copied to where warps still read, the machine says so."""
+    (rung,) = find("sgemm/bf16x6_mma:64x64,splits=1")
+    gemm = gemm_of(rung, 64, 64, 160)
+    (own,) = launches(lower, rung, gemm, "sm_80")
+    wait, barrier = "async_wait_group_1();", "async_wait_group_1();\n    __syncthreads();"
+    for found, changed in ((wait, "async_wait_group_2();"), (barrier, wait)):
+        other = replace(own, source=own.source.replace(found, changed))
+        assert other.source != own.source
+        runs = [CpuMachine(warp_order=order, copies="late") for order in ("forward", "reverse")]
+        assert any(outcome_of([other], gemm, machine).faults for machine in runs), found
+
+
 @pytest.mark.parametrize("operand", [0, 1])
 def test_each_k_tile_has_its_parts(operand):
     """A kernel that has another part in one of the six is wrong with exact inputs."""
@@ -233,6 +266,13 @@ def test_it_is_asked_for():
         ("bf16x6:consumers=4", "for each of 1 to 3 consumers"),
         ("bf16x6:stages=9", "the ring has 2 to 8 stages"),
         ("bf16x6:stages=4", "bytes of shared memory"),
+        ("bf16x6_mma:bk=24", "bk is 24: a multiple of 16, 256 at most"),
+        ("bf16x6_mma:wm=24", "a warp's tile is 24x32: multiples of 16 rows and 8 columns"),
+        ("bf16x6_mma:bm=128,wm=128", "two sums of 128x32 do not fit"),
+        ("bf16x6_mma:bm=80", "80x64 must be 1 to 32 tiles of 32x32"),
+        ("bf16x6_mma:stages=1", "stages is 1: use 2 or more"),
+        ("bf16x6_mma:16x128,bk=16,wn=16", "do not share tiles of 64 and 512 float4 evenly"),
+        ("bf16x6_mma:stages=20", "bytes of shared memory"),
     ],
 )
 def test_what_cannot_be_is_refused(name, reason):

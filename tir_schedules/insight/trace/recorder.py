@@ -188,6 +188,7 @@ PRIMITIVES = {
     ),
     "merge": "Makes one loop nest of several that stand side by side under a common loop.",
     "move_copies_behind_compute": "Moves the copies of a later tile behind the compute.",
+    "move_copies_behind_waits": "Moves the copies of a later tile behind the wait for the next one.",
     "overlap_launches": "Lets the kernel begin while the launch before still runs.",
     "pad_einsum": (
         "Pads the problem to whole tiles: copies of inputs add zeros, that of the output drops the rest."

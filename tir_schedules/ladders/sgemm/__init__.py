@@ -36,6 +36,7 @@ LADDER = Ladder(
         "promoted",
         "bf16x6",
         "fp16x3",
+        "bf16x6_mma",
     ),
     workload="tir_schedules.workloads.split_gemm:float_gemm",
     extents=("M", "N", "K"),

@@ -45,6 +45,7 @@ Measured on an H200 at 4096: 50.6 TFLOPS, 0.98 times the 51.6 of `multistage`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shapes, warp_tiles
@@ -66,13 +67,20 @@ class Config(multistage.Config):
     asynchronous: int = 1
 
 
-def part_of_k(gemm: Gemm, config: Config) -> int:
+class Parted(shapes.Tile, Protocol):
+    """What is asked of a configuration whose blocks take parts of K."""
+
+    @property
+    def splits(self) -> int: ...
+
+
+def part_of_k(gemm: Gemm, config: Parted) -> int:
     """Extent of the parts along K: whole tiles, the last part may have less."""
     tiles = ceil_div(gemm.k, config.bk)
     return ceil_div(tiles, config.splits or shapes.splits(gemm, config)) * config.bk
 
 
-def parts_of(gemm: Gemm, config: Config) -> int:
+def parts_of(gemm: Gemm, config: Parted) -> int:
     return ceil_div(gemm.k, part_of_k(gemm, config))
 
 
@@ -100,13 +108,24 @@ def launch(gemm: Gemm, config: Config) -> Launch:
 
 def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     """The partial sums of C. Rows, columns and parts are padded to whole tiles, with zeros in A and B."""
+    return partial_products_of(gemm, config, name)
+
+
+def partial_products_of(gemm: Gemm, config: Parted, name: str, guarded: int = 0) -> PrimFunc:
+    """The same of another rung's tiles. guarded: where the loops over C are those of whole tiles, with guards
+    within, so many neighbours that stand or fall together; 0 where its loops end with C."""
     from tvm.script import tirx as T
 
     M, N, K = gemm.shape
     part, parts = part_of_k(gemm, config), parts_of(gemm, config)
     pitch = pitch_of(gemm, parts)
-    written = pitch if config.asynchronous else N  # columns
     rows, columns = ceil_div(M, config.bm) * config.bm, ceil_div(N, config.bn) * config.bn
+    width = pitch if config.asynchronous else N
+    whole = guarded > 0
+    written = (parts, rows, columns) if whole else (parts, M, width)
+
+    def within(i: Any, j: Any) -> Any:
+        return T.And(i < M, j // guarded < width // guarded)
 
     @T.prim_func(s_tir=True)
     def partial_products(
@@ -136,10 +155,14 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
                 with T.init():
                     C_pad[vp, vi, vj] = T.float32(0)
                 C_pad[vp, vi, vj] = C_pad[vp, vi, vj] + A_pad[vp, vi, vk] * B_pad[vp, vk, vj]
-        for p, i, j in T.grid(parts, M, written):
+        for p, i, j in T.grid(*written):
             with T.sblock("C_pad"):
                 vp, vi, vj = T.axis.remap("SSS", [p, i, j])
-                C[vp, vi, vj] = C_pad[vp, vi, vj]
+                if whole:
+                    if T.tvm_thread_invariant(within(vi, vj)):
+                        C[vp, vi, vj] = C_pad[vp, vi, vj]
+                else:
+                    C[vp, vi, vj] = C_pad[vp, vi, vj]
 
     return partial_products
 

@@ -26,6 +26,7 @@ HEADERS = (
     "sgemm/added_sums.cuh",
     "sgemm/parts.cuh",
     "sgemm/scales.cuh",
+    "sgemm/split_fragments.cuh",
     "sgemm/split_products.cuh",
     "sgemm/transposed_k_tile.cuh",
     "sgemm/turns.cuh",

@@ -17,6 +17,7 @@ from tir_schedules.model.annotations import PREFIX
 from tir_schedules.tir.passes import Unfit
 from tir_schedules.tir.passes.barrier_elimination import barrier_elimination
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
+from tir_schedules.tir.passes.copies_after_wait import copies_after_wait
 from tir_schedules.tir.passes.diagonal_rows import diagonal_rows
 from tir_schedules.tir.passes.divide_once import divide_once
 from tir_schedules.tir.passes.l2_prefetch import l2_prefetch
@@ -179,6 +180,7 @@ def pipeline(asked: Mapping[str, Any]) -> transform.Pass:
             s_tir.transform.AnnotateIrregularLoop(),
             s_tir.transform.InjectSoftwarePipeline(),
             *chosen(annotations.COPIES_AFTER_COMPUTE, copies_after_compute),
+            *chosen(annotations.COPIES_AFTER_WAIT, copies_after_wait),
             *chosen(annotations.SINK_WAITS, sink_waits),
             s_tir.transform.TransformMmaBufferLayout(),
             s_tir.transform.LowerOpaqueBlock(),

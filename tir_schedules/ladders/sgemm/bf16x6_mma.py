@@ -1,0 +1,239 @@
+"""Six products of bfloat16 parts by `mma`, from sm_80 on; elements are split in registers, K over blocks.
+
+`bf16x6` splits A and B by a launch of its own, which writes 1.5 times the bytes that it reads, and its tiles
+have 64 rows or more. Both cost most where matrices are small or thin. Here tiles of A and B are copied as
+float32 by `cp.async`, several under way, and each warp splits what it reads into three parts of bfloat16:
+
+    shared memory          registers of a lane
+    x, y (float32)  -->    first, second, third (each two bfloat16)  -->  six mma.m16n8k16
+
+A part is what the parts before have left, rounded. Two neighbours along K take 13 instructions, and each is
+used as often as a warp's tile has columns or rows. The first part is kept finite, as in `split_parts`.
+
+**Fragments.** Lanes read float32 where the registers of mma want them. Of A a lane reads two neighbours along
+K, 8 bytes, from rows that 8 floats pad. Of B it reads up to four neighbours of a row, 16 bytes, from rows
+that 4 floats pad: the columns of four mma. Which columns these are is free. Neither meets in banks: for 16 of
+K a warp with a tile of 32x32 reads its 4 KiB in 32 wavefronts, and issues 48 mma. A lane's sums are eight
+neighbours of a row of C.
+
+**Sums.** Tensor cores add up one K tile, from 0, and what they found is added in float32, see `promoted`.
+Within 16 of K small products come first. A K of 64 or less has tiles of 16, because sums of 32 terms of very
+different sizes would be less accurate than by FMA.
+
+**Parts of K.** Where C has few tiles, blocks share them along K, and a second launch adds up in an order that
+no run changes, as in `split_k`. The tile and the number of parts are those that the model of `shapes.py` says
+are fastest for float32 products, which have not been measured for this rung.
+
+One barrier per K tile is enough: the copies of a later tile are behind the wait, see the pass
+`copies_after_wait`. What is not finite, and small elements, are as in `bf16x6`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import ClassVar
+
+from tir_schedules.ladders import split_k_sum
+from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.sgemm import shapes, split_k
+from tir_schedules.ladders.sgemm.edges import part_last_tile, wrap_edges
+from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
+from tir_schedules.model.launch import Launch, ceil_div, check_parts
+from tir_schedules.model.rung import Around, Rung, run_as_script
+from tir_schedules.tir.schedule import Block, PrimFunc, Schedule, pipeline, unroll
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.split_gemm import LONGEST
+
+A_PADDING, B_PADDING = 8, 4
+"""Floats after rows of the tiles of A and B."""
+
+STEP = 16
+"""Of K, what an mma multiplies."""
+
+MOST_SUMS = 2048
+"""Elements of a warp's tile: 64 sums of a lane, twice."""
+
+SHORT = 64
+"""K up to which tiles are STEP deep."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Block tile bm x bn, bk of its tiles along K, after which sums are promoted; a warp computes wm x wn.
+    stages: tiles of A and B in shared memory. splits: parts of K, where K has so many tiles; 0 for as many as
+    the shape asks for."""
+
+    bm: int = 64
+    bn: int = 64
+    bk: int = 32
+    wm: int = 32
+    wn: int = 32
+    stages: int = 3
+    splits: int = 0
+
+    products: ClassVar[str] = "bf16x6"
+
+    @property
+    def asynchronous(self) -> int:
+        """1: tiles are copied by cp.async, and C is not written through shared memory."""
+        return 1
+
+    @property
+    def warps(self) -> int:
+        """Of a block."""
+        return self.bm // self.wm * (self.bn // self.wn)
+
+    @property
+    def a_row(self) -> int:
+        """Floats of a row of a tile of A in shared memory."""
+        return self.bk + A_PADDING
+
+    @property
+    def near(self) -> int:
+        """Sums of a lane that are neighbours in a row of C."""
+        return 8 if self.wn % 32 == 0 else 4 if self.wn % 16 == 0 else 2
+
+    @property
+    def b_row(self) -> int:
+        """The same of B."""
+        return self.bn + B_PADDING
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of all stages."""
+        return 4 * self.stages * (self.bm * self.a_row + self.bk * self.b_row)
+
+
+def refuses(gemm: Gemm, config: Config) -> str:
+    """Why a configuration cannot be, or empty."""
+    if config.bk % STEP or not 0 < config.bk <= LONGEST:
+        return f"bk is {config.bk}: a multiple of {STEP}, {LONGEST} at most"
+    if config.wm % 16 or config.wn % 8 or min(config.wm, config.wn) < 8:
+        return f"a warp's tile is {config.wm}x{config.wn}: multiples of 16 rows and 8 columns"
+    if config.wm * config.wn > MOST_SUMS:
+        return f"two sums of {config.wm}x{config.wn} do not fit into a warp's registers"
+    if config.bm % config.wm or config.bn % config.wn or not 0 < config.warps <= 32:
+        return f"{config.bm}x{config.bn} must be 1 to 32 tiles of {config.wm}x{config.wn}"
+    if config.stages < 2:
+        return f"stages is {config.stages}: use 2 or more, because a tile is copied while one is used"
+    pieces = config.bm * config.bk // 4, config.bk * config.bn // 4
+    if any(count % (32 * config.warps) for count in pieces):
+        return f"{32 * config.warps} threads do not share tiles of {pieces[0]} and {pieces[1]} float4 evenly"
+    return hopper.reason_against_shared(config.shared_bytes)
+
+
+def launch(gemm: Gemm, config: Config) -> Launch:
+    hopper.check(refuses(gemm, config))
+    parts = split_k.parts_of(gemm, config)
+    check_parts(f"sgemm/bf16x6_mma for {gemm}", parts, gemm.m, split_k.pitch_of(gemm, parts))
+    grid = ceil_div(gemm.n, config.bn), ceil_div(gemm.m, config.bm), parts
+    return Launch(grid, (32, config.warps, 1), config.shared_bytes, parts=parts)
+
+
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    from tir_schedules.tir.intrinsics import split_fragments
+
+    copies = sch.get_sblock("A_pad"), sch.get_sblock("B_pad")
+    sums, result = sch.get_sblock("C"), sch.get_sblock("C_pad")
+    for copy in copies:
+        sch.set_scope(copy, 0, split_fragments.SHARED)
+    sch.set_scope(sums, 0, split_fragments.SUMS)
+
+    part, i, j, k = sch.get_loops(sums)
+    block_i, warp_i, i = sch.split(i, [None, config.bm // config.wm, config.wm])
+    block_j, warp_j, j = sch.split(j, [None, config.bn // config.wn, config.wn])
+    k_tile, k = sch.split(k, [None, config.bk])
+    sch.reorder(part, block_i, block_j, warp_i, warp_j, k_tile, i, j, k)
+    warp = sch.fuse(warp_i, warp_j)
+    for loop, axis in ((part, "z"), (block_i, "y"), (block_j, "x")):
+        sch.bind(loop, f"blockIdx.{axis}")
+    sch.bind(warp, "threadIdx.y")
+
+    threads = [("threadIdx.y", config.warps), ("threadIdx.x", 32)]
+    for copy, row in zip(copies, (gemm.k, gemm.n)):
+        share_rows(sch, copy, k_tile, threads, vector_width(row))
+    wrap_edges(sch, gemm, copies, (config.bm, config.bn))
+    for copy, (factor, padding) in zip(copies, ((16, A_PADDING), (8, B_PADDING))):
+        sch.storage_align(copy, 0, axis=-2, factor=factor, offset=padding)
+
+    sch.reverse_compute_at(result, warp, preserve_unit_loops=True)
+    sch.transform_layout(
+        sums, ("write", 0), split_fragments.sums_map(config.wm, config.wn), assume_injective_transform=True
+    )
+    hold(sch, result, config, store_width(gemm, config))
+    zero = sch.decompose_reduction(sums, k_tile)
+    hold(sch, zero, config, gcd(config.near, 4))
+    sch.tensorize(
+        sch.get_loops(sums)[-3],
+        split_fragments.multiply(config.wm, config.wn, config.bk, config.a_row, config.b_row),
+    )
+    sch.unroll_drain()
+    pipeline(sch, k_tile, stage=[0, 0, config.stages - 1], order=[0, 1, 2], asynchronous=[0])
+    sch.async_copies()
+    sch.move_copies_behind_waits()
+    part_last_tile(sch, gemm, k_tile, config.bk)
+    sch.overlap_launches()
+
+
+def hold(sch: Schedule, block: Block, config: Config, width: int) -> None:
+    """The two innermost loops of a block, over a warp's rows and columns: each lane takes what it has of the
+    sums, `width` neighbours at a time."""
+    (row, column), near = sch.get_loops(block)[-2:], config.near
+    eight, lane_row = sch.split(row, [config.wm // 8, 8])
+    group, lane_column, vector, pair = sch.split(column, [config.wn // (4 * near), 4, near // width, width])
+    sch.reorder(lane_row, lane_column, eight, group, vector, pair)
+    sch.bind(sch.fuse(lane_row, lane_column), "threadIdx.x")
+    unroll(sch, (eight, group, vector))
+    if width > 1:
+        sch.vectorize(pair)
+
+
+def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
+    """As of `split_k`; a C smaller than a tile has guards in place of shorter loops, because each warp writes
+    a whole tile."""
+    smaller = gemm.m < config.bm or gemm.n < config.bn
+    return split_k.partial_products_of(gemm, config, name, store_width(gemm, config) if smaller else 0)
+
+
+def store_width(gemm: Gemm, config: Config) -> int:
+    """Neighbours of C that a lane writes at once."""
+    return gcd(config.near, vector_width(split_k.pitch_of(gemm, split_k.parts_of(gemm, config))))
+
+
+CONFIGS = {
+    "64x64": Config(),
+    "128x64": Config(bm=128),
+    "64x128": Config(bn=128),
+    "64x32": Config(bn=32, stages=4),
+    "32x64": Config(bm=32, stages=4),
+    "32x32": Config(bm=32, bn=32, stages=4),
+    "16x128": Config(bm=16, bn=128, wm=16, wn=64),
+    "128x16": Config(bm=128, bn=16, wm=64, wn=16),
+}
+
+
+def choose(gemm: Gemm) -> Config:
+    """The configuration that the model of shapes.py says is fastest for products of float32."""
+    config = CONFIGS[shapes.fastest(gemm, CONFIGS)]
+    return replace(config, bk=STEP) if gemm.k <= SHORT else config
+
+
+RUNG = Rung(
+    family="sgemm",
+    name="bf16x6_mma",
+    summary="parts are made in registers and multiplied by mma, from sm_80 on; K split over blocks",
+    config=CONFIGS["64x64"],
+    configs=CONFIGS,
+    choose=choose,
+    schedule=schedule,
+    launch=launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    around=Around(then=split_k_sum.rung("sgemm")),
+    shapes="any; 16-byte copies where rows are multiples of 4, else one element at a time",
+    min_arch=80,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)
