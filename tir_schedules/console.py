@@ -21,7 +21,7 @@ from rich.text import Text
 from tir_schedules.errors import fold_paragraph, printable
 
 PIPE_WIDTH = 1_000_000  # a pipe has no edge to wrap at
-PIPED = 80  # columns that prose in a table takes in a pipe at most; all else stays whole
+PIPED = 80  # columns that prose which is wrapped in a pipe, too, takes there at most
 USUAL_WIDTH = 80  # of a terminal that does not tell
 HEIGHT = 25  # no view asks for it, but without it rich takes a dumb terminal for 80 columns
 GAP = 2  # blanks between columns
@@ -81,11 +81,12 @@ def html_of(tag: str, text: str) -> bool:
 @dataclass(frozen=True)
 class Column:
     """A column of a table. room: None where cells stand in one line; else they are wrapped between words, to
-    no fewer columns than this."""
+    no fewer columns than this. piped: whether they are wrapped in a pipe, too."""
 
     heading: Text
     cells: Sequence[Text]
     room: int | None
+    piped: bool = False
 
     @property
     def natural(self) -> int:
@@ -124,12 +125,13 @@ def wrap_text(text: Text, width: int) -> list[Text]:
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "",
     prose: Mapping[str, int] = {},
-    spare: Sequence[str] = (), keys: int = 1,
+    spare: Sequence[str] = (), keys: int = 1, piped: Sequence[str] = (),
 ) -> tuple[str, ...]:  # fmt: skip
     """Rows of cells in rich's markup under headings. Numbers and names stay whole on a terminal of any width,
     which rich's own tables do not promise.
 
-    prose: columns that may be wrapped between words -> the columns of a terminal that they need. What is
+    prose: columns that may be wrapped between words -> the columns of a terminal that they need. In a pipe
+    only those of `piped` are wrapped, so that `grep` finds a record in a line. What is
     wider yet loses columns of `spare`, the first of them first; returns those that are left out. Where that
     is not enough, the table is cut into a few blocks, each with the first `keys` columns, or each record
     stands on end, a line to a field; without `keys` always the latter.
@@ -141,7 +143,9 @@ def print_table(
         HTML[-1].append(f"<table>{''.join(f'<tr>{row}</tr>' for row in inside)}</table>")
         return ()
     every = [
-        Column(Text.from_markup(name, style="bold"), [row[at] for row in cells], prose.get(name))
+        Column(
+            Text.from_markup(name, style="bold"), [row[at] for row in cells], prose.get(name), name in piped
+        )
         for at, name in enumerate(columns)
     ]
     blocks, left_out = arrange_columns(every, out.width, spare, keys)
@@ -187,9 +191,9 @@ def arrange_columns(
 
 def widths(columns: Sequence[Column], width: int) -> list[int] | None:
     """Columns of a terminal for each column; None where they do not fit. What is left beyond the least goes
-    to prose, then to headings. In a pipe only long prose is wrapped."""
+    to prose, then to headings. In a pipe only columns that are `piped` are wrapped."""
     if width == PIPE_WIDTH:
-        return [min(one.natural, max(PIPED, one.least)) if one.room else one.natural for one in columns]
+        return [min(one.natural, max(PIPED, one.least)) if one.piped else one.natural for one in columns]
     given = [column.least for column in columns]
     left = width - sum(given) - GAP * (len(columns) - 1)
     if left < 0:
