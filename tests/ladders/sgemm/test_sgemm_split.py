@@ -27,7 +27,7 @@ from tir_schedules.workloads.splitting import MOST, Splitting
 ARCH = "sm_90a"
 MAKERS = (lower, load_twin)
 RECORDED = Path(__file__).parent / "emitted_split.json"
-NAMES = ("tf32", "split_bf16", "promoted", "bf16x6", "fp16x3")
+NAMES = ("tf32", "split_bf16", "promoted", "bf16x6", "bf16x6_mma", "fp16x3")
 SPLIT = [rung for rung in every_rung("sgemm") if offered(rung)["products"] != ("float32",)]
 
 
@@ -124,10 +124,10 @@ def test_tiles_and_parts_of_k_take_turns(more, make):
 
 
 PARTED = [("64x32,splits=3", (129, 127, 165)), ("64x64,splits=2", (17, 33, 100))]
-WHOLE = [("128x16", (1, 1, 129)), ("128x64", (130, 68, 96)), ("32x32", (40, 7, 1))]
+WHOLE = [("64x16", (1, 1, 129)), ("128x64", (130, 68, 96)), ("32x32", (40, 7, 1))]
 
 
-@layers("config, shape", PARTED, [("16x128,splits=2", (3, 100, 165)), *WHOLE])
+@layers("config, shape", PARTED, [("16x64,splits=2", (3, 100, 165)), *WHOLE])
 def test_edges_and_parts_of_k_of_mma(config, shape):
     """Schedule and twin agree bit for bit, whatever order warps and copies come in."""
     (rung,) = find(f"sgemm/bf16x6_mma:{config}")
@@ -145,7 +145,7 @@ def test_edges_and_parts_of_k_of_mma(config, shape):
 
 def test_copies_behind_the_wait_are_not_too_early():
     """Of a tile that the wait leaves in flight, or copied to where warps still read, the machine says so."""
-    (rung,) = find("sgemm/bf16x6_mma:64x64,splits=1")
+    (rung,) = find("sgemm/bf16x6_mma:64x64,stages=3,splits=1")
     gemm = gemm_of(rung, 64, 64, 160)
     (own,) = launches(lower, rung, gemm, "sm_80")
     wait, barrier = "async_wait_group_1();", "async_wait_group_1();\n    __syncthreads();"
@@ -271,7 +271,7 @@ def test_it_is_asked_for():
         ("bf16x6_mma:bm=128,wm=128", "two sums of 128x32 do not fit"),
         ("bf16x6_mma:bm=80", "80x64 must be 1 to 32 tiles of 32x32"),
         ("bf16x6_mma:stages=1", "stages is 1: use 2 or more"),
-        ("bf16x6_mma:16x128,bk=16,wn=16", "do not share tiles of 64 and 512 float4 evenly"),
+        ("bf16x6_mma:16x64,bk=16,wn=16", "do not share tiles of 64 and 256 float4 evenly"),
         ("bf16x6_mma:stages=20", "bytes of shared memory"),
     ],
 )

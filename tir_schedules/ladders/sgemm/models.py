@@ -98,6 +98,7 @@ def stream_k_estimate(gemm: Gemm, rung: Rung) -> Waves | shapes.Estimate | Strea
 SERPENTINE = quads(211, 0.1)
 MODELS = {
     "split_k": shapes.estimate,
+    "bf16x6_mma": shapes.estimate,
     "gemv": matrix_times_vector,
     "multistage": unsplit,
     "serpentine": SERPENTINE,

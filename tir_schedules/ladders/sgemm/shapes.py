@@ -112,8 +112,10 @@ def estimate(gemm: Gemm, rung: Rung) -> Estimate:
 
 
 def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
-    """What the model says of a tile and parts of K, which are whole tiles of `tile.bk`."""
-    rate = RATES.get(f"{tile.bm}x{tile.bn}", RATES["64x128"])
+    """What the model says of a tile and parts of K, which are whole tiles of `tile.bk`. A tile may have
+    `rates` of its own."""
+    rates = getattr(tile, "rates", RATES)
+    rate = rates.get(f"{tile.bm}x{tile.bn}", rates["64x128"])
     if rate.odd and misaligned(gemm, tile):
         rate = rate.odd
     fill = rate.fill if parts == 1 or rate.parts is None else rate.parts
