@@ -195,7 +195,6 @@ REFUSED = [
     ("hgemm/tma", {"consumers": 1}, "the sums of a warpgroup"),
     ("hgemm/tma", {"stages": 2}, "the rung refuses it"),
     ("hgemm/warp_specialized", {"stages": 5}, "the stages do not fit into shared memory"),
-    ("hgemm/tma_store", {"boxes": 3}, "the rung refuses it"),
     ("hgemm/tma_store", {"stages": 4, "boxes": 8}, "the rung refuses it"),
     ("hgemm/cluster", {"cluster": 4, "bn": 192}, "the rung refuses it"),
     ("hgemm/tile_shapes", {"cluster_m": 2, "cluster_n": 2}, "the rung refuses it"),

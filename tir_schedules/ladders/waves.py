@@ -50,7 +50,8 @@ class Rate:
     SM reach b / (b + few) of that. odd: share of it where rows are copied element by element, and odd_few:
     what few is then, where it is another; slow: what happens to these rows. elements: whether they are copied
     so, by default where rows of A or B are no multiples of 16 bytes. late: as few, of such rows, for each K
-    tile after the first, whose copies begin no sooner than the one before is multiplied."""
+    tile after the first, whose copies begin no sooner than the one before is multiplied. fill: extent along K
+    in which a block could multiply while it waits for its first tiles and writes its last, of other rows."""
 
     full: float
     few: float
@@ -59,6 +60,7 @@ class Rate:
     odd_few: float | None = None
     elements: Callable[[Any], bool] = lambda gemm: bool(gemm.misaligned)
     late: float = 0
+    fill: int = 0
 
     def __call__(self, gemm: Gemm, rung: Rung) -> Waves:
         config = rung.config
@@ -70,6 +72,6 @@ class Rate:
         few = self.odd_few if odd and self.odd_few is not None else self.few
         deep = getattr(config, "bk", 1)
         depth = ceil_div(gemm.k, deep) * deep
-        late = self.late * (depth - deep) if odd else 0
-        busy = max(((on_one + few) * depth + late) * tile / rate / 1000, gemm.bytes / MEMORY)
+        late, fill = (self.late * (depth - deep), 0) if odd else (0, self.fill)
+        busy = max(((on_one + few) * (depth + fill) + late) * tile / rate / 1000, gemm.bytes / MEMORY)
         return Waves(blocks, on_one, LAUNCH + busy, self.slow if odd else "")
