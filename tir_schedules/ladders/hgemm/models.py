@@ -70,5 +70,5 @@ MODELS = {
     "wmma_padded:32x64": of_ladder(270, 0, late=2.5, fill=0),
     "wmma_padded": of_ladder(1400, 1.1, odd=0.78),
     "wmma_shared": of_ladder(727, 0.5, odd=0.58, odd_few=0.1),
-    "wmma_naive": of_ladder(115, 0.14, odd=2, odd_few=3),
+    "wmma_naive": of_ladder(115, 0.14, odd=2, odd_few=3, fill=0),
 }
