@@ -55,14 +55,14 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
     A += first;
     B += first * N;
     C += blockIdx.z * M * pitch;
-    if (N % 4 == 0)
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 4>(A, B, C, M, N, K, terms, pitch, shared);
-    else if (N % 2 == 0)
+    if (N % 2 != 0)
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 1, IN_ROWS>(A, B, C, M, N, K, terms, pitch,
+                                                                                shared);
+    else if (N % 4 != 0)
         multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 2, IN_ROWS>(A, B, C, M, N, K, terms, pitch,
                                                                                 shared);
     else
-        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 1, IN_ROWS>(A, B, C, M, N, K, terms, pitch,
-                                                                                shared);
+        multiply_multistage<Tiles, BK, STAGES, PADDING, ROWS_FIRST, 4>(A, B, C, M, N, K, terms, pitch, shared);
 #else
     __shared__ __align__(16) float tile_a[2][BK][BM + PADDING]; // transposed
     __shared__ __align__(16) float tile_b[2][BK][BN];
