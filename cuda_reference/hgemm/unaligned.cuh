@@ -9,6 +9,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "addresses.cuh"
+#include "ldmatrix.cuh"
+
 // The thread of a block that is 32 wide.
 static __device__ __forceinline__ int thread_of_block()
 {
@@ -40,7 +43,7 @@ static __device__ __forceinline__ void start_rows(T *tile, const T *matrix, int 
     constexpr int DOWN = THREADS / PIECES; // rows from a thread's piece to its next, where EVEN
     constexpr bool EVEN = THREADS % PIECES == 0;
     const int thread = thread_of_block();
-    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(tile));
+    const unsigned to = shared_address(tile);
 #pragma unroll
     for (int i = 0; i * THREADS < HEIGHT * PIECES; ++i) {
         const int at = thread + i * THREADS;
@@ -74,23 +77,6 @@ template <typename T> static __device__ __forceinline__ unsigned pair_of(const T
            static_cast<unsigned>(*reinterpret_cast<const unsigned short *>(second)) << 16;
 }
 
-// Four 8 x 8 matrices from shared memory, a register of each. place: of the lane's row.
-template <bool TRANSPOSED, typename T>
-static __device__ __forceinline__ void read_four(unsigned (&value)[4], const T *place)
-{
-    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(place));
-    if constexpr (TRANSPOSED)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3])
-                     : "r"(address)
-                     : "memory");
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3])
-                     : "r"(address)
-                     : "memory");
-}
-
 // A fragment of 16 x 16 of A, whose rows of STRIDE begin one element further where they are odd and ODD.
 template <int STRIDE, bool ODD, typename T>
 static __device__ __forceinline__ void read_of_a(unsigned (&value)[4], const T *tile, int row, int k)
@@ -104,7 +90,7 @@ static __device__ __forceinline__ void read_of_a(unsigned (&value)[4], const T *
             value[i] = pair_of(place, place + 1);
         }
     } else {
-        read_four<false>(value, tile + (row + lane % 16) * STRIDE + k + lane / 16 * 8);
+        load_matrices<false>(value, shared_address(tile + (row + lane % 16) * STRIDE + k + lane / 16 * 8));
     }
 }
 
@@ -124,9 +110,10 @@ static __device__ __forceinline__ void read_of_b(unsigned (&value)[4], const T *
                 value[i] = pair_of(tile + at * STRIDE + j, tile + (at + 1) * STRIDE + j + 1);
         }
     } else if constexpr (BY_COLUMNS) {
-        read_four<false>(value, tile + (column + lane % 8 + lane / 16 * 8) * STRIDE + k + lane / 8 % 2 * 8);
+        load_matrices<false>(
+            value, shared_address(tile + (column + lane % 8 + lane / 16 * 8) * STRIDE + k + lane / 8 % 2 * 8));
     } else {
-        read_four<true>(value, tile + (k + lane % 16) * STRIDE + column + lane / 16 * 8);
+        load_matrices<true>(value, shared_address(tile + (k + lane % 16) * STRIDE + column + lane / 16 * 8));
     }
 }
 

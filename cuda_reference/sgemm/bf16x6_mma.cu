@@ -22,7 +22,7 @@
 #define BK 32 // K tile, after which sums are promoted
 #define WM 32 // warp tile of C: WM x WN
 #define WN 32
-#define STAGES 3 // tiles of A and of B in shared memory
+#define STAGES 4 // tiles of A and of B in shared memory
 #define SPLITS 0 // parts of K
 #endif
 

@@ -158,7 +158,8 @@ class Records:
         return f"{median(abs(row['us'] / row['median_us'] - 1) * 100 for row in rows if row.get('us')):.0f}"
 
     def count(self, what: str) -> str:
-        """launches: whose counters were compared; equal: those of which all counters are as predicted."""
+        """Of launches whose counters were compared. what: "launches" counts all of them, and "equal" those
+        whose counters are all as predicted."""
         found = {"launches": len(self.agreement.launches), "equal": self.agreement.equal}
         return f"{found[what]:,}"
 

@@ -176,7 +176,7 @@ class Estimate:
             clock_of(ran * products_of(config), ran * hopper.ROW_BYTES * (config.bm + config.bn)),
             reading,
             parts,
-            SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / PARTS if parts > 1 else 0,
+            adding_up(gemm, parts),
         )
 
     @property
@@ -222,6 +222,11 @@ class Estimate:
         launches = tuple(launches)
         copied = tuple(name[0] for each in launches for name in each.copies)
         return replace(self, copies=copied, copying=copying(launches))
+
+
+def adding_up(gemm: HalfGemm, parts: int) -> float:
+    """Microseconds of the launch that adds up parts of K; 0 where there is one part."""
+    return SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / PARTS if parts > 1 else 0
 
 
 def copying(launches: Iterable[Preparation]) -> float:

@@ -37,9 +37,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tir_schedules.errors import BadInput
 from tir_schedules.ladders import split_k_sum
-from tir_schedules.ladders.hgemm.tile_costs import PART, PARTS, STORED, SUM, cycles_from_registers
+from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.hgemm.tile_costs import STORED, adding_up, cycles_from_registers
 from tir_schedules.ladders.waves import SMS, Waves
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
@@ -150,9 +150,7 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
-    reason = refuses(gemm, config)
-    if reason:
-        raise BadInput(reason)
+    hopper.check(refuses(gemm, config))
     parts = parts_of(gemm, config)
     check_parts(f"hgemm/unaligned for {gemm}", parts, gemm.m, gemm.part_pitch)
     grid = ceil_div(gemm.n, config.bn), ceil_div(gemm.m, config.bm), parts
@@ -283,11 +281,6 @@ block takes longer: 64x128 with K tiles of 128 took 142 us there, and the model 
 
 READ = 2.6e6
 """Bytes that all SMs read in a microsecond: 5x5000x5000 took 20.5 us on an H100."""
-
-
-def adding_up(gemm: HalfGemm, parts: int) -> float:
-    """Microseconds of the launch that adds up parts, as of `split_k`."""
-    return SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / PARTS if parts > 1 else 0
 
 
 def copies_of(rows: int, columns: int, piece: int) -> int:

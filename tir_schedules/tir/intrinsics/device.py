@@ -22,6 +22,7 @@ HEADERS = (
     "hgemm/result_boxes.cuh",
     "program_shares.cuh",
     "hgemm/streamed_parts.cuh",
+    "hgemm/ldmatrix.cuh",
     "hgemm/unaligned.cuh",
     "sgemm/added_sums.cuh",
     "sgemm/parts.cuh",

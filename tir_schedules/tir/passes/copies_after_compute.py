@@ -15,6 +15,8 @@ between the last read of a stage and its refill.
 
 from __future__ import annotations
 
+from typing import Any
+
 import tvm_ffi
 from tvm import IRModule, s_tir, tirx, transform
 
@@ -49,14 +51,23 @@ def sink_wait(
     none."""
     if not (isinstance(compute, s_tir.SBlockRealize) and isinstance(fragments, s_tir.SBlockRealize)):
         return None
-    wait = compute.block.body
-    if not (isinstance(wait, tirx.AttrStmt) and wait.attr_key == WAIT):
+    parts = parts_of_wait(compute.block.body)
+    if parts is None:
         return None
-    depth = wait.body
-    assert isinstance(depth, tirx.AttrStmt)  # a wait is two attributes: of which queue, how deep
+    wait, depth = parts
     late = tirx.AttrStmt(depth.node, depth.attr_key, depth.value, fragments.block.body)
     late = tirx.AttrStmt(wait.node, wait.attr_key, wait.value, late)
     return replace_block_body(compute, depth.body), replace_block_body(fragments, late)
+
+
+def parts_of_wait(statement: tirx.Stmt) -> tuple[tirx.AttrStmt, Any] | None:
+    """The two attributes of a wait at the head of a statement, or None. The outer attribute says for which
+    queue it waits. The inner one says how many groups may stay in flight."""
+    if not (isinstance(statement, tirx.AttrStmt) and statement.attr_key == WAIT):
+        return None
+    depth = statement.body
+    assert isinstance(depth, tirx.AttrStmt)
+    return statement, depth
 
 
 def has_commit(statement: tirx.Stmt) -> bool:

@@ -9,11 +9,9 @@ read of a stage and its refill, and the copy is under way during the compute.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tvm import IRModule, s_tir, tirx, transform
 
-from tir_schedules.tir.passes.copies_after_compute import WAIT, has_commit
+from tir_schedules.tir.passes.copies_after_compute import has_commit, parts_of_wait
 from tir_schedules.tir.passes.rewriting import map_body, replace_block_body, replace_body
 
 
@@ -30,10 +28,10 @@ def copies_after_wait(
         copy, compute = statements
         if not isinstance(compute, s_tir.SBlockRealize):
             return loop
-        wait = compute.block.body
-        if not (isinstance(wait, tirx.AttrStmt) and wait.attr_key == WAIT):
+        parts = parts_of_wait(compute.block.body)
+        if parts is None:
             return loop
-        depth: Any = wait.body  # a wait is two attributes: of which queue, how deep
+        wait, depth = parts
         body = tirx.SeqStmt([copy, replace_block_body(compute, depth.body)])
         body = tirx.AttrStmt(depth.node, depth.attr_key, depth.value - 1, body)
         return replace_body(loop, tirx.AttrStmt(wait.node, wait.attr_key, wait.value, body))

@@ -21,15 +21,15 @@ from tvm.backend.cuda.op import cuda_func_call
 from tir_schedules.tir.passes.rewriting import map_body, replace_body
 
 DIVISIONS = {
-    tirx.Div: ("quotient_of", "number / by"),
-    tirx.Mod: ("remainder_of", "number % by"),
+    tirx.Div: ("quotient", "number / by"),
+    tirx.Mod: ("remainder", "number % by"),
 }
-"""Kind of division -> the name and the value of a device function for it. TVM would put an expression back
+"""Kind of division -> its name and the value of a device function for it. TVM would put an expression back
 where it is used."""
 
 TEXT = """\
 // {value}, both not negative.
-static __device__ inline int {name}(int number, int by)
+static __device__ inline int {name}_of(int number, int by)
 {{
     return {value};
 }}
@@ -46,7 +46,7 @@ def divide_once(function: tirx.PrimFunc, module: IRModule, context: transform.Pa
         found = divisions_of(loop)
         if not found:
             return loop
-        names = [tirx.Var(f"{loop.loop_var.name}_{DIVISIONS[type(each)][0][:-3]}", "int32") for each in found]
+        names = [tirx.Var(f"{loop.loop_var.name}_{DIVISIONS[type(each)][0]}", "int32") for each in found]
 
         def use(node: Any) -> Any:
             return next(
@@ -64,7 +64,7 @@ def divided(node: Any) -> Any:
     """A division by the device function of its kind."""
     name, value = DIVISIONS[type(node)]
     text = TEXT.format(name=name, value=value)
-    return cuda_func_call(name, node.a, node.b, source_code=text, return_type="int32")
+    return cuda_func_call(f"{name}_of", node.a, node.b, source_code=text, return_type="int32")
 
 
 def divisions_of(loop: Any) -> list[Any]:
