@@ -97,7 +97,11 @@ class Config:
     splits: int = 0
 
     products: ClassVar[str] = "bf16x6"
-    rates: ClassVar[Mapping[str, Rate]] = RATES
+
+    @property
+    def rates(self) -> Mapping[str, Rate]:
+        """By tile, of this rung: see `shapes.RATES`."""
+        return RATES
 
     @property
     def asynchronous(self) -> int:
