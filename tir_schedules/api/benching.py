@@ -80,7 +80,7 @@ class Times(Result):
     def save(self, path: str | Path) -> None:
         """Write a results file, which `recorded=` reads and the command's `--compare` compares with."""
         if not self.timed:
-            raise BadInput("what is predicted is no results file: nothing was timed")
+            raise BadInput("what is predicted is not a results file: nothing was timed")
         save_results(self.results, Path(path))
 
 

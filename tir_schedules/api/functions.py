@@ -184,8 +184,8 @@ def function_in(subject: Any, kernel: str) -> tuple[str, PrimFunc]:
     module = subject.mod if isinstance(subject, Schedule) else subject
     if not isinstance(module, tvm.IRModule):
         raise BadInput(
-            f"a {type(subject).__name__} of TVM's is no kernel: give a PrimFunc of TensorIR, an IRModule with"
-            " one, or a Schedule of it"
+            f"a {type(subject).__name__} of TVM's is not a kernel: give a PrimFunc of TensorIR, an IRModule"
+            " with one, or a Schedule of it"
         )
     found = {
         variable.name_hint: function

@@ -64,7 +64,7 @@ def requests_of_file(file: str | Path, arch: str, **asked: Any) -> list[Request]
 
 
 def check_sizes(sizes: Mapping[str, Any]) -> None:
-    """Raises BadInput for a size that is no number."""
+    """Raises BadInput for a size that is not a number."""
     for name, value in sizes.items():
         if not isinstance(value, (int, float)) and not hasattr(value, "__index__"):
             raise BadInput(f"{name} of sizes= is {shown(str(value))}; it takes a number")

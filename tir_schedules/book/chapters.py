@@ -190,7 +190,7 @@ def proven(text: str) -> str:
 
 
 def schedule_code(rung: Rung, source: str) -> Code:
-    """A rung's file from its first statement on that is no import."""
+    """A rung's file from its first statement on that is not an import."""
     tree = ast.parse(source).body
     skipped = (ast.Import, ast.ImportFrom)
     first = next(

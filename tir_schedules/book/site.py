@@ -315,7 +315,7 @@ def check_place(folder: Path) -> None:
         raise BadInput(f"{folder} has other files than a book: name a new folder, such as -o site/")
     above = next(one for one in (folder, *folder.absolute().parents) if one.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
-        raise BadInput(f"cannot write {folder}: {above} is no folder that may be written")
+        raise BadInput(f"cannot write {folder}: {above} is not a folder that may be written")
 
 
 def make_folder(folder: Path) -> None:

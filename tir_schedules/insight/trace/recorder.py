@@ -220,7 +220,7 @@ PRIMITIVES = {
     "specialize_warps": (
         "Specializes warpgroups: a producer copies K tiles into stages, consumers multiply them."
     ),
-    "split": "Makes nested loops of one. Where the extent is no multiple of theirs, a guard is added.",
+    "split": "Makes nested loops of one. Where the extent is not a multiple of theirs, a guard is added.",
     "storage_align": "Pads a dimension of a buffer, so that rows begin in different banks of shared memory.",
     "swizzle_threadblocks": (
         "Threadblock swizzle: groups so many columns of blocks; excess blocks of the last group exit at once."

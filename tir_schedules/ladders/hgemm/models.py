@@ -25,10 +25,10 @@ from tir_schedules.ladders.waves import Rate
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-BY_ELEMENTS = "rows are no multiple of 16 bytes and are copied element by element"
+BY_ELEMENTS = "rows are not a multiple of 16 bytes and are copied element by element"
 
 of_ladder = partial(Rate, elements=lambda gemm: not gemm.aligned)
-"""Before Hopper a row of C that is no multiple of 16 bytes has A and B copied by elements, too."""
+"""Before Hopper a row of C that is not a multiple of 16 bytes has A and B copied by elements, too."""
 
 by_elements = partial(of_ladder, slow=f"{BY_ELEMENTS}, with nothing under way")
 
