@@ -134,7 +134,7 @@ def bench(
     for one in subjects:
         kind_of(one, "bench", RUNG)
     if time and predict is None:
-        raise BadInput("time= goes with predict=: `ts.time` predicts times alone")
+        raise BadInput("time= goes with predict=: `ts.time` predicts times without the counters")
     options = options_of(shape, "bench", True, arch=arch, configs=configs, tuned=tuned, no_twins=no_twins,
                          sizes=sizes, time=time, random=random, seed=seed)  # fmt: skip
     if predict is not None:

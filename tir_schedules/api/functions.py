@@ -319,7 +319,7 @@ def numbers_of(function: Any, name: str) -> dict[str, str]:
     found = {one.name: str(one.ty) for one in function.params if not is_array(one)}
     for parameter, kind in found.items():
         if "handle" in kind or "Pointer" in kind:
-            raise BadInput(f"{name}: {parameter} is a pointer of which nothing says what it points to: use"
+            raise BadInput(f"{name}: {parameter} is a pointer whose elements have no known type: use"
                            " T.match_buffer, or T.Buffer in the signature")  # fmt: skip
     return found
 

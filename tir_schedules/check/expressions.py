@@ -479,7 +479,7 @@ def parse_launch(text: str, sizes: Mapping[str, Any]) -> Asked:
         raise BadInput(f"--launch {shown(text)}: it takes a kernel, its grid and its block, {FORM}")
     rest = text[end + 1 :].strip()
     if rest and not (rest.startswith("(") and closing(rest, 0) == len(rest) - 1):
-        raise BadInput(f"--launch {shown(text)}: arguments stand in brackets behind, {FORM}")
+        raise BadInput(f"--launch {shown(text)}: write the arguments in brackets after it, {FORM}")
     value = evaluate(f"({text[opening + 1 : end]},)", sizes, SIZE_FUNCTIONS, "--launch")
     if not isinstance(value, tuple) or not 2 <= len(value) <= 3:
         raise BadInput(f"--launch {shown(text)}: grid, block and bytes of shared memory, {FORM}")

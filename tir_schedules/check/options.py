@@ -341,7 +341,7 @@ def constant(text: str, what: str) -> Any:
         language = part("triton.language")
         made = getattr(language, type_[1], None)
         if not isinstance(made, language.dtype):
-            raise BadInput(f"{what} {shown(text)}: triton.language has no such type")
+            raise BadInput(f"{what} {shown(text)}: triton.language does not have it")
         return made
     try:
         value = ast.literal_eval(text)

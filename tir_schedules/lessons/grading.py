@@ -264,7 +264,9 @@ def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Pat
     uneven = [one for one in now.prediction.launches if one.uneven]
     if uneven:
         works = ", ".join(f"{place}: {work:,}" for place, work in uneven[0].works.items())
-        return Judged(goal.text, False, (f"blocks do unequal work, so one cannot stand for all: {works}",))
+        return Judged(
+            goal.text, False, (f"blocks do unequal work, so one block cannot represent all: {works}",)
+        )
     if share <= float(goal.limit) / 100:
         return Judged(f"{goal.text} ({told})", True)
     costly = (f"{file.name}:{line.number}: {line.text.strip()}" for line in now.lines[:2] if not line.file)

@@ -61,7 +61,7 @@ CONFIGS = {"128x256": Config(), "256x256": Config(bm=256), "128x128": Config(bn=
 
 RUNG = mma_multistage.RUNG.followed_by(
     "wgmma",
-    "wgmma: warpgroups multiply 64x256 straight from shared memory; registers hold sums alone",
+    "wgmma: warpgroups multiply 64x256 straight from shared memory; registers hold only sums",
     schedule,
     article="beyond 001 and 004",
     configs=CONFIGS,

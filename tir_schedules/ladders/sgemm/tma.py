@@ -109,7 +109,7 @@ def refuses(gemm: Gemm, config: Config) -> str:
     if not FEWEST <= config.stages <= MOST:
         return f"stages is {config.stages}: the ring has {FEWEST} to {MOST} stages"
     if config.bn <= DEPTH:
-        return f"bn is {config.bn}: it is more than {DEPTH}, or boxes of B come under a swizzle, too"
+        return f"bn is {config.bn}: it is more than {DEPTH}, or boxes of B have a swizzle as well"
     if config.bn > 256 or config.bm > 256:
         return "bm and bn are at most 256, the largest box"
     if config.bm % config.wm or config.bn % config.wn:
