@@ -95,7 +95,7 @@ def print_picture(tile: SharedTile) -> None:
         f" {tile.pitch / WORD:g} banks"
     )
     if tile.pitch % PIECE:
-        print_line(f"16-byte pieces do not fall on banks 0, 4, ...: a row is no multiple of {PIECE} bytes")
+        print_line(f"16-byte pieces do not fall on banks 0, 4, ...: a row is not a multiple of {PIECE} bytes")
         print_line()
         return
     lines = -(-8 * tile.pitch // LINE)
@@ -143,7 +143,7 @@ def print_costs(compared: list[SharedTile]) -> None:
     rows.append(["16-byte store of the tile", *(cell(tile, store_phases) for tile in compared), "4"])
     print_table(("wavefronts", *map(name_of, compared), "ideal"), rows)
     if any(tile.pitch % PIECE for tile in compared):
-        print_line(f"-: misaligned, rows are no multiple of {PIECE_HALVES} halves ({PIECE} bytes) apart")
+        print_line(f"-: misaligned, rows are not a multiple of {PIECE_HALVES} halves ({PIECE} bytes) apart")
 
 
 def summed(tile: SharedTile, fragment: Fragment) -> str:

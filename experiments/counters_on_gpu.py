@@ -143,7 +143,7 @@ def read_result(path: Path) -> dict[str, Any] | None:
 
     remedy = "name another file"
     result = read_json(path, remedy)
-    check(result, Counters, f"{path} is no result that `count` wrote", remedy)
+    check(result, Counters, f"{path} is not a result that `count` wrote", remedy)
     return current(result)
 
 

@@ -21,7 +21,7 @@ LONGEST = 400_000
 """Characters of PTX: what is longer is no test of instructions."""
 
 NOTES = {"note", "same_value"}
-"""Kinds that are no fault."""
+"""Kinds that are not a fault."""
 
 FILLED = re.compile(r"(?:reads|updates) (\w+)\[")
 """An output that a test has filled and the CPU machine takes for empty."""

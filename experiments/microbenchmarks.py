@@ -159,7 +159,7 @@ def table(options: Namespace) -> int:
     """Print what a profile has, and fail where something could not be measured."""
     profile = read_json(options.profile, "name a JSON file that `run` wrote")
     if not isinstance(profile, dict) or not isinstance(profile.get("rows"), dict):
-        raise BadInput(f"{options.profile} is no profile: name a JSON file that `run` wrote")
+        raise BadInput(f"{options.profile} is not a profile: name a JSON file that `run` wrote")
     for line in lines(profile):
         print(line)
     if profile["failed"]:

@@ -70,7 +70,7 @@ def load_mutations(path: Path) -> list[Mutation]:
     remedy = f"name a list of mutations such as {LIST.name}"
     rows = read_json(path, remedy)
     if not isinstance(rows, list) or not rows:
-        raise BadInput(f"{path} is no list of mutations; {remedy}")
+        raise BadInput(f"{path} is not a list of mutations; {remedy}")
     names = {field.name for field in fields(Mutation)}
     for place, row in enumerate(rows):
         if not isinstance(row, dict) or row.keys() != names:
@@ -224,11 +224,11 @@ class Runner:
 
 
 def check_tree(tree: Path, workers: int) -> None:
-    """BadInput for a folder that is no checkout; MissingTool for workers without pytest-xdist."""
+    """BadInput for a folder that is not a checkout; MissingTool for workers without pytest-xdist."""
     from importlib.util import find_spec
 
     if not (tree / "pyproject.toml").is_file() or not (tree / "tests").is_dir():
-        raise BadInput(f"{tree} is no checkout: there is no pyproject.toml, or no tests")
+        raise BadInput(f"{tree} is not a checkout: there is no pyproject.toml, or no tests")
     if workers and not find_spec("xdist"):
         raise MissingTool("--workers takes pytest-xdist: pip install 'tir_schedules[test]'")
 
@@ -254,7 +254,7 @@ def copy_tree(tree: Path, target: Path) -> None:
 
 
 def tracked(tree: Path) -> list[str] | None:
-    """Files of the tree that git tracks; None where there is no git, or the tree is no repository."""
+    """Files of the tree that git tracks; None where there is no git, or the tree is not a repository."""
     listed = git(tree, "ls-files", "-z") if (tree / ".git").exists() else ""
     return [name for name in listed.split("\0") if name] or None
 

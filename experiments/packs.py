@@ -72,14 +72,14 @@ def manifest_of(path: Path, name: str, what: str, remedy: str) -> Json:
         with zipfile.ZipFile(path) as archive:
             return parse_json(archive.read(name), path, remedy)
     except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{path} is no pack of {what} ({error}): {remedy}") from None
+        raise BadInput(f"{path} is not a pack of {what} ({error}): {remedy}") from None
 
 
 def read_result(path: Path, what: str, remedy: str) -> Json:
     """An earlier result, which has `cases`. BadInput for a file that is something else."""
     result = read_json(path, remedy)
     if not isinstance(result, dict) or not isinstance(result.get("cases"), dict):
-        raise BadInput(f"{path} is no result of {what}: {remedy}")
+        raise BadInput(f"{path} is not a result of {what}: {remedy}")
     return result
 
 

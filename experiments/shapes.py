@@ -174,7 +174,7 @@ def load(path: Path) -> dict[str, Any]:
             return current(recorded)
     except (ValueError, KeyError, TypeError):
         pass
-    raise BadInput(f"{path} is no result of this script: name a file that --output wrote")
+    raise BadInput(f"{path} is not a result of this script: name a file that --output wrote")
 
 
 def measure(options: Namespace) -> Results:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 
@@ -334,7 +335,9 @@ def test_a_rung_is_a_script(rung):
 def test_the_module_of_every_rung_emits_that_rung(rung, monkeypatch):
     emitted = []
     monkeypatch.setattr("tir_schedules.model.rung.run_as_script", lambda one: emitted.append(one.id))
-    runpy.run_module(f"tir_schedules.{rung.family}.{rung.name}", run_name="__main__")
+    spec = find_spec(f"tir_schedules.{rung.family}.{rung.name}")
+    assert spec and spec.origin
+    runpy.run_path(spec.origin, run_name="__main__")
     assert emitted == [rung.id]
 
 

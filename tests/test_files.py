@@ -21,15 +21,15 @@ from tir_schedules.subjects import schemas
 @pytest.mark.parametrize("make, reason", [
     (lambda path: None, "No such file"),
     (lambda path: path.mkdir(), "Is a directory"),
-    (os.mkfifo, "no regular file"),
-    (lambda path: path.symlink_to("/dev/zero"), "no regular file"),
+    (os.mkfifo, "not a regular file"),
+    (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
     (lambda path: path.symlink_to(path), "symbolic link"),
     (lambda path: path.write_bytes(gzip.compress(b"{}")), "compressed by gzip"),
     (lambda path: path.write_bytes(b'{"a": "\xff"}'), "can't decode byte 0xff in position 7"),
     (lambda path: path.write_bytes(b'{"a":\n 1,,}'), "line 2 column 4"),
-    (lambda path: path.write_bytes(b"NaN"), "no finite number"),
-    (lambda path: path.write_bytes(b'{"a": [1, -Infinity]}'), "a[1]: no finite number"),
-    (lambda path: path.write_bytes(b'{"b c": ["x\\u0000"]}'), "['b c'][0]: 'x\\x00' is no text"),
+    (lambda path: path.write_bytes(b"NaN"), "not a finite number"),
+    (lambda path: path.write_bytes(b'{"a": [1, -Infinity]}'), "a[1]: not a finite number"),
+    (lambda path: path.write_bytes(b'{"b c": ["x\\u0000"]}'), "['b c'][0]: 'x\\x00' is not a text"),
     (lambda path: path.touch() or os.truncate(path, files.LIMIT + 1), "more than 16 MiB"),
 ])  # fmt: skip
 def test_what_cannot_be_read_is_one_line_that_names_the_file(tmp_path, make, reason):
@@ -81,8 +81,8 @@ def test_no_terminal_obeys_the_name_of_a_file(arguments, capsys):
 
 
 @pytest.mark.parametrize("make, reason", [
-    (lambda path: path.symlink_to("/dev/zero"), "no regular file"),  # which never ends
-    (os.mkfifo, "no regular file"),
+    (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),  # which never ends
+    (os.mkfifo, "not a regular file"),
     (lambda path: path.touch() or os.truncate(path, files.LIMIT + 1), "more than 16 MiB"),
     (lambda path: path.write_bytes(b"// \0\xff"), "it is not text"),
 ])  # fmt: skip

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from tir_schedules.api.ladders import workload as workload
     from tir_schedules.api.layouts import Layout as Layout
     from tir_schedules.api.layouts import layout as layout
+    from tir_schedules.api.learning import Graded as Graded
+    from tir_schedules.api.learning import Lessons as Lessons
+    from tir_schedules.api.learning import learn as learn
+    from tir_schedules.api.learning import lessons as lessons
     from tir_schedules.api.running import Verdicts as Verdicts
     from tir_schedules.api.timing import TimeReport as TimeReport
     from tir_schedules.api.timing import time as time
@@ -62,6 +66,7 @@ HOMES = {
     "tir_schedules.api.inspecting": ("Costs", "inspect"),
     "tir_schedules.api.ladders": ("Ladders", "ladders", "rung", "workload"),
     "tir_schedules.api.layouts": ("Layout", "layout"),
+    "tir_schedules.api.learning": ("Graded", "Lessons", "learn", "lessons"),
     "tir_schedules.api.running": ("Verdicts",),
     "tir_schedules.api.timing": ("TimeReport", "time"),
     "tir_schedules.api.tracing": ("Trace", "trace"),
@@ -74,10 +79,10 @@ HOMES = {
 """Modules, and what of them is public."""
 
 __all__ = [
-    "BadInput", "Check", "CheckFailed", "Code", "Costs", "Ladders", "Layout", "MissingTool", "Rung",
-    "Searches", "TimeReport", "Times", "TirSchedulesError", "Trace", "Verdicts", "Workload", "bench", "check",
-    "check_triton", "emit", "inspect", "ladders", "layout", "run", "rung", "time", "trace", "tune",
-    "workload",
+    "BadInput", "Check", "CheckFailed", "Code", "Costs", "Graded", "Ladders", "Layout", "Lessons",
+    "MissingTool", "Rung", "Searches", "TimeReport", "Times", "TirSchedulesError", "Trace", "Verdicts",
+    "Workload", "bench", "check", "check_triton", "emit", "inspect", "ladders", "layout", "learn",
+    "lessons", "run", "rung", "time", "trace", "tune", "workload",
 ]  # fmt: skip
 
 

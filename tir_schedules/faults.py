@@ -92,7 +92,7 @@ def kernel_paragraphs(by_kernel: dict[str, list[tuple[str, Outcome]]], width: in
 
 
 def notes(by_kernel: dict[str, list[tuple[str, Outcome]]], width: int) -> Iterator[str]:
-    """What was seen of any kernel that is no fault, each kind and place once."""
+    """What was seen of any kernel that is not a fault, each kind and place once."""
     for outcomes in by_kernel.values():
         first = {
             (note.kind, line_of(note.location)): note for _, outcome in outcomes for note in outcome.notes

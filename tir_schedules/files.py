@@ -48,7 +48,7 @@ def read_bytes(path: Path, remedy: str, limit: int = LIMIT) -> bytes:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-                raise BadInput(f"cannot read {path}: it is no regular file; {remedy}")
+                raise BadInput(f"cannot read {path}: it is not a regular file; {remedy}")
             content = bytearray()
             while len(content) <= limit and (part := file.read(PART)):
                 content += part
@@ -140,13 +140,13 @@ def refuse_odd(value: Any, where: tuple[str | int, ...] = ()) -> None:
 def fault_at(value: Any) -> str:
     """What is wrong with a value, whatever it holds."""
     if isinstance(value, float) and not math.isfinite(value):
-        return "no finite number, or one with too many digits"
+        return "not a finite number, or one with too many digits"
     if isinstance(value, str) and not is_text(value):
-        return f"{shown(value)} is no text: it has half of a surrogate pair, or NUL"
+        return f"{shown(value)} is not a text: it has half of a surrogate pair, or NUL"
     if isinstance(value, dict) and len(value) > KEYS:
         return f"an object with more than {KEYS} keys"
     if isinstance(value, dict) and not all(map(is_text, value)):
-        return f"the key {shown(next(key for key in value if not is_text(key)))} is no text"
+        return f"the key {shown(next(key for key in value if not is_text(key)))} is not a text"
     return ""
 
 
@@ -155,8 +155,8 @@ def is_text(text: str) -> bool:
 
 
 def check(value: Any, schema: type[BaseModel], what: str, remedy: str) -> None:
-    """BadInput with the first place at which a value is not what its schema says. what: "x.json is no results
-    file"."""
+    """BadInput with the first place at which a value is not what its schema says. what: "x.json is not a
+    results file"."""
     fault = fault_of(value, schema)
     if fault:
         raise BadInput(f"{what}: {fault}; {remedy}")
@@ -189,14 +189,14 @@ def error_in_words(error: Mapping[str, Any], where: tuple[str | int, ...]) -> st
 
 WORDS = {
     "bool_type": "neither true nor false",
-    "dict_type": "no object",
-    "float_type": "no number",
+    "dict_type": "not an object",
+    "float_type": "not a number",
     "int_from_float": "not an integer",
     "int_type": "not an integer",
-    "list_type": "no list",
-    "model_attributes_type": "no object",
-    "model_type": "no object",
-    "string_type": "no text",
+    "list_type": "not a list",
+    "model_attributes_type": "not an object",
+    "model_type": "not an object",
+    "string_type": "not a text",
 }
 """pydantic's kinds of errors -> what a value then is."""
 

@@ -46,7 +46,7 @@ def run(command: Sequence[Any], timeout: float | None = None, **options: Any) ->
 def begin(command: Sequence[Any], **options: Any) -> subprocess.Popen:
     """As subprocess.Popen, with nothing to read unless `stdin` says so; to be ended by `end`."""
     interrupts.check()
-    with interrupts.held(), _lock:  # a program that runs is on the list: who ends all waits for it
+    with interrupts.held(), _lock:  # a running program is on the list, and shutdown takes the same lock
         process = subprocess.Popen(
             command, start_new_session=True, **{"stdin": subprocess.DEVNULL, **options}
         )

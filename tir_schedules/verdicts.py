@@ -64,7 +64,7 @@ class Outcome:
     """One kernel on one workload, each field of faults empty when it is right.
 
     error: why it could not be compiled or launched. wrong: outputs that are not what they should be.
-    findings: hazards that the machine saw; notes: what else it saw, which is no fault.
+    findings: hazards that the machine saw; notes: what else it saw, which is not a fault.
     printed: by its printf calls, in the first check in which there are any.
     seconds: of all executions. outputs: by name, of each of the workload's checks in order, as far as they
     ran. judged: whether anything says what is right. loose: whether tolerances hide

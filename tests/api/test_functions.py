@@ -312,7 +312,7 @@ HOPPER = ts.workload("hgemm/tma", mnk=(128, 128, 64))
         (lambda: ts.emit(own.softmax, twin=True), "has no twin"),
         (lambda: ts.emit(own.softmax, arch="sm_1"), "sm_1"),
         (lambda: ts.emit(own.softmax, form="tri"), "form is 'tri'"),
-        (lambda: ts.emit(tvm.target.Target("llvm")), "a Target of TVM's is no kernel"),
+        (lambda: ts.emit(tvm.target.Target("llvm")), "a Target of TVM's is not a kernel"),
         (lambda: ts.trace(own.scheduled()), "say original=function"),
         (lambda: ts.trace(own.matmul), "say original=function"),
         (lambda: ts.trace(own.softmax, schedule=own.tiled), "is scheduled already"),

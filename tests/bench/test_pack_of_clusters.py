@@ -66,13 +66,13 @@ def of_map(field, value):
 
 
 @pytest.mark.parametrize("change, reason", [
-    (lambda kernel: kernel.update(cluster=[3, 1, 1]), "the grid [4, 1, 1] is no multiple of the cluster [3,"),
+    (lambda kernel: kernel.update(cluster=[3, 1, 1]), "the grid [4, 1, 1] is not a multiple of the cluster"),
     (lambda kernel: kernel.update(cluster=[4, 1, 4]), "16 blocks in a cluster; CUDA takes at most 8"),
     (lambda kernel: kernel.update(cluster=[2, 1]), "kernel.cluster"),
     (lambda kernel: kernel.update(cluster=[0, 1, 1]), "kernel.cluster[0]: 0"),
     (lambda kernel: kernel.update(params=["A", "B"]), "the tensor map 'A_map' is not one of the"),
     (lambda kernel: kernel.update(maps=kernel["maps"] * 2), "the tensor map 'A_map' is not one of"),
-    (lambda kernel: kernel.update(maps={}), "kernel.maps: {} is no list"),
+    (lambda kernel: kernel.update(maps={}), "kernel.maps: {} is not a list"),
     (lambda kernel: kernel["maps"][0].pop("of"), "kernel.maps[0]: 'of' is missing"),
     (of_map("base", 1), "kernel.maps[0]: 'base' is too much"),
     (of_map("element", "int4"), "kernel.maps[0]: elements of int4: they can be "),

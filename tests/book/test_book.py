@@ -266,7 +266,7 @@ def test_pages_that_are_no_more_go_and_nothing_else(tmp_path):
 
 INLINE = re.compile(r"`tir-schedules ([^`]+)`")
 NOT_RUN = ("bench", "profile", "tune", "book", "report", "learn", "time")
-"""Those that need a GPU or minutes, or that are no whole command."""
+"""Those that need a GPU or minutes, or are not a whole command."""
 
 
 def commands_in_texts():

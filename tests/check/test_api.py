@@ -80,7 +80,7 @@ def test_a_tolerance_is_taken():
 @pytest.mark.parametrize("subject, given, told", [
     (AXPY, {"block": 1, "flags": "-lineinfo", "arguments": ["1"]}, "nothing is given for `float const* x`"),
     (AXPY, {"block": 1, "flags": "fast"}, "flags= takes flags such as --use_fast_math, not 'fast'"),
-    (AXPY, {"block": 1, "includes": "inc"}, 'includes=["inc"] is no folder'),
+    (AXPY, {"block": 1, "includes": "inc"}, 'includes=["inc"] is not a folder'),
     (AXPY, {"launches": "axpy[1, 2](1)"}, "launches= gives 1 arguments"),
     (AXPY, {"block": 1, "defines": ["3=4"]}, "defines= takes NAME or NAME=VALUE"),
     (AXPY, {"block": 1, "arguments": ["1", "f32[4]", "f32[4]", "4"], "expect": {"Q": "x"}},

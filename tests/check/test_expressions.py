@@ -153,7 +153,7 @@ def test_methods_are_known_as_functions():
         ),
         ("x.sofmax(1)", "no function 'sofmax', did you mean 'softmax'?"),
         ("layer_norm(x, v)", "it is layer_norm(x, n, weight, bias, eps)"),
-        ("2 * in in", "it is no expression (invalid syntax); `in` in it is a parameter"),
+        ("2 * in in", "it is not an expression (invalid syntax); `in` in it is a parameter"),
     ],
 )
 def test_what_is_not_taken(text, told):

@@ -1,4 +1,4 @@
-"""Tensor maps as arguments: of arrays that are no parameters, by value and by pointer, for loads and stores;
+"""Tensor maps as arguments: of arrays that are not parameters, by value and by pointer, for loads and stores;
 and maps that CUDA would refuse."""
 
 import re
@@ -61,7 +61,7 @@ REFUSED = {
     "map=A[32,32] colour red": "'colour red' is not taken; a map is such as 'A[64,64] swizzle 128'",
     "map=B[32,32] swizzle 128": "there is no array 'B'",
     "map=u8[128]": "is a tensor map; 'u8[128]' is given: say one such as 'A[64,64] swizzle 128'",
-    "width=A[32,32]": "is no tensor map; 'A[32,32]' is given",
+    "width=A[32,32]": "is not a tensor map; 'A[32,32]' is given",
     "": "nothing is given for `CUtensorMap_st map`",
 }
 

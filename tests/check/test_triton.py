@@ -291,7 +291,7 @@ GOOD = dict(x=X, y=X, out=X, n=8, BLOCK=8)
         ({"n": (1, 2)}, "n is a tuple: give an array or a number"),
         ({"n": "eight"}, "n is 'eight'"),
         ({"x": np.zeros(8, np.complex64)}, "x is an array of complex64"),
-        ({"arch": "sm_8"}, "'sm_8' is no architecture"),
+        ({"arch": "sm_8"}, "'sm_8' is not an architecture"),
         ({"grid": (1, 2, 3, 4)}, "it has one to three whole numbers"),
         ({"grid": lambda meta: meta["missing"]}, "the grid fails: it is not given 'missing'"),
         ({"grid": 0}, "it takes 1 or more"),
@@ -313,7 +313,7 @@ def test_missing_and_repeated_arguments():
         check_triton(triton_kernels.add, 1, X, x=X)
     with pytest.raises(BadInput, match="takes 5 arguments"):
         check_triton(triton_kernels.add, 1, *[X] * 6)
-    with pytest.raises(BadInput, match="is no Triton kernel"):
+    with pytest.raises(BadInput, match="is not a Triton kernel"):
         check_triton(print, 1)
 
 

@@ -104,7 +104,7 @@ class TestWithTriton:
             ("--launch add[1,2]", "leave out --block, --shared, --launch and --then"),
             ("--kernel add --block 128", "leave out --block, --shared, --launch and --then"),
             ("--kernel add --constexpr BLOCK=many", "--constexpr BLOCK= 'many': it takes a number"),
-            ("--kernel add --constexpr BLOCK=tl.float99", "triton.language has no such type"),
+            ("--kernel add --constexpr BLOCK=tl.float99", "triton.language does not have it"),
             ("--kernel add --constexpr BLOCK", "--constexpr takes NAME=VALUE such as BM=64"),
             (f"{ADD} --arg 1 --arg 2", "--arg 1: add has no parameter left for it"),
             (f"{SOFTMAX} --as sgemm --mnk 8,8,8", "a Triton kernel is checked by --kernel"),

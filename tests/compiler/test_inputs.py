@@ -139,7 +139,7 @@ def test_the_host_compiler_is_part_of_the_key(compiled, monkeypatch, tmp_path):
     edit(host)
     assert compiled() == 1
     monkeypatch.setenv("NVCC_CCBIN", str(tmp_path / "none"))
-    with pytest.raises(BadInput, match="NVCC_CCBIN is .*none', which is no program: set it to"):
+    with pytest.raises(BadInput, match="NVCC_CCBIN is .*none', which is not a program: set it to"):
         compiled()
     (tmp_path / "gcc").symlink_to(host)
     monkeypatch.delenv("NVCC_CCBIN")

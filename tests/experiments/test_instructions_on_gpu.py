@@ -180,6 +180,8 @@ def test_the_record_of_an_h200_agrees_with_the_table():
 def test_other_files_are_bad_input(tmp_path, capsys):
     other = tmp_path / "other"
     other.write_text("[]")
-    assert instructions_on_gpu.main(["table", str(other)]) == 2 and "is no result" in capsys.readouterr().err
+    assert (
+        instructions_on_gpu.main(["table", str(other)]) == 2 and "is not a result" in capsys.readouterr().err
+    )
     assert instructions_on_gpu.main(["run", str(other), str(tmp_path / "r.json")]) == 2
-    assert "is no pack" in capsys.readouterr().err
+    assert "is not a pack" in capsys.readouterr().err

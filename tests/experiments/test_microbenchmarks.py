@@ -104,7 +104,7 @@ def test_a_file_that_is_no_profile_is_refused(tmp_path, capsys):
     path = tmp_path / "other.json"
     path.write_text("[]")
     assert microbenchmarks.main(["table", str(path)]) == 2
-    assert "is no profile: name a JSON file that `run` wrote" in capsys.readouterr().err
+    assert "is not a profile: name a JSON file that `run` wrote" in capsys.readouterr().err
 
 
 def test_what_an_architecture_lacks_is_left_out():

@@ -203,7 +203,7 @@ BAD = {
     "no list": (["--list", "no.json"], "cannot read no.json"),
     "no results": (["--table", LIST], "has no results of mutations"),
     "no file of results": (["--table", "no.json"], "cannot read no.json"),
-    "no checkout": (["--tree", "no"], "is no checkout"),
+    "no checkout": (["--tree", "no"], "is not a checkout"),
     "jobs": (["--jobs", "0"], "--jobs is 0; it must be at least 1"),
     "timeout": (["--timeout", "nan"], "--timeout is nan; it must be more than 0 seconds"),
     "nowhere to write": (["--out", "no/no.json"], "cannot write no/no.json"),
@@ -219,7 +219,7 @@ def test_bad_input_is_one_line(call, arguments, said):
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("{}", "is no list of mutations"),
+        ("{}", "is not a list of mutations"),
         ("[1]", "[0] should have file, id, near, new, old, what"),
         (json.dumps([ROWS[0] | {"new": 1}]), "[0] should have texts alone"),
         (json.dumps([ROWS[0] | {"new": "a > b"}]), "[0] changes nothing"),

@@ -216,6 +216,6 @@ def test_the_table_of_the_readme_is_what_is_recorded(capsys):
 def test_other_files_are_bad_input(packed, gpu, tools, tmp_path, capsys):
     other = tmp_path / "other"
     other.write_text("[]")
-    assert sanitizers.main(["table", str(other)]) == 2 and "is no result" in capsys.readouterr().err
+    assert sanitizers.main(["table", str(other)]) == 2 and "is not a result" in capsys.readouterr().err
     assert sanitizers.main(["run", str(other), str(tmp_path / "r.json")]) == 2
-    assert "is no pack" in capsys.readouterr().err
+    assert "is not a pack" in capsys.readouterr().err

@@ -131,7 +131,7 @@ def test_a_file_of_something_else_is_refused(call, tmp_path):
     for text in ("", "[]", "{}", '{"shapes": 0}', '{"shapes": "1"}'):
         (tmp_path / "file.json").write_text(text)
         code, _, err = call("--from", tmp_path / "file.json")
-        assert code == 2 and "is no result of this script" in err
+        assert code == 2 and "is not a result of this script" in err
 
 
 def deadly(case, arch):

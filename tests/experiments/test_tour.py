@@ -29,7 +29,7 @@ def tour(tmp_path_factory):
 def test_the_tour_shows_what_its_words_say(tour):
     cells = [cell for cell in tour.cells if cell.cell_type == "code"]
     shown = {beginning: next(said(cell) for cell in cells if cell.source.startswith(beginning))
-             for beginning in ("ts.run", "broken", "mended", "ts.inspect", "ts.time")}  # fmt: skip
+             for beginning in ("ts.run", "broken", "mended", "ts.inspect", "ts.time", "lesson")}  # fmt: skip
     assert "2 of 2 verified" in shown["ts.run"]
     assert "race: " in shown["broken"] and "FAIL" in shown["broken"]
     (printed,) = (cell.outputs for cell in cells if cell.source.startswith("broken"))
@@ -37,3 +37,4 @@ def test_the_tour_shows_what_its_words_say(tour):
     assert "pass" in shown["mended"] and "race" not in shown["mended"]
     assert "16.5" in shown["ts.inspect"] and "2.5" in shown["ts.inspect"]
     assert "nothing was timed" in shown["ts.time"]
+    assert "MISSING  right" in shown["lesson"] and "out_of_bounds" in shown["lesson"]

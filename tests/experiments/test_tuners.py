@@ -232,7 +232,7 @@ def test_another_file_is_refused_in_one_line(call, tmp_path, change):
     path = tmp_path / "x.json"
     save_results(broken(results_of(), change), path)
     code, out, err = call("--from", path)
-    assert (code, out) == (2, "") and f"{path} is no results file" in err and err.count("\n") == 1
+    assert (code, out) == (2, "") and f"{path} is not a results file" in err and err.count("\n") == 1
 
 
 @pytest.mark.parametrize("arguments, message", [

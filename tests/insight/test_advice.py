@@ -157,7 +157,7 @@ def test_advice_is_printed(tool):
     assert "advice_kernels.cu:13: tile: 8,448 wavefronts where 512 would do: loads on line 13 take 32" in out
     assert "pad rows of 32 floats by 1: 512 wavefronts (loads on line 13: 32 -> 1 per request); 128" in out
     assert "tried tile[32][33]: right" in out
-    assert "advice: none" in tool("check", str(FILE), "--kernel", "sound", "--advice")[1]
+    assert "advice: nothing to gain" in tool("check", str(FILE), "--kernel", "sound", "--advice")[1]
 
 
 def test_what_a_block_does_that_waits_for_others_is_not_known(told):

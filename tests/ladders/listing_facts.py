@@ -98,7 +98,7 @@ def hash_of(held):
 
 def spelled(flat, shape):
     """ "0, 4 x 0-3": rows and columns of elements; in one dimension places alone; "-" without any.
-    The number of elements where they are no rectangle of rows and columns."""
+    The number of elements where they are not a rectangle of rows and columns."""
     if not len(flat):
         return "-"
     axes = [sorted(set(axis.tolist())) for axis in np.unravel_index(flat, shape)]

@@ -33,8 +33,8 @@ STEP = re.compile(r"\+= (\w+)\)")
 # Before its loop a pipeline copies the first tiles, as many as there are: one more is zeros that nobody
 # reads.
 FIRST_TILES = re.compile(r"^\s+if \(ax\d+_0 < \d+\) \{")
-# Beyond the last column of B a copy starts again at the first. That it goes on with the next row is no fault:
-# the columns of C that this is for are not written.
+# Beyond the last column of B a copy starts again at the first. That it goes on with the next row is not a
+# fault: the columns of C that this is for are not written.
 COLUMNS = re.compile(r"\bB_ptr\[.* \? ")
 ZEROING = re.compile(r"_local_ptr\[\d+\] = 0x0p\+0f")
 UNBOUNDED = "0x7fffffff"

@@ -19,7 +19,7 @@ MEASURED = {
     for shape, times in json.loads((HERE / ladder / "measured_choices.json").read_text()).items()
 }
 """Ladder and shape -> microseconds, by rung and configuration. Of HGEMM with the format of the sums, B stored
-N x K and C in float16; where rows are no multiples of 16 bytes, copies of them had rows of such, and not of
+N x K and C in float16; where rows are not multiples of 16 bytes, copies of them had rows of such, and not of
 whole lines."""
 VENDOR = "vendor"
 OFF, TYPICAL = {"sgemm": 0.35, "hgemm": 0.3}, {"sgemm": 0.07, "hgemm": 0.06}

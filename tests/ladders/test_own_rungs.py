@@ -208,7 +208,7 @@ def test_two_files_of_one_name_and_paths_without_a_rung(folder):
     assert len(find_each(["a/x.py", "./a/x.py"])) == 1
     with pytest.raises(BadInput, match="there is no file gone.py"):
         find("gone.py")
-    with pytest.raises(BadInput, match="is no ladder: it has no __init__.py"):
+    with pytest.raises(BadInput, match="is not a ladder: it has no __init__.py"):
         find("./a")
     (folder / "a" / "__init__.py").write_text("LADDER = 3")
     with pytest.raises(BadInput, match="__init__.py has no ladder: LADDER = Ladder"):

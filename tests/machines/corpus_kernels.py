@@ -35,7 +35,7 @@ TOGETHER = 40
 costs each of its kernels the time to parse it."""
 
 NOTES = {"note", "same_value"}
-"""Kinds that are no fault."""
+"""Kinds that are not a fault."""
 
 AFTER = {
     "race": {"lockstep", "order_dependent", "uninitialized", "overlapping_writes"},

@@ -1,5 +1,5 @@
-"""Loads that are made ahead of their condition: what they find unwritten is no fault where it is dropped, and
-one where it is used, with both places."""
+"""Loads that are made ahead of their condition: what they find unwritten is not a fault where it is dropped,
+and one where it is used, with both places."""
 
 import numpy as np
 import pytest

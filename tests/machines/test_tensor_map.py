@@ -279,7 +279,7 @@ TENSOR = map_of(ARRAY, (8, 64), 128)
 BROKEN = [
     ("no map", ("mov.b64 m, A_map;", "mov.b64 m, Y;"), "there is no tensor map at the address"),
     ("rank", ("{0, 0}]", "{0, 0, 0}]"), "3 coordinates, and the tensor 2 dimensions"),
-    ("alignment", ("[sh+0], [m", "[sh+64], [m"), "of shared memory is no multiple of 128"),
+    ("alignment", ("[sh+0], [m", "[sh+64], [m"), "of shared memory is not a multiple of 128"),
 ]
 
 
@@ -312,7 +312,7 @@ def test_a_box_of_an_array_that_is_shorter_than_its_map():
 
 
 def test_a_launch_without_the_array_of_a_map():
-    with pytest.raises(CheckFailed, match="tensor map A_map is of A, which is no array of the launch"):
+    with pytest.raises(CheckFailed, match="tensor map A_map is of A, which is not an array of the launch"):
         launch(loading(TENSOR, (0, 0)), {"Y": np.zeros(1024, np.uint8)}, ("Y",), 32, (TENSOR,))
 
 

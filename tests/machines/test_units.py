@@ -110,7 +110,7 @@ st.global.b32 [y+12], v;
 END:
 """
 PEEKED = INIT + "mbarrier.test_wait.parity.shared::cta.b64 p, [bar], 0;\n" + LOAD + WAIT + OUT
-"""A test that fails is no wait."""
+"""A test that fails is not a wait."""
 
 CODES = np.array([[int(f"{block % 2}2{block // 2}2{block % 2}21")] for block in range(4)])
 KERNELS = {

@@ -218,7 +218,7 @@ def test_random_orders():
 
 @pytest.mark.parametrize("every", [False, True])
 def test_a_block_that_is_watched(every):
-    """What a product reads is no request of the warp's."""
+    """What a product reads is not a request of the warp's."""
     expected, got = multiplied(HALVES, watch=Watch(limit=4096, every=every))
     np.testing.assert_array_equal(got, expected)
 

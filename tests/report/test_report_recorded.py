@@ -8,7 +8,7 @@ from tir_schedules.cli.main import main
 from tir_schedules.insight.profile.nsight import Comparison
 from tir_schedules.ladders.known import rungs_beside
 from tir_schedules.ladders.registry import FAMILIES, every_rung, ladder
-from tir_schedules.report import agreement, recorded
+from tir_schedules.report import agreement, plots, recorded
 from tir_schedules.report.counted import count, index_by_kernel, jobs_of
 from tir_schedules.subjects.results import save_results
 
@@ -116,3 +116,14 @@ def test_a_counter_may_be_far_above_the_prediction_or_far_below():
     found = [Comparison("m", 1000, counted) for counted in (500.0, 995.0, 1000.0, 1250.0)]
     line = agreement.line_of("loads", found)
     assert (line.equal, line.noisy, line.beyond, line.worst) == (1, 1, 2, 1.0)
+
+
+def test_long_names_leave_room_for_the_picture():
+    import warnings
+
+    groups = [group for group, _ in recorded.find_recorded(None).groups().values()]
+    long = [group for group in groups if max(map(len, group.names)) > 2 * plots.BESIDE]
+    few = min(long, key=lambda group: len(group.names))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert "<svg" in plots.sizes_svg(few, "sizes")

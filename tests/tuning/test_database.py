@@ -89,37 +89,37 @@ def test_a_line_that_was_changed_is_refused(path, old, new, reason):
 
 
 @pytest.mark.parametrize("change, reason", [
-    ({"seconds": ["fast"]}, r"seconds\[0\]: 'fast' is no number"),
+    ({"seconds": ["fast"]}, r"seconds\[0\]: 'fast' is not a number"),
     ({"seconds": [0.0]}, r"seconds\[0\]: 0.0"),
     ({"more": 1}, "the file: 'more' is too much"),
     ({"kind": "guessed"}, "kind: 'guessed'"),
-    ({"point": "bm"}, "point: 'bm' is no object"),
-    ({"workload": {}}, "workload: {} is no workload of sgemm"),
+    ({"point": "bm"}, "point: 'bm' is not an object"),
+    ({"workload": {}}, "workload: {} is not a workload of sgemm"),
     ({"workload": {"m": 256.5, "n": 256, "k": 64}}, "workload.m: 256.5 is not an integer"),
     ({"workload": {"m": True, "n": 256, "k": 64}}, "workload.m: true is not an integer"),
     ({"mo\x1bre" + "x" * 9999: 1}, r"the file: 'mo\\x1brexxx"),
     ({"trial": True}, "trial: true is not an integer"),
     ({"trial": -1}, "trial: -1"),
-    ({"seconds": [True]}, r"seconds\[0\]: true is no number"),
-    ({"versions": {"nvcc": 13}}, "versions.nvcc: 13 is no text"),
+    ({"seconds": [True]}, r"seconds\[0\]: true is not a number"),
+    ({"versions": {"nvcc": 13}}, "versions.nvcc: 13 is not a text"),
     ({"device": "a\x1bc"}, "device: 'a.x1bc' has control characters"),
-    ({"point": {"bm": [1]}}, "point.bm: a list is no single value"),
+    ({"point": {"bm": [1]}}, "point.bm: a list is not a single value"),
 ])  # fmt: skip
 def test_a_line_with_a_good_checksum_that_is_no_record_is_refused(path, change, reason):
     filled(path)
     journal.append(path, {**asdict(record()), **change})
-    with pytest.raises(CheckFailed, match=f"line 4: it is no record: {reason}") as error:
+    with pytest.raises(CheckFailed, match=f"line 4: it is not a record: {reason}") as error:
         Database(path)
     assert error.value.exit_code == 2 and len(str(error.value)) < 1000
 
 
 @pytest.mark.parametrize("make, reason", [
     (lambda path: path.mkdir(), "cannot write .*: it is a folder; name a file in it"),
-    (lambda path: path.write_text("# notes\n"), "no file of tuning records"),
-    (lambda path: path.write_text("{}"), "no file of tuning records"),
-    (lambda path: path.write_bytes(bytes(64)), "no file of tuning records"),
-    (lambda path: path.write_bytes(b"\xff\xfe\n"), "no file of tuning records"),
-    (lambda path: os.mkfifo(path), "no regular file"),
+    (lambda path: path.write_text("# notes\n"), "not a file of tuning records"),
+    (lambda path: path.write_text("{}"), "not a file of tuning records"),
+    (lambda path: path.write_bytes(bytes(64)), "not a file of tuning records"),
+    (lambda path: path.write_bytes(b"\xff\xfe\n"), "not a file of tuning records"),
+    (lambda path: os.mkfifo(path), "not a regular file"),
     (lambda path: path.symlink_to(path), "symbolic link"),
 ])  # fmt: skip
 def test_what_is_no_database_is_refused_in_one_line_and_left_alone(path, make, reason):

@@ -114,7 +114,7 @@ def test_a_last_line_that_was_changed_is_no_unfinished_one(path):
 @pytest.mark.parametrize("content", [b"# notes\n", b"# notes", b"{}\n", b"\xff\xfe\n"])
 def test_nothing_is_appended_to_another_kind_of_file(path, content):
     path.write_bytes(content)
-    with pytest.raises(BadInput, match="no file of tuning records"):
+    with pytest.raises(BadInput, match="not a file of tuning records"):
         journal.append(path, asdict(record()))
     assert path.read_bytes() == content and list(path.parent.iterdir()) == [path]
 

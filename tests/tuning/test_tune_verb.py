@@ -208,7 +208,7 @@ JOINED = "line 1: it has several records: the line ends (LF) between them are lo
     (lambda content: content.replace(b"\n", b"\r"), 2, "line 1: it has several records"),
     (lambda content: content[:-9], 0, ""),
     (lambda content: content[:-1], 0, ""),
-    (lambda content: b"# README\n" + content, 2, "no file of tuning records"),
+    (lambda content: b"# README\n" + content, 2, "not a file of tuning records"),
     (lambda content: content.replace(b":[0.5", b":[0.4"), 2, "line 1: it does not fit its checksum"),
 ])  # fmt: skip
 def test_show_never_writes(tool, tmp_path, change, code, said):
@@ -227,7 +227,7 @@ def test_a_search_does_not_mend_away_a_file_that_is_something_else(tool, made_up
     code, _, err = tool("sgemm/multistage", *CPU, "--trials", 2, records=path)
     assert (
         code == 2
-        and "no file of tuning records" in err
+        and "not a file of tuning records" in err
         and path.read_text() == "# notes\n\nwithout an end"
         and not made_up.calls
     )

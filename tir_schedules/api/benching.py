@@ -80,7 +80,7 @@ class Times(Result):
     def save(self, path: str | Path) -> None:
         """Write a results file, which `recorded=` reads and the command's `--compare` compares with."""
         if not self.timed:
-            raise BadInput("what is predicted is no results file: nothing was timed")
+            raise BadInput("what is predicted is not a results file: nothing was timed")
         save_results(self.results, Path(path))
 
 
@@ -134,7 +134,7 @@ def bench(
     for one in subjects:
         kind_of(one, "bench", RUNG)
     if time and predict is None:
-        raise BadInput("time= goes with predict=: `ts.time` predicts times alone")
+        raise BadInput("time= goes with predict=: `ts.time` predicts times without the counters")
     options = options_of(shape, "bench", True, arch=arch, configs=configs, tuned=tuned, no_twins=no_twins,
                          sizes=sizes, time=time, random=random, seed=seed)  # fmt: skip
     if predict is not None:

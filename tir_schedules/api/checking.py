@@ -281,7 +281,7 @@ def requests_for(
     whether a function that is known as it was before its schedule says what is right, where nothing is
     expected."""
     if beside_kernel and beside is None:
-        raise BadInput("beside_kernel= is of the kernel beside the first: say beside=, too")
+        raise BadInput("beside_kernel= names the second kernel: say beside= as well")
     if asked.get("schedule") and not callable(asked["schedule"]):
         raise BadInput(
             f"schedule is {shown(str(asked['schedule']))}; it takes a function that schedules a PrimFunc"

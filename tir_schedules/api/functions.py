@@ -184,8 +184,8 @@ def function_in(subject: Any, kernel: str) -> tuple[str, PrimFunc]:
     module = subject.mod if isinstance(subject, Schedule) else subject
     if not isinstance(module, tvm.IRModule):
         raise BadInput(
-            f"a {type(subject).__name__} of TVM's is no kernel: give a PrimFunc of TensorIR, an IRModule with"
-            " one, or a Schedule of it"
+            f"a {type(subject).__name__} of TVM's is not a kernel: give a PrimFunc of TensorIR, an IRModule"
+            " with one, or a Schedule of it"
         )
     found = {
         variable.name_hint: function
@@ -319,7 +319,7 @@ def numbers_of(function: Any, name: str) -> dict[str, str]:
     found = {one.name: str(one.ty) for one in function.params if not is_array(one)}
     for parameter, kind in found.items():
         if "handle" in kind or "Pointer" in kind:
-            raise BadInput(f"{name}: {parameter} is a pointer of which nothing says what it points to: use"
+            raise BadInput(f"{name}: {parameter} is a pointer whose elements have no known type: use"
                            " T.match_buffer, or T.Buffer in the signature")  # fmt: skip
     return found
 

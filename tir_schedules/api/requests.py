@@ -64,7 +64,7 @@ def requests_of_file(file: str | Path, arch: str, **asked: Any) -> list[Request]
 
 
 def check_sizes(sizes: Mapping[str, Any]) -> None:
-    """Raises BadInput for a size that is no number."""
+    """Raises BadInput for a size that is not a number."""
     for name, value in sizes.items():
         if not isinstance(value, (int, float)) and not hasattr(value, "__index__"):
             raise BadInput(f"{name} of sizes= is {shown(str(value))}; it takes a number")
@@ -214,7 +214,7 @@ def request_of_function(own: Own, made: Kernel, arch: str, **asked: Any) -> Requ
     """Of a function of TVM's and its kernel. What is not given of its arrays is drawn; an array that is only
     written has nothing in it before. Raises BadInput if an array has another shape or format."""
     if made.maps:
-        raise BadInput(f"{own.name} takes tensor maps, made for rungs alone: run(rung) verifies one")
+        raise BadInput(f"{own.name} takes tensor maps, made only for rungs: run(rung) verifies one")
     given, ready = arguments_of(own, asked.get("arguments") or (), asked.get("outputs") or ())
     launch = Asked(made.entry, made.grid, made.block, made.dynamic_shared, made.params)
     return Request(

@@ -51,7 +51,7 @@ def pyplot() -> Any:
             "font.size": 9,
         }
     )
-    matplotlib.rcParams["text.parse_math"] = False  # a $ in a name is no formula
+    matplotlib.rcParams["text.parse_math"] = False  # a $ in a name is not a formula
     from matplotlib import pyplot
 
     return pyplot

@@ -15,7 +15,6 @@ from typing import Callable, Sequence
 from markupsafe import Markup
 
 from tir_schedules.book.figures import Figure, figures_of, warps_in_time
-from tir_schedules.book.text import highlighted_lines
 from tir_schedules.errors import BadInput, CheckFailed, nearest
 from tir_schedules.insight.inspection.listing import annotate_lines
 from tir_schedules.insight.inspection.twins import Inspection, inspect
@@ -28,6 +27,7 @@ from tir_schedules.ladders.problems import SMALL_SHAPES, Job, Problem, takes, wo
 from tir_schedules.lessons.lesson import Lesson, all_lessons
 from tir_schedules.machines.choice import CPU_ARCH
 from tir_schedules.model.rung import Rung
+from tir_schedules.pages.code import HighlightedSource, highlighted_lines
 from tir_schedules.subjects.compiling import compile_jobs
 
 MEASURED = re.compile(r"\d ?(?:%|TFLOPS|GFLOPS|GB/s|us\b|ms\b)|\bon an H\d+\b", re.I)
@@ -190,7 +190,7 @@ def proven(text: str) -> str:
 
 
 def schedule_code(rung: Rung, source: str) -> Code:
-    """A rung's file from its first statement on that is no import."""
+    """A rung's file from its first statement on that is not an import."""
     tree = ast.parse(source).body
     skipped = (ast.Import, ast.ImportFrom)
     first = next(
@@ -206,12 +206,11 @@ def kernel_code(rung: Rung, form: str, metrics: Metrics) -> Code:
     """A kernel, each line with what it cost."""
     kernel = metrics.binary.kernel
     lines = [line for line in annotate_lines(metrics) if line.text or not line.file]
-    own = highlighted_lines(kernel.source, "cu")
+    source = HighlightedSource(kernel.source, "cu")
     shown = tuple(
         Line(
             line.place,
-            own[line.number - 1] if not line.file and 0 < line.number <= len(own)
-            else highlighted_lines(line.text, "cu")[0],
+            source.line(line.file, line.number, line.text),
             counters_of(line),
         )
         for line in lines

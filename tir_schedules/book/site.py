@@ -17,7 +17,7 @@ from markupsafe import Markup
 from tir_schedules.book.chapters import Chapter, chapter_rungs, chapters_of, nearest_below
 from tir_schedules.book.figures import capital
 from tir_schedules.book.records import ABSENT, Records
-from tir_schedules.book.text import Page, Writer, filled, highlighted, read_glossary
+from tir_schedules.book.text import Page, Writer, filled, read_glossary
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput
 from tir_schedules.files import read_json, write_text
@@ -30,6 +30,7 @@ from tir_schedules.lessons.lesson import Lesson
 from tir_schedules.model.rung import Rung
 from tir_schedules.numerals import power
 from tir_schedules.pages import element, render
+from tir_schedules.pages.code import highlighted
 from tir_schedules.provenance import named_versions
 from tir_schedules.version import VERSION
 
@@ -314,7 +315,7 @@ def check_place(folder: Path) -> None:
         raise BadInput(f"{folder} has other files than a book: name a new folder, such as -o site/")
     above = next(one for one in (folder, *folder.absolute().parents) if one.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
-        raise BadInput(f"cannot write {folder}: {above} is no folder that may be written")
+        raise BadInput(f"cannot write {folder}: {above} is not a folder that may be written")
 
 
 def make_folder(folder: Path) -> None:

@@ -18,11 +18,9 @@ import jinja2
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
-from pygments import highlight as pygmentize
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
 
 from tir_schedules.errors import BadInput, one_line
+from tir_schedules.pages.code import highlighted
 
 CODE = re.compile(r"^```.*?^```$|`[^`]+`|^    .*$", re.M | re.S)
 """What is code in Markdown; an indented line is code where the book writes it."""
@@ -36,7 +34,6 @@ NAMES = re.compile(r"\b(?:[A-Za-z]\w*\d\w*|00[0-4])\b")
 DIGIT = re.compile(r"\d[\d.,]*")
 LITERAL = re.compile(r"\s*['\"]?[\d.,]+['\"]?\s*(?:\|.*)?")
 TERM = re.compile(r"^\| ([^|]+?) \| (.+?) \|$", re.M)
-LANGUAGES = {"cu": "cuda", "": "text"}
 
 
 def check_numbers(text: str, place: str) -> None:
@@ -82,17 +79,6 @@ def filled(text: str, place: str, values: Mapping[str, object]) -> str:
 @lru_cache
 def environment() -> jinja2.Environment:
     return jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-
-
-def highlighted(code: str, language: str) -> Markup:
-    """Code with a <span> of class t-... for each token."""
-    lexer = get_lexer_by_name(LANGUAGES.get(language, language), stripnl=False, ensurenl=False)
-    return Markup(pygmentize(code, lexer, HtmlFormatter(nowrap=True, classprefix="t-")))
-
-
-def highlighted_lines(code: str, language: str) -> list[Markup]:
-    """The same line by line."""
-    return [Markup(line) for line in highlighted(code, language).split("\n")]
 
 
 def slug(title: str) -> str:

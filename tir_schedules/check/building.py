@@ -111,7 +111,7 @@ def build(source: Source, instances: Sequence[str], options: Compiling) -> Built
     """
     for folder in options.includes:
         if not Path(folder).is_dir():
-            raise BadInput(f"-I {shown(folder)} is no folder: name one that has headers")
+            raise BadInput(f"-I {shown(folder)} is not a folder: name one that has headers")
     asked = list(dict.fromkeys(name.strip() for name in instances if "<" in name))
     kernel = kernel_of(source, options)
     if "\0" in source.text:
@@ -123,7 +123,7 @@ def build(source: Source, instances: Sequence[str], options: Compiling) -> Built
         raise CheckFailed(f"{source.file}: PTX begins with .version, and this text does not")
     for name in asked:
         if not NAME.fullmatch(name):
-            raise BadInput(f"--kernel {shown(name)} is no name of a kernel")
+            raise BadInput(f"--kernel {shown(name)} is not the name of a kernel")
     whole = replace(kernel, source=kernel.source + instance_lines(asked))
     try:
         code = compile_device_code(whole, options.fixed)
@@ -241,9 +241,11 @@ def explain_error(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> E
     takes = template_of(kernel.source, base(name))
     if takes:
         return BadInput(
-            f"{kernel.file}: {name!r} is no instance of {base(name)}, which takes <{takes}>{reason}"
+            f"{kernel.file}: {name!r} is not an instance of {base(name)}, which takes <{takes}>{reason}"
         )
-    return BadInput(f"{kernel.file}: {name!r} is no instance of one of its kernels{reason}; it has {there}")
+    return BadInput(
+        f"{kernel.file}: {name!r} is not an instance of one of its kernels{reason}; it has {there}"
+    )
 
 
 def template_of(source: str, name: str) -> str:

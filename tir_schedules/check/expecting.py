@@ -86,7 +86,7 @@ def expectation(target: str, value: Any) -> Expected:
     """What an output, or a part of it such as `C[0]`, should be."""
     match = TARGET.fullmatch(target)
     if not match:
-        raise BadInput(f"{shown(target)} is no output; name an argument, C, or a part of it, C[0]")
+        raise BadInput(f"{shown(target)} is not an output; name an argument, C, or a part of it, C[0]")
     return Expected(match[1], value, match[2] or "")
 
 
@@ -214,7 +214,7 @@ def numbers_of(found: Any, one: Expected) -> np.ndarray:
     if value.dtype.kind not in "fiub" and not format_of(value.dtype):
         what = {type(...): "`...`", type(None): "None", str: "text"}.get(type(found), "no number")
         raise BadInput(
-            f"{one.what} {shown(one.value)}: its values are no numbers: it is {what}; an expression of"
+            f"{one.what} {shown(one.value)}: its values are not numbers: it is {what}; an expression of"
             " numbers and arrays is taken, without quotes in it"
         )
     return value
@@ -304,7 +304,9 @@ def select_positions(one: Expected, output: np.ndarray, names: Mapping[str, Any]
     found = evaluate(f"{one.output}[{one.where}]", {**sizes, one.output: places}, {}, one.what)
     places = np.asarray(plain(found))
     if not places.size:
-        raise BadInput(f"{one.what}: it is no element of {one.output}, whose shape is {shown(output.shape)}")
+        raise BadInput(
+            f"{one.what}: it is not an element of {one.output}, whose shape is {shown(output.shape)}"
+        )
     return places
 
 

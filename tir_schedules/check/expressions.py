@@ -95,7 +95,7 @@ class Format:
 def evaluate(text: str, names: Mapping[str, Any], functions: Functions, what: str) -> Any:
     """The value of an expression. what: the option that it comes from, for messages.
 
-    BadInput for text that is no expression, that asks for what is not there, or whose evaluation fails.
+    BadInput for text that is not an expression, that asks for what is not there, or whose evaluation fails.
     """
     try:
         if len(text) > LONGEST:
@@ -106,7 +106,7 @@ def evaluate(text: str, names: Mapping[str, Any], functions: Functions, what: st
     except SyntaxError as error:
         named = [word for word in BARE.findall(text) if word in names]
         told = f"; `{named[0]}` in it is a parameter" if named else ""
-        reason = f"it is no expression ({error.msg}){told}"
+        reason = f"it is not an expression ({error.msg}){told}"
     except RecursionError:
         reason = "it is nested too deeply"
     except MemoryError:
@@ -249,7 +249,7 @@ class Evaluation:
         name = kind + name if kind + name in self.functions else name
         if name not in self.functions:
             if told in ATTRIBUTES and first:
-                raise Refused(f".{told} is no function: leave the brackets out, x.{told}")
+                raise Refused(f".{told} is not a function: leave the brackets out, x.{told}")
             close = nearest(told, [*self.functions, *(SPELLINGS if self.of_arrays else ())])
             raise Refused(f"there is no function {shown(told)}{close}; there are {self.known_functions()}")
         return called(told, self.functions[name], (*first, *map(self, node.args)), given)
@@ -413,7 +413,7 @@ def as_whole(value: Any, text: str, what: str) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise BadInput(f"{what} {shown(text)}: {shown(value)} is no whole number; cdiv(a, b) rounds up")
+        raise BadInput(f"{what} {shown(text)}: {shown(value)} is not a whole number; cdiv(a, b) rounds up")
     return value
 
 
@@ -437,7 +437,7 @@ def number(text: str, sizes: Mapping[str, Any], what: str) -> int | float:
     if isinstance(value, bool):
         return int(value)
     if not isinstance(value, (int, float)):
-        raise BadInput(f"{what} {shown(text)}: {shown(value)} is no number")
+        raise BadInput(f"{what} {shown(text)}: {shown(value)} is not a number")
     return value
 
 
@@ -479,7 +479,7 @@ def parse_launch(text: str, sizes: Mapping[str, Any]) -> Asked:
         raise BadInput(f"--launch {shown(text)}: it takes a kernel, its grid and its block, {FORM}")
     rest = text[end + 1 :].strip()
     if rest and not (rest.startswith("(") and closing(rest, 0) == len(rest) - 1):
-        raise BadInput(f"--launch {shown(text)}: arguments stand in brackets behind, {FORM}")
+        raise BadInput(f"--launch {shown(text)}: write the arguments in brackets after it, {FORM}")
     value = evaluate(f"({text[opening + 1 : end]},)", sizes, SIZE_FUNCTIONS, "--launch")
     if not isinstance(value, tuple) or not 2 <= len(value) <= 3:
         raise BadInput(f"--launch {shown(text)}: grid, block and bytes of shared memory, {FORM}")

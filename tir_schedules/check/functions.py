@@ -314,7 +314,7 @@ def called(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
         for one in (*given, *named.values()):
             if isinstance(one, str) and one not in MODES:
-                raise Refused(f"text is taken for modes alone: {', '.join(MODES)}")
+                raise Refused(f"text is taken only for modes: {', '.join(MODES)}")
         return function(*given, **{AXES.get(name, name): value for name, value in named.items()})
 
     return call

@@ -40,7 +40,7 @@ TYPES = {name: kind for kind, name in reversed(NAMES.items()) if " " not in kind
 """Formats -> C++ types."""
 
 HOW = "say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch"
-LOOPED = "; it stands in a loop, and its first turn alone is run: give every turn as a --launch"
+LOOPED = "; it is in a loop, and only its first turn is run: give every turn as a --launch"
 LISTED = 8
 
 

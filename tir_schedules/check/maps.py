@@ -46,7 +46,7 @@ def make_map(one: Given, arguments: Mapping[str, Argument], sizes: Mapping[str, 
     said = words_of(match[3], what, one.text)
     if said.get("interleave", "none") != "none" or said.get("fill", "zero") not in ("zero", "zeros", "none"):
         raise BadInput(
-            f"{what} {shown(one.text)}: the machine has maps with no interleave alone, which fill with zeros"
+            f"{what} {shown(one.text)}: the machine has only maps without interleave that fill with zeros"
         )
     box = wholes(match[2], sizes, what)
     shape = listed(said["shape"], sizes, what) if "shape" in said else array.shape

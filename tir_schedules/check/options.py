@@ -28,7 +28,7 @@ Options = argparse.Namespace
 
 class Parser(argparse.ArgumentParser):
     """argparse with errors of one line. `--nvcc` takes the word behind it, also where that is an option.
-    Words that are no options are errors of the verb that they follow."""
+    Words that are not options are errors of the verb that they follow."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = [*(sys.argv[1:] if args is None else args)]
@@ -320,7 +320,7 @@ CONSTANT_FORM = "a number, True, False, None, 'text', or a type such as tl.float
 
 
 def constants_of(texts: Sequence[str]) -> dict[str, Any]:
-    """`--constexpr` by name; of two with one name the last. BadInput for what is no constant."""
+    """`--constexpr` by name; of two with one name the last. BadInput for what is not a constant."""
     from tir_schedules.check.arguments import NAMED
 
     found = {}
@@ -341,7 +341,7 @@ def constant(text: str, what: str) -> Any:
         language = part("triton.language")
         made = getattr(language, type_[1], None)
         if not isinstance(made, language.dtype):
-            raise BadInput(f"{what} {shown(text)}: triton.language has no such type")
+            raise BadInput(f"{what} {shown(text)}: triton.language does not have it")
         return made
     try:
         value = ast.literal_eval(text)

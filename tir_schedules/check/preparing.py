@@ -525,7 +525,7 @@ def value_for(parameter: Parameter, argument: Argument, target: Target) -> Any:
     array, type_ = argument.array, parameter.type
     if isinstance(argument.value, TensorMap):
         if not takes_map(type_.text, parameter.bytes):
-            raise refused(f"is no tensor map; {shown(argument.text)} is given")
+            raise refused(f"is not a tensor map; {shown(argument.text)} is given")
         return argument.value
     if MAP in type_.text:
         raise refused(f"is a tensor map; {shown(argument.text)} is given: say one {FORM}")

@@ -27,7 +27,7 @@ OTHERS = {
     "wrong_value": ("error", "an output is not what was expected"),
     "not_run": ("error", "a kernel that does not compile, or that CUDA would refuse to launch"),
     "loose": ("warning", "rounding may explain more than elements of an input change"),
-    "not_shown": ("note", "inputs and outputs of which no run shows whether they are right"),
+    "not_shown": ("note", "inputs and outputs that no run can judge"),
     "not_executed": ("note", "lines that no lane executed in any run"),
     "cost": ("note", "more wavefronts of shared memory, or sectors of global memory, than would do"),
 }

@@ -114,7 +114,7 @@ def dtype_of(format: str) -> Any:
     if format == "bf16":
         return element_type("bfloat16")
     if format not in FORMATS:
-        raise BadInput(f"{format!r} is no format of numbers; there are {', '.join(FORMATS)}")
+        raise BadInput(f"{format!r} is not a format of numbers; there are {', '.join(FORMATS)}")
     return np.dtype(f"{format[0]}{int(format[1:]) // 8}")
 
 

@@ -75,14 +75,14 @@ def add_verb(verbs: Verbs) -> None:
         action="store_true",
         help="twins take sizes as arguments (default: they are compiled for the shape, as schedules are)",
     )
-    verb.add_argument("--no-twins", action="store_true", help="time the schedules alone")
+    verb.add_argument("--no-twins", action="store_true", help="time only the schedules")
     verb.add_argument(
         "--sustained", action="store_true", help="without pauses: clocks as they are under constant load"
     )
     verb.add_argument(
         "--cold",
         action="store_true",
-        help="single launches, too: their data not in the L2 cache, and on an idle GPU",
+        help="also time single launches: with data not in the L2 cache, and on an idle GPU",
     )
     add_path(verb, "-o", "--output", help="write every sample and where it comes from as JSON")
     add_path(verb, "--plot", help="draw the results: .png, .svg or .pdf")
@@ -102,7 +102,7 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "--time",
         action="store_true",
-        help="with --predict: times as `time` predicts them, too (default: h100)",
+        help="with --predict: also the times that `time` predicts (default: h100)",
     )
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")

@@ -28,7 +28,7 @@ def add_verb(verbs: Verbs) -> None:
         metavar="NAME",
         nargs="+",
         default=(),
-        help="some chapters alone, such as sgemm/naive, or a ladder such as sgemm",
+        help="only some chapters, such as sgemm/naive, or a ladder such as sgemm",
     )
     add_path(
         verb,

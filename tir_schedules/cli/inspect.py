@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 VIEWS = {
     "lines": "each line of CUDA with what it cost",
-    "conflicts": "the lines with bank conflicts alone",
+    "conflicts": "only the lines with bank conflicts",
     "advice": "what costs more than it would ideally, and what costs less: replayed, or tried",
     "sass": "the two kernels' SASS side by side",
     "ptx": "the same of their PTX",

@@ -151,12 +151,9 @@ def check_once(options: Options, desk: Desk, lesson: Lesson, file: Path) -> int:
 def show(found: Grade, after: str) -> None:
     """A line for each goal, and below it what is missing."""
     from tir_schedules.console import print_line
-    from tir_schedules.errors import printable
 
-    for one in found.goals:
-        print_line(f"{'  ok   ' if one.met else 'MISSING'}  {one.goal}")
-        for line in one.told:
-            print_line(f"           {printable(line)}")
+    for line in found.lines():
+        print_line(line)
     if found.passed:
         print_line(f"{found.lesson.id} is passed; {after}")
     else:

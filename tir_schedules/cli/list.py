@@ -171,7 +171,7 @@ def list_instructions(as_json: bool) -> int:
     prose = {"opcodes": 30, columns[-1]: 24}
     spare = ("since", "family", "class", "pipe")
     print_left_out(print_table(columns, rows, prose=prose, spare=spare, keys=0))
-    print_line("{,.sat} stands for nothing or .sat; exact: the bits of a GPU, but for those of a wide NaN")
+    print_line("{,.sat} stands for nothing or .sat; exact: the bits of a GPU, except for a wide NaN")
     return 0
 
 

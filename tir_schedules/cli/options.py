@@ -41,7 +41,7 @@ def add_path(verb: Parser, *names: str, help: str, **more: Any) -> None:
 
 def add_dry_run(verb: Parser) -> None:
     """--dry-run."""
-    verb.add_argument("--dry-run", action="store_true", help="print what would be done, and do none of it")
+    verb.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
 
 
 def add_tuned(verb: Parser) -> None:

@@ -25,7 +25,7 @@ def add_verb(verbs: Verbs) -> None:
     )
     verb.add_argument("--results", metavar="PATH", type=Path, nargs="+", help=results)
     verb.add_argument(
-        "--quick", action="store_true", help="compile and execute nothing: recorded results alone"
+        "--quick", action="store_true", help="compile and execute nothing: only recorded results"
     )
     verb.add_argument(
         "--time",

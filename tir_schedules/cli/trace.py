@@ -18,8 +18,8 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("rung", help=RUNG_HELP)
     add_problem(verb, TRACE_SHAPES)
     add_arch(verb)
-    verb.add_argument("--tir", action="store_true", help="print what each step changes in the TIR, too")
-    verb.add_argument("--cuda", action="store_true", help="print what each step changes in the CUDA, too")
+    verb.add_argument("--tir", action="store_true", help="also print what each step changes in the TIR")
+    verb.add_argument("--cuda", action="store_true", help="also print what each step changes in the CUDA")
     add_path(verb, "-o", "--output", help="write a self-contained HTML page instead of the table")
     verb.add_argument(
         "--time", action="store_true", help="predict how long each state takes on an H100, as `time` does"

@@ -4,7 +4,7 @@ libraries.
 An entry is a folder named after a hash of all that went into it, so it never goes out of date. It is built in
 a temporary folder of a plain name (see places.py) and renamed into place in one step: a process killed at any
 moment leaves no half-made entry, two processes that make the same entry do not disturb each other, and there
-is no lock file to be left behind.
+is not a lock file to be left behind.
 """
 
 from __future__ import annotations

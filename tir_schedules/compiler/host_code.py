@@ -208,7 +208,7 @@ def closing_angle(text: str, opening: int) -> int | None:
 
 
 def head_of(text: str) -> str:
-    """The head of a function, without what it returns and takes. What is no template has another name, as
+    """The head of a function, without what it returns and takes. What is not a template has another name, as
     several functions may have the same."""
     end = template_end(text)
     name = function_name(text) if end else ""

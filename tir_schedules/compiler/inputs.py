@@ -103,7 +103,7 @@ def host_compiler() -> Path | None:
     found = shutil.which(os.path.join(chosen, "gcc") if chosen and os.path.isdir(chosen) else chosen or "gcc")
     if chosen and not found:
         raise BadInput(
-            f"NVCC_CCBIN is {chosen!r}, which is no program: set it to a C++ compiler such as g++, or"
+            f"NVCC_CCBIN is {chosen!r}, which is not a program: set it to a C++ compiler such as g++, or"
             " unset it"
         )
     return Path(found).absolute() if found else None

@@ -55,7 +55,7 @@ NAME_OF_NODE = re.compile(r'for (\w+) in |with T\.sblock\("([^"]+)"\)')
 """A loop or a block as TVM prints it."""
 
 OF_TVM, TOO_LARGE = "Check failed", "exceeds range of int32"
-"""What TVM says in its errors, and of a number that it cannot count with."""
+"""Parts of TVM's error messages, and its message on an overflow of a 32-bit index."""
 
 
 def lower(rung: Rung, workload: Any, arch: str) -> Kernel:

@@ -31,6 +31,11 @@ def file_name(kernel: Kernel) -> str:
     return plain + (ending if ending == ".ptx" or is_python(kernel) else ".cu")
 
 
+def language_of(kernel: Kernel) -> str:
+    """What a kernel is written in: "python", "cu", or "" for PTX."""
+    return "python" if is_python(kernel) else "" if is_ptx(kernel.source) else "cu"
+
+
 def is_python(kernel: Kernel) -> bool:
     """Whether it is a Python function, as Triton's kernels are, not CUDA that stands in a Python file."""
     return PurePath(kernel.file).suffix == ".py" and "__global__" not in kernel.source

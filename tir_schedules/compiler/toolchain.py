@@ -96,7 +96,7 @@ def find_nvcc() -> tuple[Path, str]:
     if chosen:
         if not is_program(Path(chosen)):
             raise BadInput(
-                f"TIR_SCHEDULES_NVCC is {chosen!r}, which is no program: set it to nvcc itself, or unset it"
+                f"TIR_SCHEDULES_NVCC is {chosen!r}, which is not a program: set it to nvcc, or unset it"
             )
         return Path(chosen).absolute(), "TIR_SCHEDULES_NVCC"
     for variable in ("CUDA_HOME", "CUDA_PATH"):

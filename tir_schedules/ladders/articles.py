@@ -94,7 +94,7 @@ WARP_TILING = Article(
     notes=(
         (
             "The article prints no tile sizes; these configurations have those of its series' programs: 64x64"
-            " per block and 8 deep, in shared memory alone 32x32 and 32 deep."
+            " per block and 8 deep, with tiles only in shared memory 32x32 and 32 deep."
         ),
         (
             "The article calls its figures nanoseconds; read so, warp tiling at 2048 would run at 6479 TFLOPS"
@@ -161,7 +161,7 @@ HALF_PRECISION = Article(
         ),
         (
             "The article says that cp.async.ca, unlike .cg, has L2 evict what it copies. PTX says otherwise:"
-            " .ca keeps it in L1 and L2, .cg in L2 alone. Here copies of 16 bytes are .cg; those of 4 need"
+            " .ca keeps it in L1 and L2, .cg only in L2. Here copies of 16 bytes are .cg; those of 4 need"
             " .ca."
         ),
     ),

@@ -50,7 +50,7 @@ class Dice(Random):
 
 
 def square(dice: Dice) -> Shape:
-    """Half of them multiples of 8: rows of others are no multiples of 16 bytes in a format of 16 bits."""
+    """Half of them multiples of 8: rows of others are not multiples of 16 bytes in a format of 16 bits."""
     size = dice.extent(64, 8192, dice.one_of((1, 8)))
     return size, size, size
 
@@ -134,7 +134,7 @@ def draw(count: int, seed: int) -> list[Drawn]:
 
 def drawn_problems(ladder: str, count: int, seed: int, asked: Mapping[str, str | None]) -> list[Problem]:
     """A problem for each shape, with one value of each kind that the ladder has. asked: kinds that are the
-    same in all. BadInput for a ladder that is no GEMM."""
+    same in all. BadInput for a ladder that is not a GEMM."""
     extents = ladder_of(ladder).extents
     if extents != MNK:
         raise BadInput(f"--random draws M, N and K; {ladder} has {', '.join(extents)}")

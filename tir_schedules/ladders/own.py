@@ -119,7 +119,7 @@ def ladder_at(place: Path | str) -> Ladder:
     path = Path(os.path.abspath(place))
     file = path / PACKAGE_FILE
     if not file.is_file():
-        raise BadInput(f"{path} is no ladder: it has no {PACKAGE_FILE} with LADDER = Ladder(...)")
+        raise BadInput(f"{path} is not a ladder: it has no {PACKAGE_FILE} with LADDER = Ladder(...)")
     return loaded(module_named(name_of(path), file), str(file))
 
 

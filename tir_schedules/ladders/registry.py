@@ -146,7 +146,7 @@ def reused_since(recorded: dict[str, Any]) -> dict[str, str]:
 
 def renamed(text: str, names: dict[str, str]) -> str:
     """The text with the first of the names in it replaced. Settings follow a rung after a colon, and a
-    configuration after a comma. `RUNG:volatile=1` sets a field, and is no name."""
+    configuration after a comma. `RUNG:volatile=1` sets a field, and is not a name."""
 
     def now(found: re.Match[str]) -> str:
         name = names[found[1]]

@@ -43,7 +43,7 @@ def new_ladder(name: str) -> list[Path]:
 def check_name(name: str, what: str) -> None:
     if not (name.isascii() and name.isidentifier()):
         raise BadInput(
-            f"a {what}'s name is letters, digits and _, not {name!r}: it is the name of a file, too"
+            f"a {what}'s name is letters, digits and _, not {name!r}: it is also the name of a file"
         )
 
 

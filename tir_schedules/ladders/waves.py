@@ -49,7 +49,7 @@ class Rate:
     """Of a rung. full: multiply-adds of an SM in a nanosecond, where it has many blocks. few: b blocks on an
     SM reach b / (b + few) of that. odd: share of it where rows are copied element by element, and odd_few:
     what few is then, where it is another; slow: what happens to these rows. elements: whether they are copied
-    so, by default where rows of A or B are no multiples of 16 bytes. late: as few, of such rows, for each K
+    so, by default where rows of A or B are not multiples of 16 bytes. late: as few, of such rows, for each K
     tile after the first, whose copies begin no sooner than the one before is multiplied. fill: extent along K
     in which a block could multiply while it waits for its first tiles and writes its last, of other rows."""
 

@@ -115,7 +115,7 @@ class Goal:
 def parse_goal(text: str) -> Goal:
     """A goal of its text. BadInput for what is not counted."""
     if text == SAME:
-        return Goal("the schedule emits the CUDA that the lesson shows, but for names", CODE)
+        return Goal("the schedule emits the CUDA that the lesson shows, except for names", CODE)
     question = QUESTION.fullmatch(text)
     if question:
         return Goal(text, ANSWER, known(question[2], text), name=question[1])

@@ -14,7 +14,7 @@ from tir_schedules.check.expressions import number
 from tir_schedules.check.options import parse_comment, request_of
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.session import Checked, check_requests, prepare_requests
-from tir_schedules.errors import BadInput, CheckFailed, one_line
+from tir_schedules.errors import BadInput, CheckFailed, one_line, printable
 from tir_schedules.files import Json, to_json
 from tir_schedules.insight.times.timed import Timed, target_of, time_prepared
 from tir_schedules.lessons.goals import (
@@ -76,6 +76,12 @@ class Grade:
     def passed(self) -> bool:
         return all(one.met for one in self.goals)
 
+    def lines(self) -> Iterator[str]:
+        """A line for each goal, and below it what is missing."""
+        for one in self.goals:
+            yield f"{'  ok   ' if one.met else 'MISSING'}  {one.goal}"
+            yield from (f"           {printable(line)}" for line in one.told)
+
     def as_json(self) -> Json:
         return to_json(
             {"lesson": self.lesson.id, "file": self.file, "passed": self.passed, "goals": self.goals}
@@ -116,9 +122,9 @@ def judge_answer(
     unit = RESOURCES.get(goal.what) or COUNTS[goal.what].unit
     asked = f"{goal.name}: {goal.what}, {unit}"
     if answer is None:
-        return Judged(asked, False, (f"{file}: write the line `// answer: {goal.name} = ...` again",))
+        return Judged(asked, False, (f"{file.name}: write the line `// answer: {goal.name} = ...` again",))
     value, line = answer
-    place = f"{file}:{line}"
+    place = f"{file.name}:{line}"
     if value.strip("?. ") == "":
         return Judged(asked, False, (f"{place}: an expression of {', '.join(runs[0][0])} stands here",))
     for sizes, checked in runs:
@@ -258,7 +264,9 @@ def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Pat
     uneven = [one for one in now.prediction.launches if one.uneven]
     if uneven:
         works = ", ".join(f"{place}: {work:,}" for place, work in uneven[0].works.items())
-        return Judged(goal.text, False, (f"blocks do unequal work, so one cannot stand for all: {works}",))
+        return Judged(
+            goal.text, False, (f"blocks do unequal work, so one block cannot represent all: {works}",)
+        )
     if share <= float(goal.limit) / 100:
         return Judged(f"{goal.text} ({told})", True)
     costly = (f"{file.name}:{line.number}: {line.text.strip()}" for line in now.lines[:2] if not line.file)

@@ -103,7 +103,7 @@ KINDS = {
     "too_many_registers": "setmaxnreg for more registers than others give up, so that it waits forever",
     "stack_overflow": "more bytes for the calls of recursive functions and alloca than the stack has",
     "assertion": "an assert that failed",
-    "trap": "a trap, or a call through a pointer that is no function's",
+    "trap": "a trap, or a call through a pointer that is not a function's",
     "deadlock": "every thread waits: at a barrier, or in a loop for memory that no thread changes",
     "endless_loop": "a loop that comes back to where it was, or the instruction budget was used up",
     "order_dependent": "other values in an output when blocks and warps take turns in another order",

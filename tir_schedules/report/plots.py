@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Callable
 from markupsafe import Markup
 
 from tir_schedules.bench.plots import LIMIT, LINES, TWIN, VENDOR, draw_ladder, draw_sizes, label_rates, pyplot
-from tir_schedules.bench.views import Group
+from tir_schedules.bench.views import Group, short
 from tir_schedules.report.recorded import Document
 from tir_schedules.report.roofs import Point, Roofs
 
@@ -76,6 +76,7 @@ def embed_svg(svg: str, name: str, label: str) -> Markup:
 
 ROW = 31  # px per rung of a ladder
 CLOSE = 2.2  # decades of an axis that has labels between powers of ten
+BESIDE = 26  # letters of a name that another fits beside in a legend
 NEAR = 0.3  # decades of intensity, or half as many of the rate
 
 
@@ -92,11 +93,12 @@ def ladder_svg(group: Group, document: Document, name: str) -> Markup:
 
 def sizes_svg(group: Group, name: str) -> Markup:
     """Rate of every schedule over size."""
-    lines = (len(group.names) + 2) // 2
+    columns = 2 if max(map(len, map(short, group.names))) <= BESIDE else 1
+    lines = (len(group.names) + columns) // columns
 
     def draw(axes: Axes) -> None:
         draw_sizes(axes, group)
-        legend_below(axes, 0.17)
+        legend_below(axes, 0.17, columns)
 
     return figure_of(300 + 17 * lines, draw, name, f"rates of {group.title} over size")
 

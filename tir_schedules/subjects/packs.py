@@ -2,7 +2,7 @@
 
 One .zip: manifest.json says what is launched and how; the cubins lie beside it, each once, named after their
 content, and CUB's sums as a shared library, whose SHA-256 is in the manifest. These hashes show damage and
-mistakes. They are no signature: who changes a pack can change them, too, and a pack is code that runs, its
+mistakes. They are not a signature: who changes a pack can change them, too, and a pack is code that runs, its
 kernels on the GPU, CUB's library on the CPU. Only packs of those one trusts are to be timed.
 """
 
@@ -95,7 +95,7 @@ def load_pack(path: Path) -> Pack:
             return Pack(subjects, dict(manifest["about"]), cub_in(archive, manifest))
     except BROKEN as error:
         raise BadInput(
-            f"{path} is no pack that `bench --pack` wrote: {one_line(error) or type(error).__name__};"
+            f"{path} is not a pack that `bench --pack` wrote: {one_line(error) or type(error).__name__};"
             f" {REMEDY}"
         ) from None
 

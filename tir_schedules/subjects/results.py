@@ -108,13 +108,13 @@ def check_results(results: Any, path: Path, schema: str, remedy: str = REMEDY) -
     from tir_schedules.subjects import schemas
 
     if not isinstance(results, dict) or "schema" not in results:
-        raise BadInput(f"{path} has no schema and so is no results file; {remedy}")
+        raise BadInput(f"{path} has no schema and so is not a results file; {remedy}")
     if type(results["schema"]) is not int or results["schema"] != SCHEMA:
         raise BadInput(
             f"{path} has results of schema {shown(results['schema'])}; this version reads schema {SCHEMA}:"
             " measure again"
         )
-    check(results, getattr(schemas, schema), f"{path} is no results file", remedy)
+    check(results, getattr(schemas, schema), f"{path} is not a results file", remedy)
     return current(results)
 
 

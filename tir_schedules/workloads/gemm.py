@@ -100,7 +100,7 @@ class Gemm:
 
     @property
     def misaligned(self) -> dict[str, tuple[int, int]]:
-        """Those whose rows are no multiple of 16 bytes, which a rung may copy to rows that are."""
+        """Those whose rows are not a multiple of 16 bytes, which a rung may copy to rows that are."""
         return {name: shape for name, shape in self.stored.items() if shape[1] % self.vector}
 
     @property

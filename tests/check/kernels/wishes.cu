@@ -28,7 +28,7 @@ __device__ void expect(unsigned barrier, int bytes) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" \
                ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory")
 
-// NVIDIA/compute-sanitizer-samples#19: the rows of a wgmma end where shared memory ends, which is no fault.
+// NVIDIA/compute-sanitizer-samples#19: the rows of a wgmma end where shared memory ends, which is not a fault.
 // check: --kernel 'last_rows<0>' --arch sm_90a --block 128 --arg A=f16[64,16] --arg B=f16[8,16]
 // check: --arg C=f32[64,8]:out --expect 'C=A @ B.T'
 // passes
@@ -136,7 +136,7 @@ template <int FAULT> __global__ void two_copies(const float *a, const float *b, 
 // check: --kernel 'tail<true>' --block 64 --arg x=f32[48] --arg y=f32[48]:out --expect 'y=x + x[::-1]'
 // passes
 
-// Without the barrier, of which the 48 are no multiple of a warp.
+// Without the barrier, of which the 48 are not a multiple of a warp.
 // check: --kernel 'tail<false>' --block 64 --arg x=f32[48] --arg y=f32[48]:out --expect 'y=x + x[::-1]'
 // finds: race
 template <bool WAITS> __global__ void tail(const float *x, float *y) {

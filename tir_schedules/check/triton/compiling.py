@@ -169,7 +169,7 @@ def compile_triton(
 def number_of(arch: str) -> int:
     match = ARCH.fullmatch(arch)
     if not match or int(match[1]) < 75:
-        raise BadInput(f"{shown(arch)} is no architecture that Triton compiles for: did you mean sm_80?")
+        raise BadInput(f"{shown(arch)} is not an architecture that Triton compiles for: did you mean sm_80?")
     return int(match[1])
 
 

@@ -85,7 +85,7 @@ def innermost(kernel: Any) -> Any:
     while isinstance(kernel, (triton.Autotuner, triton.Heuristics)):
         kernel = kernel.fn
     if not isinstance(kernel, triton.JITFunction):
-        raise BadInput(f"{kernel!r} is no Triton kernel: give a function under @triton.jit")
+        raise BadInput(f"{kernel!r} is not a Triton kernel: give a function under @triton.jit")
     return kernel
 
 

@@ -26,8 +26,10 @@ from tir_schedules.model.workload import Workload
 from tir_schedules.run import outcome_of
 
 SHOWN = 6
-NOTHING = "advice: none: no line costs more than it would ideally"
-UNKNOWN = "the accesses of block 0,0,0 are not known: alone it does not end, or it makes too many"
+NOTHING = "advice: nothing to gain, because no line costs more than it would ideally"
+UNKNOWN = (
+    "the accesses of block 0,0,0 are not known: without other blocks it does not end, or it makes too many"
+)
 
 
 def advise(subject: Subject) -> list[Advice]:

@@ -36,7 +36,7 @@ from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.model.gpus import STATIC_SHARED
 
 LEAST_GAIN = 0.25
-"""Of the wavefronts beyond the ideal ones: what takes less of them away is no remedy."""
+"""Of the wavefronts beyond the ideal ones: what takes less of them away is not a remedy."""
 
 SHOWN = 3
 """Lines that are named, of one array."""

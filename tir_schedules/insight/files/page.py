@@ -6,7 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Iterator, Sequence
 
+from markupsafe import Markup
+
 from tir_schedules.check.report import access_rows
+from tir_schedules.compiler.source_text import language_of
 from tir_schedules.errors import CheckFailed
 from tir_schedules.faults import closing_outcomes
 from tir_schedules.insight.banks import pictures
@@ -21,6 +24,7 @@ from tir_schedules.model.counters import Access
 from tir_schedules.model.findings import KINDS, NOTES, Finding, Location
 from tir_schedules.model.machine import Machine
 from tir_schedules.pages import render
+from tir_schedules.pages.code import HighlightedSource
 from tir_schedules.provenance import named_versions
 from tir_schedules.verdicts import CELLS, LOOSE, PASS, UNJUDGED
 
@@ -52,6 +56,7 @@ class Row:
     marked: whether something was found there."""
 
     line: AnnotatedLine
+    code: Markup
     anchor: str
     cells: tuple[str, ...]
     costly: bool
@@ -182,12 +187,14 @@ def cards(launch: Metrics) -> Iterator[tuple[str, str]]:
 
 def rows(launch: Metrics, name: str, marked: set[tuple[str, int]]) -> Iterator[Row]:
     """name: what anchors begin with. marked: places of faults."""
-    own = launch.binary.kernel.file
+    kernel = launch.binary.kernel
+    own, source = kernel.file, HighlightedSource(kernel.source, language_of(kernel))
     for at, line in enumerate(annotate_lines(launch)):
         accesses = line.counters.accesses.values() if line.counters else ()
         costly = any(conflicts(access) > 0 for access in accesses)
         found = (line.file or own, line.number) in marked
-        yield Row(line, f"{name}-line-{at}", counters_of(line), costly, found)
+        code = source.line(line.file, line.number, line.text)
+        yield Row(line, code, f"{name}-line-{at}", counters_of(line), costly, found)
 
 
 def costliest_patterns(view: View, at: int) -> list[Pattern]:

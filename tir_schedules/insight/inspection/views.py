@@ -184,7 +184,7 @@ def print_code(launches: Mapping[str, Metrics], form: str) -> None:
     print_table(
         ("instruction", *shown), [*rows, ("all", *(str(sum(counts[which].values())) for which in shown))]
     )
-    print_line("how often each stands in the code, not how often it is executed")
+    print_line("how often each is in the code, not how often it is executed")
     print_line()
     texts = [[name, *code[name]] for name in shown]
     lines = list(side_by_side(texts))

@@ -41,7 +41,7 @@ Predicted = dict[str, dict[str, int]]
 class Case:
     """Something to launch.
 
-    family: of its kernels' names. workload: a probe's is no whole Workload, it has no truth. binaries: one
+    family: of its kernels' names. workload: a probe's is not a whole Workload, it has no truth. binaries: one
     per launch. predicted: counters of each launch by class of access; None when it is not to be counted.
     flawed: wrong by intent. facts: further keys of its entries in the result. copies_under_p0: of each
     launch, see compiler/sass.py; Nsight Compute misjudges those. waits: of each launch, whether its blocks
@@ -101,7 +101,8 @@ def save_cases(
 
 
 def load_cases(path: Path) -> tuple[list[Case], Json]:
-    """Cases of a pack, and where it was made. BadInput for a file that is no pack, or has no predictions."""
+    """Cases of a pack, and where it was made. BadInput for a file that is not a pack, or has no
+    predictions."""
     loaded = load_pack(path)
     cases, source = cases_of(loaded, path)
     source.pop("counters")

@@ -125,7 +125,7 @@ REASONS = (
     ),
     Reason(
         (f"{INSTRUMENTED}_st.sum",),
-        "Nsight Compute counts the wavefronts of stmatrix among those of the data pipe alone",
+        "Nsight Compute counts the wavefronts of stmatrix only among those of the data pipe",
         is_of_matrices,
     ),
     Reason(

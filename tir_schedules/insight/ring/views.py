@@ -92,9 +92,9 @@ STYLE = pictures.STYLE + Markup("""
 """)
 
 LEGEND = (
-    "Steps follow from what mbarriers wait for; they are no times. What may happen at once has one step.",
+    "Steps follow from what mbarriers wait for; they are not times. What may happen at once has one step.",
     "full s: the mbarrier that the copies to slot s tell of their bytes; empty s: the one that frees it.",
-    "A phase is counted from 0; a wait names it by its parity, phase % 2. unused: nobody had the slot yet.",
+    "A phase is counted from 0; a wait names it by its parity, phase % 2. unused: no copy used it yet.",
 )
 
 

@@ -232,7 +232,7 @@ def copied(value: Any) -> Any:
 
 
 def check_array(name: str, label: str, names: Iterable[str]) -> None:
-    """BadInput for a name that is no array of a kernel. names: those that are."""
+    """BadInput for a name that is not an array of a kernel. names: those that are."""
     names = list(dict.fromkeys(names))
     if name not in names:
         raise BadInput(

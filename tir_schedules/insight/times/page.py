@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Iterator, Mapping, Sequence
 
 import numpy as np
+from markupsafe import Markup
 
-from tir_schedules.compiler.source_text import SourceText, shown_name
+from tir_schedules.compiler.source_text import SourceText, language_of, shown_name
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.inspection.listing import extent
 from tir_schedules.insight.times.timed import CostlyLine, Target, Timed
 from tir_schedules.insight.times.views import gpu_line, heading, limit_text, micros, states_text
 from tir_schedules.pages import render
+from tir_schedules.pages.code import HighlightedSource
 from tir_schedules.timing.abi import Reason
 from tir_schedules.timing.states import MEANINGS, SELECTED, STATES
 
@@ -35,7 +37,7 @@ class Shown:
     words."""
 
     place: str
-    text: str
+    code: Markup
     share: str = ""
     said: str = ""
     parts: tuple[tuple[int, float], ...] = ()
@@ -127,18 +129,21 @@ def source_of(timed: Timed) -> Iterator[Shown]:
     costly = {(line.file, line.number): line for line in timed.lines}
     total = sum(line.cycles for line in timed.lines) or 1
     source, inside = kernel.source.split("\n"), extent(kernel)
+    code = HighlightedSource(kernel.source, language_of(kernel))
     for number in inside:
-        yield shown_line(costly.pop(("", number), None), str(number), source[number - 1], total)
+        line = code.line("", number, source[number - 1])
+        yield shown_line(costly.pop(("", number), None), str(number), line, total)
     text = SourceText(kernel)
     for (file, number), line in sorted(costly.items()):
-        yield shown_line(line, line.place, text.line(file or shown_name(kernel), number), total)
+        shown = code.line(file, number, text.line(file or shown_name(kernel), number))
+        yield shown_line(line, line.place, shown, total)
 
 
-def shown_line(line: CostlyLine | None, place: str, text: str, total: int) -> Shown:
+def shown_line(line: CostlyLine | None, place: str, code: Markup, total: int) -> Shown:
     if not line:
-        return Shown(place, text)
+        return Shown(place, code)
     share = f"{100 * line.cycles / total:.1f} %"
-    return Shown(place, text, share, states_text(line.states), tuple(parts_of(line.states, total)))
+    return Shown(place, code, share, states_text(line.states), tuple(parts_of(line.states, total)))
 
 
 def parts_of(states: Mapping[str, int], total: int = 0) -> list[tuple[int, float]]:

@@ -23,6 +23,7 @@ from tir_schedules.insight.trace.recorder import Place
 from tir_schedules.insight.trace.states import State, Trace
 from tir_schedules.model.findings import KINDS, NOTES
 from tir_schedules.pages import render
+from tir_schedules.pages.code import highlighted, highlighted_line
 from tir_schedules.provenance import git_revision, named_versions
 
 WIDE = 20  # a chart whose largest bar is so many times its smallest has a logarithmic scale
@@ -97,6 +98,8 @@ def page(trace: Trace) -> str:
             "launch": launch,
             "findings": explain_findings,
             "kinds": key_metrics.findings,
+            "highlighted": highlighted,
+            "highlighted_line": highlighted_line,
         },
     )
 

@@ -202,7 +202,7 @@ PRIMITIVES = {
     ),
     "prefetch_l2": "Lets a 16-byte cp.async fetch a whole line of 128 bytes into L2.",
     "reindex": "Copies what a block reads or writes, laid out by the block's loops.",
-    "relax_prologue_wait": "Lets the prologue of a pipeline wait for its first K tile alone.",
+    "relax_prologue_wait": "Lets the prologue of a pipeline wait only for its first K tile.",
     "reorder": "Changes the nesting of loops; what is computed stays the same.",
     "reverse_compute_at": "Moves a consumer under a loop of its producer: it takes what one iteration made.",
     "reverse_compute_inline": "Removes a block that only passes values on; its producer writes them itself.",
@@ -221,7 +221,7 @@ PRIMITIVES = {
     "specialize_warps": (
         "Specializes warpgroups: a producer copies K tiles into stages, consumers multiply them."
     ),
-    "split": "Makes nested loops of one. Where the extent is no multiple of theirs, a guard is added.",
+    "split": "Makes nested loops of one. Where the extent is not a multiple of theirs, a guard is added.",
     "storage_align": "Pads a dimension of a buffer, so that rows begin in different banks of shared memory.",
     "swizzle_threadblocks": (
         "Threadblock swizzle: groups so many columns of blocks; excess blocks of the last group exit at once."
@@ -256,7 +256,7 @@ ANNOTATIONS = {
     "pragma_unroll": "Asks the compiler to unroll the loop so many times: `#pragma unroll` in the CUDA.",
     "software_pipeline_async_stages": "Names the pipeline stages whose copies are asynchronous: cp.async.",
     "software_pipeline_order": (
-        "Orders the statements in an iteration of the loop. From here on the loop is a pipeline."
+        "Orders the statements in an iteration of the loop. Makes the loop a pipeline."
     ),
     "software_pipeline_stage": (
         "Assigns each statement of a loop to a pipeline stage; takes effect with the order."

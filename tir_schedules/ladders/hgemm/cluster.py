@@ -1,14 +1,14 @@
 """Thread block clusters: pairs of blocks read what both need of B from L2 once (TMA multicast).
 
-Two tiles one below the other need the same columns of B. The two blocks of a cluster run at the same time on
-neighbouring SMs and access each other's shared memory. Each copies half of a K tile of B for both: a
+Two tiles, one below the other, need the same columns of B. The two blocks of a cluster run at the same time
+on neighbouring SMs and access each other's shared memory. Each copies half of a K tile of B for both: a
 multicast copy arrives in the same stage of each block, and its bytes count at the same mbarrier of each. A
 block tile of 128x256 then takes 32 bytes per cycle from L2 at the full rate of the tensor cores, not 48.
 
 Now two blocks fill a stage, so both must know that it is empty in both. A consumer warp that has finished
-with it arrives at the "empty" mbarriers of both blocks, and these count the warps of both. A block must not
-end while the other may still copy into its shared memory or arrive there: the cluster meets before the first
-copy and at the end.
+with a stage arrives at the "empty" mbarriers of both blocks, and these count the warps of both. A block must
+not end while the other may still copy into its shared memory or arrive there. So there is a barrier of the
+cluster before the first copy and at the end.
 
 The kernel has `__cluster_dims__`. Rows of tiles are taken in pairs. Where their number is odd, the second of
 the last pair is beyond C: it multiplies zeros and stores nothing.

@@ -1,9 +1,10 @@
 """C is one column or one row, of matrices in 16-bit formats: the kernels of `sgemm/gemv`.
 
-With B stored as N x K (`nt`) its rows are what elements of C are products of, also where M = 1. With `nn` and
-M = 1 threads have columns. A load of 16 bytes has eight elements. Tensor cores have nothing to do here: an
-element of the matrix is multiplied once. Sums are in the format that the kind says, and a C in another is
-rounded once. Lanes and blocks hand on sums in float16 as float32, the word of a shuffle: that is exact.
+If B is stored as N x K (`nt`), an element of C is the product of a row of B and the vector, also where M = 1.
+With `nn` and M = 1 threads have columns. A load of 16 bytes has eight elements. Tensor cores do not help,
+because an element of the matrix is multiplied once. Sums have the format that the kind names. If C has
+another format, it is rounded once. Lanes and blocks pass sums in float16 as float32, because a shuffle moves
+words of 32 bits. This is exact.
 """
 
 from __future__ import annotations

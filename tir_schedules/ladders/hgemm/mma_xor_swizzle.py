@@ -1,13 +1,13 @@
 """An XOR swizzle in place of the padding.
 
-A row of a tile in shared memory is again as long as what it holds. Within a row the pieces of 16 bytes are
-swizzled: piece c of row r lies where c xor r says (of r its last three bits, for rows of 64 halves or more;
-for rows of 32 bits 1 and 2). The 8 rows that ldmatrix reads at once are then in 8 different groups of 4
-banks: no conflicts, without a byte lost. It is what "Why does padding resolve bank conflicts?" (article 004)
-says of the best libraries in its last section. Look for `^` in the addresses.
+A row of a tile in shared memory has no padding any more. Within a row the pieces of 16 bytes are swizzled:
+piece c of row r is stored at place c xor r. (Of r the last three bits count, for rows of 64 halves or more;
+for rows of 32 halves bits 1 and 2.) The 8 rows that ldmatrix reads at once are then in 8 different groups of
+4 banks. So there are no conflicts, and no byte is lost. "Why does padding resolve bank conflicts?" (article
+004) says in its last section that the best libraries do this. Look for `^` in the addresses.
 
-Copies are not free of conflicts yet: of tiles whose rows have 64 bytes, 32 lanes copy in 8 wavefronts where 4
-would do; in padded rows they take 15. `mma_multistage`, with rows of 128 bytes, takes the 4.
+Copies still have conflicts. If rows have 64 bytes, 32 lanes copy in 8 wavefronts where 4 would do; with
+padded rows they take 15. `mma_multistage` has rows of 128 bytes and takes 4.
 
 The schedule says "permuted_layout", TVM's name for it; InjectPermutedLayout rewrites the addresses of copies
 and of ldmatrix, but not of wmma.

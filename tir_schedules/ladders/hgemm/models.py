@@ -25,14 +25,14 @@ from tir_schedules.ladders.waves import Rate
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-BY_ELEMENTS = "rows are no multiple of 16 bytes and are copied element by element"
+BY_ELEMENTS = "rows are not a multiple of 16 bytes and are copied element by element"
 
 FILL = 200
 """Extent along K in which a block of 128x256 could multiply while it begins and ends: mma_multistage took
 18.6 us at 1664x6272x128 on an H100, and 13.7 at 1024x4992x192, twice what its products take."""
 
 of_ladder = partial(Rate, elements=lambda gemm: not gemm.aligned, fill=FILL)
-"""Before Hopper a row of C that is no multiple of 16 bytes has A and B copied by elements, too."""
+"""Before Hopper a row of C that is not a multiple of 16 bytes has A and B copied by elements, too."""
 
 by_elements = partial(of_ladder, slow=f"{BY_ELEMENTS}, with nothing under way")
 

@@ -1,16 +1,15 @@
 """A persistent kernel: a block computes tile after tile, and copies K tiles of the next while it stores this
 one.
 
-In `warp_specialized` a block ends with its tile. While it stores C its tensor cores rest, and its stages are
-empty. They stay so while the next block initialises mbarriers and waits for its first K tile. Here there are
-no more blocks than SMs, and each computes every 132nd tile. The producer goes on with the K tiles of the next
-tile as soon as there are empty stages, long before this one is stored.
+In `warp_specialized` a block ends with its tile. While it stores C, the tensor cores rest and the stages are
+empty. They stay empty while the next block initialises mbarriers and waits for its first K tile. Here there
+are no more blocks than SMs, and each computes every 132nd tile. The producer goes on with the K tiles of the
+next tile as soon as there are empty stages, long before this one is stored.
 
-The mbarriers of the stages go on, too: stages and phases are counted over all tiles of the block, see
-`pipeline_state` among the passes.
+Stages and phases of the mbarriers are counted over all tiles of the block: see the pass `pipeline_state`.
 
-Tiles that are computed at a time should share rows of A and columns of B, so that L2 serves them: they are
-taken in stripes of 16 rows of tiles, column by column.
+Tiles that are computed at the same time should share rows of A and columns of B, so that L2 serves them. So
+tiles are taken in stripes of 16 rows of tiles, column by column.
 
 A schedule divides a loop among blocks evenly, and 132 divides few numbers of tiles. The pass
 `persistent_kernel` turns the grid that the schedule binds into a loop over tiles; `warp_specialization` runs

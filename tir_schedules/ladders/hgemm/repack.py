@@ -51,7 +51,7 @@ RUNG = Rung(
 
 
 def repackings_of(gemm: HalfGemm, line: int) -> list[Preparation]:
-    """The launches that copy A and B of a GEMM, where their rows are no multiple of so many bytes."""
+    """The launches that copy A and B of a GEMM, where their rows are not a multiple of so many bytes."""
     sizes = {"A": ("M", "K"), "B": ("N", "K") if gemm.transposed else ("K", "N")}
     return [
         Preparation(RUNG, Repacking(*shape), copying(name, sizes[name]))

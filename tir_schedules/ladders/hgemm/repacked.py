@@ -1,24 +1,24 @@
 """Any shape: rows that the copy engine does not take are copied to rows that it takes, before the products.
 
-A tensor map has the bytes from one row to the next, and these are a multiple of 16. Rows of an odd number of
-elements are not, and a GEMM by single elements loses most of its rate: each K tile is copied again for every
-tile of C, two bytes at a time.
+In a tensor map the bytes from one row to the next must be a multiple of 16. Rows of an odd number of elements
+do not fit. A GEMM that copies single elements loses most of its rate, because each K tile is copied again for
+every tile of C, two bytes at a time.
 
-A and B are read from memory once, the GEMM reads each element of them many times. So a launch before this one
-copies A, B or both, if their rows need it, to a workspace whose rows start with a line of L2: see `repack`.
-Multiples of 16 would do, but boxes have rows of 128 bytes, and one that starts within a sector of 32 takes
-five for four: at 4096x4096x4065 copies to rows of 8144 bytes made it 262 to 308 us on an H200, those to 8192
-make it 215. Of matrices of 4095 these are 134 MB, 40 us on an H200, and the products take 170 us. The share
-of the copies falls with the size: they grow by the square of it, products by the cube. The tensor map has the
-true extents, so what fills a row up is not read.
+A copy reads A and B once, but the GEMM reads each element many times. So a launch before this one copies A, B
+or both, if their rows need it, to a workspace whose rows start with a line of L2: see `repack`. Multiples of
+16 bytes would be enough for the tensor map. But a row of a box has 128 bytes, and if it starts within a
+sector of 32 bytes it takes five sectors in place of four. At 4096x4096x4065 the whole takes 262 to 308 us on
+an H200 with rows of 8144 bytes, and 215 us with rows of 8192 bytes. For matrices of 4095 the copies move 134
+MB in 40 us, and the products take 170 us. The share of the copies falls with the size, because they grow with
+its square and the products with its cube. The tensor map has the true extents, so padding is not read.
 
-The copy engine does not write such a C either. Threads that write it from registers, as in `persistent`,
-store its elements one by one, and tensor cores rest meanwhile. So boxes of it go to a workspace, too, and a
-launch after this one copies it to where it belongs: see `unpack`. Of 4095 x 4095 that takes 20 us, and saves
-60. A small C is sooner written from registers, and one in float32 always is: configurations "..._registers",
-whose `boxes` is 0.
+The copy engine cannot write such rows of C either. If threads write C from registers, as in `persistent`,
+they store elements one by one, and tensor cores rest meanwhile. So boxes of C go to a workspace as well, and
+a launch after this one copies them to their place: see `unpack`. For 4095 x 4095 that takes 20 us and saves
+60. A small C is written faster from registers, and a C in float32 always is: configurations "..._registers",
+with `boxes` 0.
 
-All in all that is 228 us, 602 TFLOPS; `wgmma_async`, which copies elements, has 101, and cuBLAS 135.
+In all that takes 228 us: 602 TFLOPS. `wgmma_async`, which copies elements, has 101, and cuBLAS 135.
 
 Where all rows are multiples of 16 bytes there is one launch, and this is `tile_shapes`. Rows that start
 within sectors may be copied nevertheless: configurations "..._lines", whose `line` is 32. At 4096x4096x4072
@@ -55,7 +55,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 @dataclass(frozen=True)
 class Config(tile_shape.Config):
     """As of `tile_shapes`. boxes: 0 where C is written from registers. line: 16, 32, 64 or 128 bytes; rows of
-    A and B that are no multiple of it are copied."""
+    A and B that are not a multiple of it are copied."""
 
     line: int = 16
 
@@ -156,8 +156,8 @@ RUNG = tile_shapes.RUNG.followed_by(
     schedule,
     configs=CONFIGS,
     choose=choose,
-    shapes="any; A and B are copied before where their rows are no multiple of 16 bytes, and such a C after"
-    " or written from registers",
+    shapes="any; A and B are copied before if their rows are not a multiple of 16 bytes; such a C is copied"
+    " after, or written from registers",
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,

@@ -46,7 +46,7 @@ def reason_against_places(gemm: HalfGemm, config: Stored) -> str:
 
 def box_of(gemm: HalfGemm, config: Tiling) -> tuple[int, int]:
     """Rows and columns of a box of C. Its rows have 128 bytes, or 64 or 32 where those of a warpgroup's tile
-    are no multiple of more. Where A and B are swapped it has 16 to 64 of the rows that a warpgroup has."""
+    are not a multiple of more. Where A and B are swapped it has 16 to 64 of the rows that a warpgroup has."""
     if config.swap:
         parts = range(hopper.STEP, hopper.ROWS + 1, hopper.STEP)
         return max(part for part in parts if config.columns % part == 0), hopper.COLUMNS

@@ -1,8 +1,8 @@
-"""Blocks share a tile of C along K; a second launch adds up what each has found.
+"""Blocks share a tile of C along K; a second launch adds up their sums.
 
-A block of `repacked` computes a tile of C alone, from the first K tile to the last. Where C is small and K
-long there are fewer tiles than SMs: of 96x96x65536 four tiles of 64x64, of 1024 K tiles each, and 128 of 132
-SMs rest. Here K is cut into parts of as many K tiles each, and every part has programs of its own, along
+In `repacked` one block computes a tile of C, from the first K tile to the last. If C is small and K long,
+there are fewer tiles than SMs: 96x96x65536 has four tiles of 64x64 with 1024 K tiles each, so 128 of 132 SMs
+rest. Here K is cut into parts with equal numbers of K tiles, and each part has its own programs, along
 blockIdx.z:
 
     tiles of C        0  1  2  3                      0  1  2  3
@@ -13,19 +13,19 @@ blockIdx.z:
                   4   (rests)                   107   #
                                                       + the second launch
 
-So it is with thin matrices: 17x4096x4096 has 32 tiles of 64x128, and in two parts 64 SMs read what else 32
-would. It costs the parts of C, written and read once, and a launch. Where tiles are whole waves anyway, or K
-is short, nothing is won: then there is one part, and the products are those of `repacked`.
+The same holds for thin matrices: 17x4096x4096 has 32 tiles of 64x128, and with two parts 64 SMs read in place
+of 32. The price is that parts of C are written and read once, and a launch. If tiles fill whole waves anyway,
+or if K is short, there is no gain. Then there is one part, and the products are those of `repacked`.
 
-Where C is small a launch more counts. Rows of A and B that are no multiples of 16 bytes are copied before, as
-in `repacked`, but both by one launch, see `repack_both`. And where B is stored N x K tiles may have as few
+If C is small, one more launch matters. Rows of A and B that are not multiples of 16 bytes are copied before,
+as in `repacked`, but both by one launch, see `repack_both`. And where B is stored N x K tiles may have as few
 as 16 columns: 328x102x346 has 12 tiles of 64x64 and 24 of 64x32, and an H200 takes 4.52 us in place of 4.89.
 With A and B swapped they have as few rows: a C of 5 rows takes tiles of 16x128 in place of 64x128.
 
-The parts of C are float32, whatever the sums are: sums in float16 are exact in it, so are added up in float32
-and rounded to float16 once. Sums in float32 become a C in 16 bits once, too, in the second launch. It adds in
-an order of its own that no run changes, see `ladders/split_k_sum.py`. Atomic additions would do without the
-launch, in an order that differs from run to run.
+The parts of C are float32 for every kind of sums. Sums in float16 are exact in float32, so they are added up
+in float32 and rounded to float16 once. Sums in float32 are also rounded to a C in 16 bits only once, in the
+second launch. It adds in a fixed order, see `ladders/split_k_sum.py`. Atomic additions would need no launch,
+but their order differs from run to run.
 
 Threads write the parts from registers, two neighbours at a time: a quad of lanes writes a sector of
 float32. Rows of parts are filled up to multiples of 16 bytes, for the second launch to read four elements at

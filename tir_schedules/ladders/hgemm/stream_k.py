@@ -1,7 +1,7 @@
 """Stream-K: programs share the tiles left of whole rounds, K tile by K tile, and all end at the same time.
 
-In `tma_store` SMs take tiles in rounds, and in the last round some have none: 1536 x 1536 has 144 tiles of
-128x128 for 132 SMs, so that 120 of them rest for half of the time:
+In `tma_store` SMs take tiles in rounds, and in the last round some SMs have no tile. 1536 x 1536 has 144
+tiles of 128x128 for 132 SMs, so that 120 of them rest for half of the time:
 
     tma_store     0  ########################  ########################        24 K tiles of a tile
                  11  ########################  ########################
@@ -10,16 +10,17 @@ In `tma_store` SMs take tiles in rounds, and in the last round some have none: 1
     stream_k      0  ##########################                                26 or 27 K tiles for each
                 131  ##########################
 
-Whole rounds stay as they are, but for the last of them: what is left and one round, between one and two
-tiles for each program, are streamed. Their K tiles, tile after tile, are cut into equal shares. So a share
-begins and ends within a tile. A program that has the end of a tile leaves its sums in memory, in the format
-of sums, with a mark for each warp. The one that has the first K tile waits for the marks, adds those sums in
-the order of programs, and stores the tile: C does not depend on who was first. Ends of tiles come first in
-a share, and beginnings last, so that what is waited for was left a tile ago. Where there are fewer tiles
-than SMs, a tile has more than two parts.
+Whole rounds stay as they are, except for the last. The last whole round and the remaining tiles, between one
+and two tiles for each program, are shared. Their K tiles, tile after tile, are cut into equal shares, so that
+a share may begin and end within a tile. A program that has the end of a tile leaves its sums in memory, with
+a mark for each warp. The program that has the first K tile waits for the marks, adds those sums in the order
+of programs, and stores the tile. So C does not depend on timing. In a share the end of a tile comes first and
+the beginning of a tile last, so that the sums a program waits for were left a tile ago. If there are fewer
+tiles than SMs, a tile has more than two parts.
 
-A launch that adds up parts, as in `hgemm/split_k`, would have all parts of shared tiles written and read: at
-1536 264 of 64 KiB, 17 MB. Here it is the 120 of them that lie behind a tile's first K tile, and no launch.
+With a second launch, as in `hgemm/split_k`, all parts of shared tiles would be written and read: at 1536
+these are 264 parts of 64 KiB, 17 MB. Here only the 120 parts without a tile's first K tile are written, and
+there is no second launch.
 
 What is shared costs time: sums are written, waited for and read, once for each part of a tile but the first.
 `worth` is that in K tiles; where a program would save less there are rounds alone, and the kernel is that of

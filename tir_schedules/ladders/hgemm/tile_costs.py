@@ -238,7 +238,7 @@ def estimate(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -> E
     """The estimate of a rung, with the launches around its own.
 
     slower: how many times as long as `tma_store` it takes, in the geometric mean of sizes from 1024 to 8192
-    on an H200. odd: the same where rows of A or B are no multiples of 16 bytes, of sizes from 1023 to 4095.
+    on an H200. odd: the same where rows of A or B are not multiples of 16 bytes, of sizes from 1023 to 4095.
     """
     before, after = rung.others(gemm)
     found = Estimate.of(gemm, rung.config, rung.declared(gemm).parts).after([*before, *after])
@@ -355,8 +355,8 @@ def cycles_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float
 
 
 def alignment(row: int, line: int) -> int:
-    """What rows of so many bytes are multiples of, a line at most, or their copies. line: rows that are no
-    multiple of it are copied to whole lines."""
+    """What rows of so many bytes are multiples of, a line at most, or their copies. line: rows that are not
+    a multiple of it are copied to whole lines."""
     return math.gcd(row, hopper.ROW_BYTES) if row % line == 0 else hopper.ROW_BYTES
 
 

@@ -15,7 +15,7 @@ tile of 192x192 has three times 64 rows, which two warpgroups cannot part evenly
 of them, and a thread keeps 144 sums. Three warpgroups would leave each thread 128 registers in all.
 
 Two blocks of a cluster share the columns of B (`cluster_m`) or the rows of A (`cluster_n`) that both need:
-each copies half of them for both, see `cluster`. That pays where rows of A and B are no multiples of 32
+each copies half of them for both, see `cluster`. That pays where rows of A and B are not multiples of 32
 bytes, as those of 3000 x 3000, because a row of a K tile then begins within a sector and takes more sectors
 of L2 than its bytes fill.
 

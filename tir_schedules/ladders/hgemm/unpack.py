@@ -1,9 +1,9 @@
 """A matrix copied from rows that start with a line of L2 to where it belongs: the launch after `repacked`.
 
-Rows of C may start anywhere, but C as a whole does not: its elements are taken eight by eight, whatever row
-they are in, and stored as 16 bytes. A thread loads its eight one by one, for they may begin anywhere in a row
-and end in the next; L1 serves them as in `repack`. Elements that are left, fewer than eight, are one
-thread's.
+A row of C may start at any address, but C itself is aligned. So its elements are taken eight by eight, across
+rows, and stored as 16 bytes. A thread loads its eight elements one by one, because they may begin in the
+middle of a row and end in the next. L1 serves them as in `repack`. One thread stores the remaining elements,
+fewer than eight.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.

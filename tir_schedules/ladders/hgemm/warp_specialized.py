@@ -1,10 +1,10 @@
 """Warp specialization: a producer warpgroup has K tiles copied, consumer warpgroups multiply them.
 
-In `tma` all threads meet in every iteration: the first wait for the last, and copies are started only then.
-Here a producer warpgroup starts copies, and no thread waits for all. A stage has two mbarriers. "Full" ends a
-phase when all bytes have arrived, which the producer has announced. "Empty" ends a phase when every consumer
-warp has finished with the stage. So the producer runs ahead as far as there are empty stages, and consumers
-need not be in the same iteration.
+In `tma` all threads meet in every iteration: the fastest wait for the slowest, and only then copies start.
+Here a producer warpgroup starts copies, and no thread waits for all others. A stage has two mbarriers. "Full"
+ends a phase when all bytes have arrived, which the producer has announced. "Empty" ends a phase when every
+consumer warp has finished with the stage. So the producer runs ahead as far as there are empty stages, and
+consumers need not be in the same iteration.
 
 No token is passed on: a thread that waits for a phase knows its parity, because every thread counts the
 rounds of the stages. The producer waits for an empty stage by the parity of the round before; in the first
@@ -14,9 +14,9 @@ The producer needs few registers, but all threads of a block are launched with t
 warpgroups. `setmaxnreg` moves them: 24 for a producer thread, 240 for a consumer thread. (With `consumers=1`
 a thread has as many as it can use from the start, and registers do not move.)
 
-A schedule says what is computed, not by whom: one loop over K tiles becomes two, in different warpgroups. The
-pass `warp_specialization` does that. The schedule annotates the loop, and has the number of the K tile as the
-first index of the operands in shared memory.
+Schedule primitives cannot give parts of a loop to different warps. The pass `warp_specialization` makes two
+loops over K tiles of one, for different warpgroups. The schedule annotates the loop, and the number of the K
+tile is the first index of the operands in shared memory.
 
 Configurations "256x256", where a warpgroup multiplies 128 rows, and "192x256", with three of them, are for
 sums in float16: these take half the registers, and more rows share what is read of B.

@@ -2,19 +2,19 @@
 
 With mma every warp loads what it multiplies into registers: a 64x64 warp tile reads 128 elements from shared
 memory for 64x64 products, and ldmatrix has to keep up with the tensor cores. wgmma takes both operands from
-shared memory by itself. Registers hold sums alone: 128 of a thread for 64x256 of a warpgroup in float32. And
-the thread that started a product goes on; it waits for a group of them.
+shared memory by itself. Registers hold only sums: 128 registers of a thread for 64x256 of a warpgroup in
+float32. The thread that started a product goes on, and later waits for a group of products.
 
 Operands must lie in shared memory as the instruction reads them: in rows of 128 bytes whose 16-byte pieces
 are swizzled, piece p of row r at p ^ (r % 8). That is the XOR swizzle of `mma_xor_swizzle`, which TVM applies
-to the stores of a copy that is annotated. What reads it is now the hardware, told by a descriptor.
+to the stores of an annotated copy. Now the hardware reads it, and a descriptor tells it how.
 
-Tensor cores see shared memory past the caches of threads: a fence stands between what threads have stored
-and the products (`fence_async_proxy`).
+Tensor cores read shared memory by the async proxy. So a fence (`fence_async_proxy`) is needed between the
+stores of threads and the products.
 
-This rung has one K tile of each operand, 64 deep, and all wait for all: copy, barrier, multiply, wait,
-barrier. What is new in the schedule: sums of scope "warp" with a layout that says which thread holds what
-(`transform_layout`), one intrinsic for the products of a K tile.
+This rung has one K tile of each operand, 64 deep, and nothing overlaps: copy, barrier, multiply, wait,
+barrier. Two things are new in the schedule: sums of scope "warp" with a layout that says which thread holds
+which element (`transform_layout`), and one intrinsic for the products of a K tile.
 
 Measured on an H200 at 4096 nt float16: 361 TFLOPS, 0.66 times the 543 of `mma_multistage`.
 """
@@ -61,7 +61,7 @@ CONFIGS = {"128x256": Config(), "256x256": Config(bm=256), "128x128": Config(bn=
 
 RUNG = mma_multistage.RUNG.followed_by(
     "wgmma",
-    "wgmma: warpgroups multiply 64x256 straight from shared memory; registers hold sums alone",
+    "wgmma: warpgroups multiply 64x256 straight from shared memory; registers hold only sums",
     schedule,
     article="beyond 001 and 004",
     configs=CONFIGS,

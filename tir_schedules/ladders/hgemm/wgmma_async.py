@@ -1,16 +1,16 @@
 """A multistage pipeline of cp.async, and a group of products always in flight.
 
 In `wgmma` tensor cores rest while K tiles are copied. Here copies run some K tiles ahead, as in the rungs
-before Hopper's. And products no longer wait for themselves: the group of a K tile is awaited in the next
-iteration, so that the next group starts before this one is done. So tensor cores do not rest between K tiles
-either.
+before Hopper's. Products are no longer waited for at once. The kernel waits for the group of a K tile in the
+next iteration, so that the next group starts before this one is done. So tensor cores do not rest between K
+tiles either.
 
 The schedule says so by the stages of TVM's software pipeline. The intrinsic for the products of a K tile has
 three statements: wait for the operands; start the products; wait for the products. The last of them is one
 stage behind the others. An iteration is then: wait for the oldest copies, barrier, fence; copies of a later K
 tile; wait for the products of the K tile before; start those of this one. Copies run `stages - 2` K tiles
-ahead. Of the stages in shared memory that many are being filled, one is multiplied, and the products of one,
-started an iteration ago, are only now known to be done.
+ahead. `stages - 2` stages in shared memory are being filled, one is multiplied, and one was multiplied in the
+iteration before.
 
 Rows that do not start on 16 bytes are copied element by element, which cp.async cannot do: these copies are
 synchronous, but have the same place in the pipeline. Later rungs refuse such matrices, except `repacked`.

@@ -6,8 +6,8 @@ threads on threadIdx.x that no index uses: fragments belong to a warp as a whole
 
 The fragment is the "MMA Tile" of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001).
 
-Global memory cannot be read with guards by `load_matrix_sync`: a ragged shape takes the way of `wmma_shared`
-with these small tiles.
+`load_matrix_sync` cannot have guards, so a ragged shape goes through shared memory as in `wmma_shared`, with
+these small tiles.
 
 Measured on an H200 at 4096 nt float16: 29.7 TFLOPS.
 """

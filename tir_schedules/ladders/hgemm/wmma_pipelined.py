@@ -7,16 +7,16 @@ tile's mma to arrive.
 Look for `wait_group 1` and a single barrier in the main loop.
 
 Mma, then copy, then wait and barrier is the order of "Optimizing Half-Precision GEMM with Tensor Cores"
-(article 001), "Three-level pipeline", without its second set of fragments. (To copy before the mma is as
-right: the barrier stands before both.)
+(article 001), "Three-level pipeline", without its second set of fragments. (To copy before the mma would be
+right as well, because the barrier comes before both.)
 
 Three stages take 90 KiB, and CUDA gives a block more than 48 only to a kernel that asks for it. The article
-asks where a multiprocessor has so many bytes (sharedMemPerMultiprocessor). What counts is what a block may
-have, sharedMemPerBlockOptin, 1 KiB less on most GPUs.
+tests whether a multiprocessor has so many bytes (sharedMemPerMultiprocessor). The limit that counts is that
+of a block, sharedMemPerBlockOptin, which is 1 KiB less on most GPUs.
 
-Three things make TVM do this. The copies of A and B become one statement, for its pipelining would count two
-groups of copies per tile but commit one. The mma come first in the order. And the copies become cp.async
-before TVM places barriers: it takes the stages for one buffer, and would put a barrier of its own before each
+Three steps make TVM do this. The copies of A and B become one statement, because TVM's pipelining would count
+two groups of copies per tile but commit one. The mma come first in the order. The copies become cp.async
+before TVM places barriers, because TVM regards the stages as one buffer and would put a barrier before each
 copy.
 
 Measured on an H200 at 4096 nt float16: 373 TFLOPS, 0.98 times the 381 of `wmma_async`.

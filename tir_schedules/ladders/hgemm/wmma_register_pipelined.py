@@ -1,15 +1,15 @@
 """Fragments double buffered in registers.
 
-There are two sets of fragments: while the tensor cores multiply one, the other is loaded for the next 16 of
-K, the first ones of a tile while the last ones of the tile before are multiplied. Two loops are pipelined,
-the one over k steps within the one over tiles. The order of an iteration is that of "Optimizing
-Half-Precision GEMM with Tensor Cores" (article 001), "Three-level pipeline": second fragments of the tile,
-first mma, copy of the tile two ahead, wait, barrier, first fragments of the next tile, last mma. So is that
-of the drain: it waits for the last tile when the one before is half multiplied. Look for fragment arrays of
-8, of which 0 to 3 and 4 to 7 take turns.
+There are two sets of fragments. While the tensor cores multiply one, the other is loaded for the next 16 of
+K. The first fragments of a tile are loaded while the last ones of the tile before are multiplied. Two loops
+are pipelined: the loop over k steps, and around it the loop over tiles. The order of an iteration is that of
+"Optimizing Half-Precision GEMM with Tensor Cores" (article 001), "Three-level pipeline": second fragments of
+the tile, first mma, copy of the tile two ahead, wait, barrier, first fragments of the next tile, last mma.
+The order of the drain is also from there: it waits for the last tile when the tile before is half multiplied.
+Look for fragment arrays of 8, of which 0 to 3 and 4 to 7 take turns.
 
-InjectSoftwarePipeline offers no order that is both right and this one: see passes/copies_after_compute.py.
-It finds a tile's stage by a division, for every address anew. Here the loop is unrolled by the number of
+InjectSoftwarePipeline cannot produce this order correctly: see passes/copies_after_compute.py. It also
+computes a tile's stage by a division, again for every address. Here the loop is unrolled by the number of
 stages, so that each stage is a constant: look for `k_0_turn` in the loop over rounds, and see
 passes/unroll_stages.py. With float32 accumulators, which leave few registers for addresses, that is worth a
 tenth of the time.

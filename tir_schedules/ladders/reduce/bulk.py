@@ -1,14 +1,14 @@
 """Bulk copies: one thread has pieces of the array copied to a ring in shared memory, and all threads add.
 
-What keeps the memory busy is how many bytes are under way. A load holds registers for its own, and the blocks
-of `single_pass` come and go. `cp.async.bulk` is one instruction for a whole piece, and what arrives lies in
+Memory is busy if enough bytes are under way. A load needs registers for its bytes, and the blocks of
+`single_pass` come and go. `cp.async.bulk` is one instruction for a whole piece, and its bytes arrive in
 shared memory: six stages of 32 KiB on each SM, in one block that stays to the end. A stage has two mbarriers.
-One tells that all bytes of a piece have come, the other that every warp has read them. The thread that starts
-copies waits for the latter, no warp waits for another.
+One says that all bytes of a piece have come, the other that every warp has read them. The thread that starts
+copies waits for the second, and no warp waits for another.
 
 In the schedule a piece is cached in shared memory. An intrinsic makes that copy a bulk copy; the pass
-`tma_prefetch` makes the ring, as for boxes of a matrix. A bulk copy takes no tensor map. The last piece ends
-in zeros, which threads store, so that no loop has a guard: the sum is of as many pieces for each block.
+`tma_prefetch` makes the ring, as for boxes of a matrix. A bulk copy takes no tensor map. Threads fill the
+last piece with zeros, so that no loop has a guard and every block adds the same number of pieces.
 
 On an H100, GB/s of 2^25, 2^28 and 2^30 int32 in one run:
 

@@ -1,9 +1,8 @@
 """The remaining levels of the tree are unrolled as well: no loop, no shifts of its counter.
 
-The script of `unrolled_warp`; the one primitive that changes is `unroll` on the loop over the levels, where
-`unrolled_warp` keeps the loop: article 002 ("Unrolling the Warp"), section 2.2, completely unrolled. The
-configuration `article` is the article's form of the last warp, without __syncwarp, which is as wrong here as
-in `unrolled_warp`.
+The TensorIR is that of `unrolled_warp`. One primitive is new: `unroll` on the loop over the levels. This is
+article 002 ("Unrolling the Warp"), section 2.2, completely unrolled. The configuration `article` is the
+article's form of the last warp, without __syncwarp, which is as wrong here as in `unrolled_warp`.
 
 The article's listing begins with the level of 512 threads: a block of 1024 would lose half of its sums. Here
 a loop is unrolled, which has as many levels as the block needs.

@@ -1,14 +1,15 @@
 """All parts of a K tile are loaded once, and multiplied six times.
 
-In `promoted` each of the six products has its K tiles loaded: twelve parts, where there are six. Here a stage
-has all parts of its elements. It is three times as large, so there are fewer stages, but half as many bytes
-are copied, and warpgroups wait a sixth as often. A K tile of 64 has 24 wgmma of 64x128 for each.
+`promoted` loads K tiles for each of the six products: twelve parts, although there are only six. Here a stage
+has all parts of its elements. A stage is three times as large, so there are fewer stages. But half as many
+bytes are copied, and warpgroups wait a sixth as often. For a K tile of 64 each warpgroup has 24 wgmma of
+64x128.
 
 While one warpgroup adds sums up, the other multiplies.
 
 **Range.** Parts have the exponents of a float32, so rows and columns of any size are as accurate as others.
-Elements below 2^-110 lose bits below 2^-133. Where A or B has an infinity or NaN, its row or column of C has
-no finite number, as with FMA, but is mostly NaN where FMA has an infinity.
+Elements below 2^-110 lose bits below 2^-133. If A or B has an infinity or NaN, its row or column of C has no
+finite number, as with FMA. But it is mostly NaN where FMA has an infinity.
 
 `sgemm/fastest` stays float32 and never takes it.
 """

@@ -43,6 +43,7 @@ def shift_edges(
 
 
 def part_last_tile(sch: Schedule, gemm: Gemm, k_tile: Loop, depth: int) -> None:
-    """Where K is no multiple of `depth`, the guards of the last tile stand in an iteration of their own."""
+    """Where K is not a multiple of `depth`, the guards of the last tile stand in an iteration of their
+    own."""
     if gemm.k % depth:
         sch.peel_last(k_tile)

@@ -4,11 +4,11 @@ Two parts of float16 have 22 bits. Three of their four products matter, so this 
 Float16 has few exponents: a launch before divides each row of A and each column of B by a power of two, see
 `split_scaled`, and sums are multiplied by both when they are stored. Both are exact.
 
-What it promises is normwise, row by row: elements that are 2^17 times smaller than the largest of their row
-(column) of A (B) lose bits, below 2^-39 of that all. So the error of an element of C is small beside the
-largest elements of its row and its column, where that of `bf16x6` is small beside |A| |B| itself. Rows and
-columns of whatever size are as accurate as others, rows of zeros give zeros. In a row whose largest element
-is below 2^-112 elements lose bits below 2^-150. Infinities and NaN are as in `bf16x6`.
+Its accuracy is normwise, row by row. Elements that are 2^17 times smaller than the largest of their row of A
+(column of B) lose bits, and elements below 2^-39 of it lose all. So the error of an element of C is small
+beside the largest elements of its row and column. With `bf16x6` it is small beside |A| |B| itself. Rows and
+columns of any size are equally accurate, and rows of zeros give zeros. In a row whose largest element is
+below 2^-112 elements lose bits below 2^-150. Infinities and NaN are as in `bf16x6`.
 """
 
 from __future__ import annotations

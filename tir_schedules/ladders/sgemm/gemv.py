@@ -1,8 +1,8 @@
 """C is one column or one row: a matrix times a vector, bound by the memory that the matrix is read from.
 
-Tiles are of no use here: of 64 columns of a tile 63 are padding, and only the vector is read more than once.
-An element of the matrix is multiplied once, so what counts is how it is read: once, in whole sectors, with
-many loads under way. There are two kernels, by how the matrix lies in memory:
+Tiles do not help here: 63 of the 64 columns of a tile would be padding, and only the vector is read more than
+once. An element of the matrix is multiplied once, so what counts is how it is read: once, in whole sectors,
+with many loads under way. There are two kernels, by how the matrix lies in memory:
 
     N = 1: elements of C are rows of A times B          M = 1: C is a sum of rows of B, times elements of A
 
@@ -12,19 +12,19 @@ many loads under way. There are two kernels, by how the matrix lies in memory:
                                                                      #######   0
                                                                      C[j] ..
 
-Lanes share some rows of A, so that what they load of B serves all of these. Each thread has its sums in
-registers; lanes hand them on by shuffles, warps by shared memory, as in `reduce/shuffle`. Loads are of 16
-bytes where all rows start on multiples of these, else of 8, 4 or 2, with more of them under way.
+Lanes share some rows of A, so that an element of B is loaded once for all of these rows. Each thread has its
+sums in registers. Lanes hand them on by shuffles, warps by shared memory, as in `reduce/shuffle`. Loads are
+of 16 bytes if all rows start on multiples of 16 bytes, else of 8, 4 or 2 bytes, with more of them under way.
 
-There must be enough blocks, too: see `plan_of`. Where C does not give them, blocks along y take parts of K,
-and the last of them adds up what they leave, always from the first part on. That is one launch, as in
-`reduce/single_pass`, whose device functions it calls. What blocks leave lies in variables of the module, so
-launches of one kernel must follow one another.
+There must also be enough blocks: see `plan_of`. If C is too small, blocks along y take parts of K. The last
+block adds up the sums of the others, always beginning with the first part. That is one launch, as in
+`reduce/single_pass`, and the kernel calls the same device functions. The sums are in variables of the module,
+so launches of one kernel must follow one another.
 
-The kernel is a script: what a thread keeps, hands on and leaves is not in the bare product. Primitives decide
-about vectors and unrolling. It takes none of the shapes that other rungs are shown with, so it stands beside
-the ladder. For 3072x1x3072 the CPU machine counts 16 sectors per load, in which the matrix is read once, 37.7
-MB, and the vector for each four rows, 9.4 MB, mostly from L1.
+The TensorIR is already the whole kernel, because the bare product says nothing about sums of threads,
+shuffles and parts. Primitives decide about vectors and unrolling. It takes other shapes than the rungs of the
+ladder, so it stands beside the ladder. For 3072x1x3072 the CPU machine counts 16 sectors per load. They read
+the matrix once, 37.7 MB, and the vector once for every four rows, 9.4 MB, mostly from L1.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx. What it makes of statements

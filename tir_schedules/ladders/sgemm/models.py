@@ -26,8 +26,8 @@ GEMV, GEMV_BYTES = 2.35, 4.6e6
 """Microseconds of a launch of `gemv`, and bytes that it reads in one. Measured on an H200: 3072x1x3072 6.4
 us of halves and 10.4 of floats, 1x4096x4096 9.7 and 19.8."""
 NARROW, COLUMNS = 1.0, 1.5
-"""Microseconds more where rows are no multiples of 16 bytes, and where threads have columns of B: 3333x1x1001
-took 4.7 us, 1x1001x3333 5.1 and, stored K x N, 6.5."""
+"""Microseconds more where rows are not multiples of 16 bytes, and where threads have columns of B:
+3333x1x1001 took 4.7 us, 1x1001x3333 5.1 and, stored K x N, 6.5."""
 
 
 def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
@@ -35,7 +35,7 @@ def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
     narrow = width_of(gemm) < gemm.vector
     more = NARROW * narrow + COLUMNS * (not by_rows(gemm))
     blocks = prod(rung.declared(gemm).grid)
-    slow = "rows are no multiple of 16 bytes and are read in smaller pieces" if narrow else ""
+    slow = "rows are not a multiple of 16 bytes and are read in smaller pieces" if narrow else ""
     return Waves(blocks, ceil_div(blocks, SMS), GEMV + gemm.bytes / GEMV_BYTES + more, slow)
 
 
@@ -63,7 +63,7 @@ class Sharing:
 
 SHARED, SHARED_ODD = Sharing(206, 0.83, 13.9, 1.1), Sharing(200, 4.2, 18, 1.5)
 """Fitted on an H200 to 19 shapes from 1024x1024x1024 to 8192x8192x8192, off by up to 2 %, and to four with
-a few tiles; where rows are no multiples of 16 bytes to ten, off by up to 5 %, but by 13 % at
+a few tiles; where rows are not multiples of 16 bytes to ten, off by up to 5 %, but by 13 % at
 699x1001x825."""
 
 

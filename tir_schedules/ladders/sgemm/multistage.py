@@ -1,20 +1,20 @@
 """Several tiles under way by cp.async; the block tile chosen by shape.
 
-`cp.async` copies from global to shared memory without a register in between and without the thread waiting. A
-multistage buffer of tiles is in shared memory: one is multiplied, the next have been asked for. So there is
-no tile in registers, which leaves room for block tiles of 128x256, where each element that is read from
-global memory serves more FMA. B comes in pieces of 16 bytes. A, which is transposed on the way, comes in
-single floats: cp.async moves bytes as they lie. One wait and one barrier per tile, fragments double buffered
-as in `pipelined`; look for `cp.async`, `wait_group`, and the unrolled stages.
+`cp.async` copies from global to shared memory without a register in between and without the thread waiting.
+Shared memory has several stages: one tile is multiplied while the next ones arrive. No tile is in registers,
+which leaves room for block tiles of 128x256. In these, each element that is read from global memory serves
+more FMA. B comes in pieces of 16 bytes. A, which is transposed on the way, comes in single floats: cp.async
+moves bytes as they lie. One wait and one barrier per tile, fragments double buffered as in `pipelined`; look
+for `cp.async`, `wait_group`, and the unrolled stages.
 
-The order of a thread's FMA decides how often an instruction finds an operand still at hand from the one
-before, and how often its registers share a bank. Each configuration has the order that measured best of all
-24 on an H200, where the worst takes 9 to 15 % longer. The order of `serpentine` makes it 8 % slower there:
-nvcc then reads four times as many fragments right before the FMA that need them. Unrolled stages save address
-arithmetic but are four times the code: they pay when blocks follow each other on an SM, not in a single wave.
+The order of a thread's FMA decides how often an instruction reuses an operand of the one before, and how
+often its registers share a bank. Each configuration has the fastest of all 24 orders on an H200, where the
+slowest takes 9 to 15 % longer. The order of `serpentine` makes it 8 % slower there: nvcc then reads four
+times as many fragments right before the FMA that need them. Unrolled stages save address arithmetic but are
+four times the code: they pay when blocks follow each other on an SM, not in a single wave.
 
-A large tile is no use where there are fewer tiles than SMs. So without a configuration named, the shape
-chooses: the largest tile of CONFIGS for which C is large enough.
+A large tile does not help if there are fewer tiles than SMs. So if no configuration is named, the shape
+decides: it is the largest tile of CONFIGS for which C is large enough.
 
 Where N is even and no multiple of 4, copies of 8 bytes took 2 to 10 % less time than of 4 on an H100.
 

@@ -1,17 +1,19 @@
 """Promotion: sums of tensor cores are added to sums in float32 registers, and begin from 0 again.
 
-A tensor core cuts its sums off. What it loses is a share of the sum, so short sums lose less, and what has
-been added up is best kept elsewhere. Here each thread has two sets of sums: those that wgmma adds to, and
-others. After `promote` of K it adds the first to the second, with rounding, and wgmma begins from 0 again
-(scale-d). DeepGEMM does so for 8-bit floats, after 128 of K.
+A tensor core truncates its sums. The loss is a share of the sum, so short sums lose less. Here each thread
+has two sets of sums: those that wgmma adds to, and others in float32 registers. After `promote` of K it adds
+the first to the second, with rounding, and wgmma begins from 0 again (scale-d). DeepGEMM does so for 8-bit
+floats, after 128 of K.
 
-Within a K tile small products come first, while the sum is small: those of second and third parts lose
-nothing then. That holds for one K tile alone. Promoted after 256 of K sums of 256 terms are five times worse
-than by FMA in order, and after each 32 or 64 better, as on every kind of input and every length of
-`experiments/split_precision.py`. Of 4096 terms the error is a fifth of that.
+Within a K tile the products of second and third parts come first, because they are small and lose nothing
+while the sum is small. That helps only within one K tile. If sums are promoted after 256 of K, sums of 256
+terms are five times worse than by FMA in order. If they are promoted after each 32 or 64, they are better, on
+every kind of input and every length of `experiments/split_precision.py`. Of 4096 terms the error is a fifth
+of that.
 
-In the schedule that is `rfactor`: the loop over K is split, and the sum of a part of K becomes a block of its
-own, whose result the other one adds up. In the emitted CUDA look for the loop around that over K tiles.
+In the schedule this is `rfactor`: the loop over K is split, and the sum of a part of K becomes a separate
+block. The other block adds up its results. In the emitted CUDA look for the loop around the loop over K
+tiles.
 
 Both sets have to fit into registers. Two warpgroups of 64x192 have 96 and 96 for a thread, of 240.
 """

@@ -1,16 +1,16 @@
 """A thread's products in serpentine order.
 
-An FMA takes three registers: two factors and a sum. The registers of a quarter of an SM stand in two banks,
-and each gives one operand per cycle, so that one of the three must still be at hand from the FMA before; SASS
-marks it with `.reuse`. In `pipelined` a thread's FMA go down one column of its part of C after the other. All
-FMA of a column share an element of B. But where the next column begins at the first row again, both factors
-change: of 1024 FMA 176 read three registers and take two cycles.
+An FMA takes three registers: two factors and a sum. The registers of a quarter of an SM are in two banks, and
+each gives one operand per cycle. So one of the three must be kept from the FMA before; SASS marks it with
+`.reuse`. In `pipelined` a thread's FMA go down one column of its part of C after the other. All FMA of a
+column share an element of B. But where the next column begins at the first row again, both factors change: of
+1024 FMA 176 read three registers and take two cycles.
 
 Here every second column goes up. So the last FMA of one column and the first of the next share an element of
 A. Nothing else changes, and every sum adds its products in the same order. In the emitted CUDA look at the
-index of the rows, such as `ax3 ^ ((ax7 & 1) * 3)`. In SASS 137 of 1024 FMA are left that read three
-registers, most of them behind a read of shared memory: any other instruction ends the reuse. On an H200 it is
-2 % faster.
+index of the rows, such as `ax3 ^ ((ax7 & 1) * 3)`. In SASS 137 of 1024 FMA still read three registers. Most
+of them follow a read of shared memory, because any other instruction ends the reuse. On an H200 it is 2 %
+faster.
 
 Where all four loops reverse, 104 are left, but nvcc reads some fragments right before the FMA that need them,
 and it is 1 % slower than `pipelined`. `tir-schedules inspect sgemm/serpentine --arch sm_90` shows both, by a

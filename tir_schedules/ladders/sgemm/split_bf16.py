@@ -1,17 +1,18 @@
 """Float32 matrices on tensor cores: each element as three parts of bfloat16, and six products of parts.
 
 A bfloat16 has 8 bits and the exponents of a float32, so a float32 is the sum of three: 24 bits. Of the nine
-products of parts three are smaller than the last bit of a product of float32, and are left out. A launch
-before splits A and B, see `split_parts`. The rest is a multiplication of half-precision matrices whose K is
-six times as long: a K tile has one part of A and one of B, and six K tiles one after the other multiply the
-same elements. Tensor cores do that at twelve times the rate of float32 FMA and more.
+products of parts, three are smaller than the last bit of a product of float32, and are left out. A launch
+before splits A and B, see `split_parts`. The rest is a product of half-precision matrices with a K that is
+six times as long: each K tile has one part of A and one of B, and six K tiles multiply the same elements.
+Tensor cores do that at twelve times the rate of float32 FMA and more.
 
-**Less accurate than float32.** The products are exact, and are added up in float32. But a tensor core cuts a
-sum off where an FMA rounds it to the nearest. Cut-off is always towards zero: where all terms have one sign,
-the errors add up instead of cancelling. Of 4096 products between 0 and 1 the error is over twenty times that
-of FMA in order; see `experiments/split_precision.py`. `promoted` mends it.
+**Less accurate than float32.** The products are exact, and are added up in float32. But a tensor core
+truncates a sum, while an FMA rounds it to the nearest. Truncation is always towards zero, so if all terms
+have one sign, the errors add up instead of cancelling. Of 4096 products between 0 and 1 the error is over
+twenty times that of FMA in order; see `experiments/split_precision.py`. `promoted` mends it.
 
-It computes a form of its own, `--products bf16x6_unpromoted`, and is verified with the bound of that.
+`--products bf16x6_unpromoted` names this form of product, and the rung is verified with the error bound of
+the form.
 """
 
 from __future__ import annotations

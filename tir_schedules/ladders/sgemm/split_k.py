@@ -1,8 +1,8 @@
-"""Blocks share a tile of C along K; a second launch adds up what each has found.
+"""Blocks share a tile of C along K; a second launch adds up their sums.
 
-A block of `multistage` computes a tile of C alone, from the first k to the last. Where C is small and K long
-there are fewer tiles than SMs: of 64x64x16384 four tiles of 32x32, and 128 of 132 SMs rest. Here K is cut
-into parts, and each tile has as many blocks, along blockIdx.z:
+In `multistage` one block computes a tile of C, from the first k to the last. If C is small and K long, there
+are fewer tiles than SMs: 64x64x16384 has four tiles of 32x32, so 128 of 132 SMs rest. Here K is cut into
+parts, and a tile has a block for each part, along blockIdx.z:
 
     tiles of C        0  1  2  3                      0  1  2  3
     SMs           0   ################            0   #
@@ -12,29 +12,33 @@ into parts, and each tile has as many blocks, along blockIdx.z:
                   4   (rests)                   127   #
                                                       + the second launch
 
-It also pays where the last wave is nearly empty: 140 tiles take as long as 264. It costs the partial sums,
-written and read once, and a launch: nothing is won where the tiles are whole waves anyway, or K is short.
+It also pays where the last wave is nearly empty: 140 tiles take as long as 264. The price is that partial
+sums are written and read once, and a launch. So there is no gain if the tiles fill whole waves anyway, or if
+K is short.
 
-Sums of floats depend on their order. Atomic additions would do without the second launch, but in an order
-that differs from run to run. `split_k_sum` adds in an order that no run changes, whichever part was ready
-first. Rows of parts are filled up to multiples of 16 bytes, for it to read four elements at once.
+Sums of floats depend on their order. Atomic additions would need no second launch, but their order differs
+from run to run. `split_k_sum` adds in a fixed order, whichever part was ready first. Rows of parts are padded
+to multiples of 16 bytes, so that it reads four elements at once.
 
-Primitives could do it from the bare product: split k, rfactor over the parts, and the sum of the factors is
-a block of its own. But one function becomes one launch here, and pad_einsum takes no product that rfactor
-made. So the algorithm says what is left for the second launch, as those of the Reduce ladder do, with its
-edges padded; from there on the schedule is that of `multistage`.
+Primitives could do it from the bare product: split k, rfactor over the parts, and the sum of the factors is a
+separate block. But here one function becomes one launch, and pad_einsum does not take a product that rfactor
+made. So the algorithm itself has the parts, with padded edges, and leaves their sum to the second launch.
+From there on the schedule is that of `multistage`.
 
 Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile. One of 56 rows, whose
 threads have 14x4 elements of C, is for up to 56 rows: of 64 an eighth or more would be wasted.
 
-Rows of a number of floats that is no multiple of 4 start anywhere, and are read float by float. Tiles that
-come through registers then end with C, see the pass `shift_edge_tiles`. C goes through shared memory: a
-lane's four neighbours can only be written one by one, and each such store of a warp would touch eight rows,
-for 4 of their floats; now it writes 32 neighbours of a row, where the tile is not too large. On an H200 that
-is worth 1 % at 4093, 4 % at 2047 and 14 % at 1023, where K is short. What is left of the loss, 8 % at 4093
-beside `serpentine` at 4096, are loads four times as many. Two other ways we tried: copies of A and B to whole
-tiles before the launch were slower, and cp.async of single floats meets in banks. Where N is even, cp.async
-takes two floats of B at a time.
+Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile. One of 56 rows, whose
+threads have 14x4 elements of C, is for up to 56 rows: of 64 an eighth or more would be wasted.
+
+If the number of floats in a row is not a multiple of 4, rows are read float by float. Tiles that come through
+registers then end with C, see the pass `shift_edge_tiles`. C goes through shared memory, because a lane's
+four neighbours can only be written one by one. Such a store of a warp would touch eight rows, 4 floats in
+each. Through shared memory it writes 32 neighbours of a row, if the tile is not too large. On an H200 that is
+worth 1 % at 4093, 4 % at 2047 and 14 % at 1023, where K is short. The remaining loss, 8 % at 4093 compared
+with `serpentine` at 4096, is because there are four times as many loads. Two other ways were tried: copies of
+A and B to whole tiles before the launch were slower, and cp.async of single floats has bank conflicts. If N
+is even, cp.async copies two floats of B at a time.
 
 Measured on an H200 at 4096: 50.6 TFLOPS, 0.98 times the 51.6 of `multistage`.
 """

@@ -1,16 +1,16 @@
 """Float32 matrices as sums of parts in 16 bits: the launch before the products of `bf16x6`.
 
-A part of an element is what the parts before have left of it, rounded: three of bfloat16, 8 bits each, have
-all 24 bits of a float32. The subtractions are exact.
+The first part of an element is the element, rounded to bfloat16. Each further part is the rest, rounded.
+Three parts of 8 bits have all 24 bits of a float32, and the subtractions are exact.
 
-Rows of parts are what the copy engine takes for a K tile: all parts of it side by side, rows of whole 16
-bytes whatever K is, and of B rows along K, which it is not stored in. So the products need no other form for
-odd extents. A thread takes eight neighbours along K and stores eight of each part at once, 16 bytes. Of A
-these are neighbours in memory. Of B eight lanes have neighbours in a row, and the others the next rows: what
-a warp loads at once are whole sectors, and what it stores, too.
+Rows of parts have the layout that the copy engine needs for a K tile. All parts of the tile are side by side,
+rows are a multiple of 16 bytes for any K, and B is transposed so that its rows are along K. So the products
+need no second form for odd extents. A thread takes eight neighbours along K and stores eight elements of each
+part at once, 16 bytes. For A these are neighbours in memory. For B eight lanes have neighbours in a row, and
+the other lanes the next rows, so that a warp loads and stores whole sectors.
 
-It is read once and takes a small share of the time: 4 bytes are read and 6 written for each element, which is
-used as often as C has rows or columns.
+The launch takes a small share of the time: it reads 4 bytes and writes 6 for each element, and the products
+use the element once for each row or column of C.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.

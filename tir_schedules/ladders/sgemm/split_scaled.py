@@ -6,9 +6,9 @@ by a power of two that brings its largest element just below 2^15, and so is a c
 power of two is exact, and the products undo it. Elements of a row that are 2^17 times smaller than its
 largest begin to lose bits.
 
-The largest element of a row is known when all of it has been read. So a row is read twice, the second time
-from L1 or L2. What all SMs have at a time must fit there. So a long K has blocks of many warps, which share a
-row of A, or eight columns of B; where K is short a block has several rows of A. Otherwise this is
+The largest element of a row is known only when the whole row has been read. So a row is read twice, the
+second time from L1 or L2, and the rows of all SMs must fit there. If K is long, the many warps of a block
+share a row of A, or eight columns of B. If K is short, a block has several rows of A. Otherwise this is
 `split_parts`.
 """
 

@@ -1,4 +1,4 @@
-"""Programs share what is left of whole rounds of tiles, along K: all SMs are done at the same time.
+"""Programs share the tiles that do not fill a round, along K, so that all SMs end at the same time.
 
 In `serpentine` an SM has two blocks at a time, and the last blocks leave SMs without work: 4096x4096 has 1024
 tiles of 128x128, so that 100 SMs have eight of them and 32 have seven; 8192x8192 has 4096, which are 31 for
@@ -11,20 +11,20 @@ an SM, and four more:
                 131  ########  ########       ########  #######
 
 This is Stream-K: 264 persistent blocks ("programs"), two for an SM, compute tile after tile. Whole rounds
-stay as they are. The tiles that are left, fewer than one for each program, are shared: their K tiles, tile
-after tile, are cut into equal shares, in pairs of 16 of K. A share begins within a tile and ends within one.
-The program with the first pair of a tile stores its sums to C; programs with later pairs add theirs. They do
-so in L2, with `red`, which reads nothing: to read the sums of others takes registers that the loop over K
-needs. They add in the order of programs, so that C does not depend on timing: a mark for each warp tells that
-the sums before are in C.
+stay as they are. The remaining tiles, fewer than one for each program, are shared. Their K tiles, tile after
+tile, are cut into equal shares of pairs (16 of K). A share may begin and end within a tile. The program with
+the first pair of a tile stores its sums to C; programs with later pairs add theirs. They add in L2, with
+`red`, because reading the sums of others would take registers that the loop over K needs. They add in the
+order of programs, so that C does not depend on timing. A mark for each warp says that the sums before are in
+C.
 
-**Waits are short, and end.** A program begins with the tile that its share ends in, which it has the first
-pairs of and stores. When it comes to the tile that its share begins in, the program before it stored that
-long ago. Programs wait only for programs of lower numbers, and blocks begin in the order of their numbers,
-which CUDA does not promise but GPUs do.
+**Waits are short, and end.** A program begins with the tile in which its share ends, because it has the first
+pairs of that tile and stores them. When it comes to the tile in which its share begins, the program before
+has stored that tile long ago. Programs wait only for programs of lower numbers, and blocks begin in the order
+of their numbers, which CUDA does not promise but GPUs do.
 
-`hgemm/stream_k` goes the other way: there the program with the first K tile comes last, and reads the sums
-that others have left.
+In `hgemm/stream_k` the order is reversed: the program with the first K tile comes last, and reads the sums of
+the others.
 
 **One instruction in the loop.** In a loop in which one lane waits for a mark, nvcc does not know that the
 warp stays converged, and puts a WARPSYNC into each iteration of the loop over K, far from it: 4 % on an H200.
@@ -33,7 +33,7 @@ So all lanes load the mark, and `__all_sync` tells all of them whether it is set
 Marks are in a variable of the module; launches of one kernel must follow one another. `red` flushes subnormal
 sums to zero in L2.
 
-Where sharing would save a program fewer than `worth` pairs, nothing is shared. The kernel is then that of
+If sharing would save a program fewer than `worth` pairs, nothing is shared. The kernel is then that of
 `serpentine`, or of `split_k` with one part of K where C goes through shared memory.
 
 **Any K, any rows.** The first pair of a program is known only at run time. So copies have guards along K in
@@ -42,8 +42,8 @@ are not a multiple of 16 bytes are read float by float, and go through shared me
 there `red` adds single floats, 32 neighbours of a warp at a time. With that tile of C an SM has room for two
 blocks from sm_90 on.
 
-In the emitted CUDA look for `first_k_tile` and `k_tile_end`, which pairs of a tile a program has, and for
-`add_four`, or `add_one`. The loop over K is that of `serpentine`, but for its end.
+In the emitted CUDA look for `first_k_tile` and `k_tile_end`, the pairs of a tile that a program has, and for
+`add_four` or `add_one`. The loop over K is that of `serpentine`, except for its end.
 
 Measured on an H200 at 4096: 54.6 TFLOPS, 1.08 times the 50.6 of `split_k`.
 """

@@ -2,15 +2,15 @@
 
 A tf32 is a float32 that has 10 bits behind its point in place of 23. Tensor cores multiply these at half of
 the rate of 16 bits, which is six times that of float32 FMA. They ignore the last 13 bits of an element, so
-what they read is the element cut off. A launch before rounds A and B to the nearest tf32 (`split_parts`),
-which halves the error, and stores B in rows along K, because wgmma takes tf32 in no other order. The rest is
-`hgemm/persistent`: a producer warpgroup copies, two multiply, as many blocks as SMs.
+they truncate it. A launch before rounds A and B to the nearest tf32 (`split_parts`), which halves the error,
+and stores B in rows along K, because wgmma takes tf32 in no other order. The rest is `hgemm/persistent`: a
+producer warpgroup copies, two multiply, as many blocks as SMs.
 
-**Not accurate.** A product is off by up to 2^-10 of itself, where one of float32 is off by 2^-24: three of
-seven decimal digits are left. That is what a library's TF32 mode does. Elements from 2^128 - 2^116 on become
+**Not accurate.** The relative error of a product is up to 2^-10, compared with 2^-24 in float32: three of
+seven decimal digits are left. A library's TF32 mode does the same. Elements from 2^128 - 2^116 on become
 infinite. The next rungs keep all bits.
 
-It computes a form of its own, `--products tf32`, and is verified with the bound of that.
+`--products tf32` names this form of product, and the rung is verified with the error bound of the form.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 The innermost loop of the thread runs over neighbours in a row of C, whose accumulators are in registers. The
 element of A they share is read from shared memory once, into a register above that loop: article 003
-("choiBLAMS"), "1D Blocktiling", where a thread also brings the elements of B for its own columns, at a
-stride.
+("choiBLAMS"), "1D Blocktiling", where a thread also loads the elements of B for its own columns, at a stride.
 
 Configuration `article_000` is the step of that name in the series of article 000 ("Warp Tiling"). A thread
 has eight elements of a column, which share an element of B, and neighbouring threads bring neighbouring

@@ -11,12 +11,12 @@ Article 000 ("Warp Tiling") starts from this step, which it calls vectorized acc
 dimension, blockIdx.x along the columns of C, thread tiles of 8x8, tiles 8 deep. Its block tile is 64x64,
 configuration `article`.
 
-Configuration `diagonal` has what "Why does padding resolve bank conflicts?" (article 004) names in its last
-section for fp32 in place of padding: diagonal storage. Each row of A's tile begins four floats after the row
-above it, and what would reach beyond its end goes to its beginning. The two rows of four that a warp stores
-to, 4 apart, are then 16 banks apart: a store takes 1 wavefront in place of 2, of 256x256x256 all stores of A
-8,192 in place of 16,384. A float4 stays whole, so that reads are as before. The tile is that of `article`: in
-one of 128x128 the further addresses do not fit into registers.
+Configuration `diagonal` uses diagonal storage in place of padding, which "Why does padding resolve bank
+conflicts?" (article 004) names in its last section for fp32. Each row of A's tile is rotated by four floats
+more than the row above it. Then the two rows that a warp stores to, 4 apart, are 16 banks apart, and a store
+takes 1 wavefront in place of 2: 8,192 in place of 16,384 for all stores of A at 256x256x256. A float4 stays
+whole, so reads are as before. The tile is that of `article`, because with 128x128 the additional addresses do
+not fit into registers.
 
 Measured on an H200 at 4096: 40.3 TFLOPS, 1.23 times the 32.9 of `vectorized`.
 """

@@ -162,7 +162,7 @@ def finish(
 
 def write_in_rows(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
     """C through shared memory: lanes store their elements there, and all threads copy rows, neighbours
-    neighbouring elements. For rows that are no multiples of 16 bytes, whose elements are written one by one:
+    neighbouring elements. For rows that are not multiples of 16 bytes, whose elements are written one by one:
     lanes that hold four neighbours would touch eight rows with each store.
     """
     sch.set_scope(parts.result, 0, "shared.dyn")
@@ -185,6 +185,6 @@ def rows_bytes(tiling: WarpTiling) -> int:
 
 
 def writes_in_rows(gemm: Gemm, tiling: WarpTiling, beside: int) -> bool:
-    """Whether C goes through shared memory: where its rows are no multiples of 16 bytes, and its tile fits
+    """Whether C goes through shared memory: where its rows are not multiples of 16 bytes, and its tile fits
     there on every GPU from sm_80 on. beside: bytes of other tiles."""
     return gemm.n % VECTOR != 0 and rows_bytes(tiling) + beside <= LEAST_SHARED

@@ -112,7 +112,7 @@ NUMPY = {"u16": "u2", "u32": "u4", "u64": "u8", "s32": "i4", "s64": "i8"}
 
 
 def declared(fields: str) -> Iterator[tuple[str, str, int]]:
-    """Type, name and length of each field; length 0 where it is no array."""
+    """Type, name and length of each field; length 0 where it is not an array."""
     for declaration in fields.split("; "):
         kind, names = DECLARATION.fullmatch(declaration).groups()  # type: ignore[union-attr]
         for name in names.split():
@@ -271,7 +271,7 @@ class Said(ctypes.Structure):
 
 CELL = structure("Cell", "s32 line; u32 epoch block prior; u16 thread how; s32 plain_line")
 """The accesses to one element of memory that later ones may clash with. line: of the last store, 0: none.
-epoch, block, thread, how: of the last store that was no atomic; block 0: none. prior: number of the first
+epoch, block, thread, how: of the last store that was not an atomic; block 0: none. prior: number of the first
 PriorAccess, see core/state/order.h."""
 
 BUFFER = structure(

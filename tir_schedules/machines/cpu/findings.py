@@ -436,7 +436,7 @@ def bad_tensor_map(fault: Fault) -> str:
         "there is no tensor map at the address: pass one as const __grid_constant__ CUtensorMap, and name it"
         " in the launch",
         f"the copy has {given} coordinates, and the tensor {wanted} dimensions",
-        f"byte {fault.record.address} of shared memory is no multiple of 128: align the array",
+        f"byte {fault.record.address} of shared memory is not a multiple of 128: align the array",
         "the tensor map lies in memory that the kernel may write: pass it as a parameter",
         f"the innermost coordinate is {given}, of elements of {element} bytes, so {given * element} bytes: it"
         f" has to be a multiple of {PIECE} bytes, of {PIECE // element} elements, or a GPU ends the kernel"

@@ -132,8 +132,8 @@ class Invocation:
             name = maps[parameter].of if parameter in maps else parameter
             if parameter in maps and not isinstance(arguments.get(name), np.ndarray):
                 raise CheckFailed(
-                    f"{binary.kernel.label}: tensor map {parameter} is of {name}, which is no array of the"
-                    " launch"
+                    f"{binary.kernel.label}: tensor map {parameter} is of {name}, which is not an array of"
+                    " the launch"
                 )
             value = arguments[name]
             if isinstance(value, np.ndarray) and not (value.shape == () and value.dtype.names):

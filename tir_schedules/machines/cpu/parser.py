@@ -252,7 +252,7 @@ class Parser(DeclarationReader):
         self.expect(";")
 
     def directive_of(self, label: str) -> bool:
-        """Read what a label may stand before that is no instruction; whether it does."""
+        """Read what a label may stand before that is not an instruction; whether it does."""
         word = self.word
         if word == ".callprototype":
             self.next()

@@ -61,7 +61,7 @@ def matching(pattern: re.Pattern, example: str) -> AfterValidator:
 
 def scalar(value: Any) -> Any:
     if isinstance(value, (dict, list)):
-        raise ValueError(f"{'an object' if isinstance(value, dict) else 'a list'} is no single value")
+        raise ValueError(f"{'an object' if isinstance(value, dict) else 'a list'} is not a single value")
     return without_control(value) if isinstance(value, str) else value
 
 
@@ -88,7 +88,7 @@ Versions = dict[Name, Text]
 
 
 class Open(BaseModel):
-    """An object that may have more keys. Nothing is converted: 1.5, "1" and true are no integers."""
+    """An object that may have more keys. Nothing is converted: 1.5, "1" and true are not integers."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -118,7 +118,7 @@ def workload_of(family: str, fields: Workload) -> Any:
     try:
         return workload_class(family)(**given)
     except (TypeError, BadInput) as error:
-        raise ValueError(f"{given} is no workload of {family}: {error}") from None
+        raise ValueError(f"{given} is not a workload of {family}: {error}") from None
 
 
 class Task(Open):
@@ -150,7 +150,7 @@ class Named(Open):
         if family and not shape_of(family).fullmatch(shape):
             ladder = ladder_of(family)
             example = str(ladder.workload_class(*(64,) * len(ladder.extents)))
-            raise ValueError(f"{shown(shape)} is no shape of {family}, such as {example!r}")
+            raise ValueError(f"{shown(shape)} is not a shape of {family}, such as {example!r}")
         return shape
 
 

@@ -120,7 +120,7 @@ class PackedKernel(Exact):
         if prod(self.cluster) > MAX_CLUSTER:
             raise ValueError(f"{prod(self.cluster)} blocks in a cluster; CUDA takes at most {MAX_CLUSTER}")
         if any(extent % size for extent, size in zip(self.grid, self.cluster)):
-            raise ValueError(f"the grid {self.grid} is no multiple of the cluster {self.cluster}")
+            raise ValueError(f"the grid {self.grid} is not a multiple of the cluster {self.cluster}")
         return self
 
     @model_validator(mode="after")

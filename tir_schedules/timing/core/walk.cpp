@@ -215,7 +215,7 @@ struct Walk {
     return result;
   }
 
-  // The last turn that a stretch leads to. What is no access, barrier or product may be moved ahead altogether: it
+  // The last turn that a stretch leads to. What is not an access, barrier or product may be moved ahead altogether: it
   // leads to the next turn alone.
   s64 reached(const Mark* first, u32 count, const std::vector<s64>& fits) {
     s64 last = place;

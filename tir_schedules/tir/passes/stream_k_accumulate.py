@@ -12,8 +12,8 @@ which. So `persistent_kernel` has `StreamKAccumulate` leave that loop as it is, 
 `stream_k_accumulate` shortens it when it is pipelined. A unit of K is as many K tiles as there are stages: in
 a share of whole units, the epilogue finds each K tile in the stage it expects.
 
-Where K is no multiple of a unit, copies have guards along K. In a loop over all of K TVM would prove most of
-them true. So `StreamKAccumulate` offsets them by the first unit of a program, which TVM cannot know.
+Where K is not a multiple of a unit, copies have guards along K. In a loop over all of K TVM would prove most
+of them true. So `StreamKAccumulate` offsets them by the first unit of a program, which TVM cannot know.
 `stream_k_accumulate` leaves the guards in the first K tiles of a program and in those of its last unit.
 """
 

@@ -57,7 +57,7 @@ def fold_depth(value: Expr) -> Expr:
 
 
 def varying_depth(statement: tirx.Stmt) -> bool:
-    """Whether it waits to a depth that is no constant."""
+    """Whether it waits to a depth that is not a constant."""
     found: list[tirx.AttrStmt] = []
 
     def look(node: tirx.AttrStmt) -> None:

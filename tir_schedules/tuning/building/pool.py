@@ -186,7 +186,7 @@ def answering(
     process shall have no other request.
     """
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what others print is no answer
+    os.dup2(2, 1)  # what others print is not an answer
     threading.Thread(target=end_unasked, daemon=True).start()
     while True:
         try:

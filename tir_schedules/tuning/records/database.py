@@ -24,7 +24,7 @@ class Database:
 
     Opening reads all of it and changes nothing. A file that does not exist is empty; the first record makes
     it. BadInput for a path that cannot be one, or a file of another kind; Damaged, naming the line and why,
-    for a line that is no record, or was changed.
+    for a line that is not a record, or was changed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,7 +45,7 @@ class Database:
         try:
             fault = fault_of(entry, Schema)
             if fault:
-                raise ValueError(f"it is no record: {fault}")
+                raise ValueError(f"it is not a record: {fault}")
             record = Record(**entry)
             return replace(record, rung=current(record.rung), point=current(record.point))
         except ValueError as error:

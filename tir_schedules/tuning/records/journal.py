@@ -2,7 +2,7 @@
 
 Reading changes nothing. What a killed writer left of a last line, which it had not acknowledged, is left out,
 and the next line takes its place. Each line begins with the SHA-256 of the rest of its object. That shows
-accidents and careless edits; it is no signature, for anyone can compute it.
+accidents and careless edits; it is not a signature, for anyone can compute it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def check_path(path: Path) -> None:
     """BadInput where there can be no journal: a folder, a device, no folder to hold the file."""
     check_folder(path)
     if path.exists() and not path.is_file():
-        raise BadInput(f"{path} is no regular file; {REMEDY}")
+        raise BadInput(f"{path} is not a regular file; {REMEDY}")
 
 
 def mended(path: Path, content: bytes) -> int:
@@ -116,7 +116,7 @@ def mended(path: Path, content: bytes) -> int:
     one: an object that was changed, or records whose line ends are lost.
     """
     if content and not begins_one(content):
-        raise BadInput(f"{path} is no file of tuning records; {REMEDY}")
+        raise BadInput(f"{path} is not a file of tuning records; {REMEDY}")
     start = content.rfind(b"\n") + 1
     last = content[start:]
     if not last:
@@ -146,7 +146,7 @@ def entry_at(path: Path, number: int, line: bytes) -> Entry:
 
 
 def bad_line(path: Path, number: int, reason: object) -> Damaged:
-    """The error about a line that is no object, or no record."""
+    """The error about a line that is not an object, or no record."""
     text, remedy = str(reason), "restore the file, or remove the line"
     if text == JOINED:
         remedy = f"put one before each {PREFIX.decode()}"

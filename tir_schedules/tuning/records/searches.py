@@ -117,7 +117,7 @@ SPARE = ("best trial", "date", "refused", "trials")
 def print_searches(
     searches: Sequence[Search], paths: Sequence[Path], runs: dict[str, Run], drawn: Sequence[Path]
 ) -> None:
-    """A table of searches, the point that each found, and what is to be known of runs, by rung.
+    """A table of searches with the point that each found, and run metadata, by rung.
 
     paths: of the files of records. drawn: files of plots.
     """

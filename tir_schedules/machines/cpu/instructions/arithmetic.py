@@ -80,7 +80,7 @@ def float_arithmetic(code: LaneCode) -> None:
     """f32 and f64, rounded as the instruction says."""
     i = code.instruction
     if i.has("relu"):
-        raise i.unsupported("modifier .relu of a type that is no half")
+        raise i.unsupported("modifier .relu of a type that is not a half")
     values, mode = [code.read(k) for k in range(1, len(i.operands))], rounding(i)
     if mode is not None:
         expression = directed(code, values, mode)

@@ -101,7 +101,7 @@ def of_copy(lower: Lower, operands: str, modifiers: str, access: str = "writes",
 
 SIZES, MULTICAST = "{1d,2d,3d,4d,5d}", "{,.multicast::cluster}"
 BOX = "cp.async.bulk.tensor"
-NO_IM2COL = "boxes of tiles alone are known: copy a .tile"
+NO_IM2COL = "only boxes of tiles are known: copy a .tile"
 NO_CACHE = "no cache is modelled"
 
 ROWS: dict[str, Row] = {

@@ -96,7 +96,7 @@ def descriptor(i: ptx.Instruction, operand: ptx.Operand) -> ptx.Operand:
         or isinstance(operand, ptx.Register)
         and operand.bits != 64
     ):
-        raise i.unsupported("a descriptor that is no register of 64 bits")
+        raise i.unsupported("a descriptor that is not a register of 64 bits")
     return operand
 
 

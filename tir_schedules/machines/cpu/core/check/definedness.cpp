@@ -1,6 +1,6 @@
 // Values that nothing has written: of variables that have none yet, of local memory, what a shuffle takes from lanes
 // that its mask does not name, and what loads give that nvcc has made ahead of their condition. Each register that may
-// hold one has a place that says for which lanes it does. Moving such a value about is no fault; a fault is to compute
+// hold one has a place that says for which lanes it does. Moving such a value about is not a fault; a fault is to compute
 // an address with it, to decide a branch by it, or to store it where other threads see it.
 #include "check/check.h"
 #include "operands.h"
@@ -73,7 +73,7 @@ static void execute(Machine&, Warp& W, const ops::Shuffled& op) {
   assign(*op.undefined(), found, W.active);
 }
 
-// What the load between the two finds unwritten is no fault yet.
+// What the load between the two finds unwritten is not a fault yet.
 static void execute(Machine& M, Warp&, const ops::Follow& op) { M.followed = {op.width(), {}}; }
 static void execute(Machine& M, Warp& W, const ops::Followed& op) {
   const Registers<Undefined> values = op.values();

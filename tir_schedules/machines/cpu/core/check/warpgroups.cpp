@@ -112,7 +112,7 @@ static void report_touched(Machine& M, const MicroOp& op, Act act, const Registe
   Finding* f = report_access(M, WGMMA_REGISTERS, op.line, 0, act, GENERIC, 0, 0, use.op.line());
   if (f) f->detail = use.factor;
 }
-// Of an instruction that is no wgmma. nvcc moves a mov behind a wgmma.fence, as no operand of that holds it
+// Of an instruction that is not a wgmma. nvcc moves a mov behind a wgmma.fence, as no operand of that holds it
 // back; so it counts as if it stood behind the last product.
 static void execute(Machine& M, Warp& W, const ops::TouchRegisters& op) {
   ProductRegisters& own = own_registers(M, W);
