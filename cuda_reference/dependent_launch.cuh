@@ -1,11 +1,11 @@
 // Launches that follow one another: the next one begins while this one still runs.
-// Twins that have this may stand in one file, with this in each: so a guard.
+// Has a guard, because a file that joins several twins has this in each of them.
 #ifndef DEPENDENT_LAUNCH_CUH
 #define DEPENDENT_LAUNCH_CUH
 
-// The first thing a kernel does: it lets blocks of the next launch be brought to the SMs, and waits until the
-// launch before it has ended and all that it has written is seen. A GPU before sm_90 begins a launch after
-// that anyway.
+// A kernel calls this first. It lets blocks of the next launch start on SMs that have room, and waits until
+// the launch before has ended and its writes are visible. A GPU before sm_90 begins a launch only then
+// anyway.
 static __device__ __forceinline__ void overlap_launches()
 {
 #if __CUDA_ARCH__ >= 900

@@ -8,8 +8,8 @@ template <typename T, int WIDTH> struct __align__(sizeof(T) * WIDTH) Neighbours 
     T at[WIDTH];
 };
 
-// What is the same for all threads: K and the elements of C, and how the blocks share them. THREADS: of a
-// block. of_warps: shared memory for what warps leave, as many sums as all threads have.
+// The same for all threads: K and the elements of C, and how the blocks share them. THREADS: of a block.
+// of_warps: shared memory for the sums that warps leave, as many as all threads have.
 template <typename In, typename Sum, typename Out, int THREADS, int PLACES> struct Gemv {
     static constexpr int WARPS = THREADS / 32;
 
@@ -125,8 +125,8 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
         return (k_extent + step * int(gridDim.y) - 1) / (step * int(gridDim.y));
     }
 
-    // Adds up what the warps have left of `in_block` elements, and, in the last block along y, what the parts
-    // of K have. Both are added in their order.
+    // Adds up the sums that the warps have left for `in_block` elements and, in the last block along y, those
+    // of the parts of K. Both are added in their order.
     __device__ void finish(int in_block, int groups)
     {
         const int t = thread(), parts = gridDim.y;

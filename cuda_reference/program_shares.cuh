@@ -1,5 +1,5 @@
-// Stream-K: programs, which are persistent blocks, share tiles of C along K. The share of each, and the marks
-// by which one knows that another has left its sums.
+// Stream-K: programs, which are persistent blocks, share tiles of C along K. Here are the share of each, and
+// the marks that say that a program has left its sums.
 #pragma once
 
 // A mark for each warp: 1 where its sums are there. All are 0 before a launch and after it.

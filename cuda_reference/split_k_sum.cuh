@@ -1,5 +1,5 @@
 // The second launch of a split_k.cu: adds up what its blocks left for each part of K.
-// Twins that have this may stand in one file, with this in each: so a guard.
+// Has a guard, because a file that joins several twins has this in each of them.
 #ifndef SPLIT_K_SUM_CUH
 #define SPLIT_K_SUM_CUH
 
@@ -13,11 +13,11 @@ static __device__ __forceinline__ void add(float4 &sum, const float4 &other)
 
 // S: `parts` matrices of M rows, which are filled up to multiples of 16 bytes, one behind the other. Out: half,
 // __nv_bfloat16 or float.
-// A thread has four neighbours of a row, and warps of a block, at most SHARERS, the same elements of different
-// parts: each adds every blockDim.y-th part, in their order, and the first warp adds what they have found, in the
-// order of the warps. So C is the same in every run, whichever part was ready first. It is rounded once, at the
-// end. With blocks that are one thread high each thread adds all parts of its elements, and they may be wider than
-// a warp.
+// A thread has four neighbours of a row. The warps of a block, at most SHARERS, have the same elements of
+// different parts: each adds every blockDim.y-th part, in their order, and the first warp adds the sums of
+// all warps, in the order of the warps. So C is the same in every run, whichever part was ready first. It is
+// rounded once, at the end. With blocks that are one thread high each thread adds all parts of its elements,
+// and they may be wider than a warp.
 template <int SHARERS, typename Out>
 static __device__ __forceinline__ void add_parts(const float *__restrict__ S, Out *__restrict__ C, int M, int N,
                                                  int parts)

@@ -1,11 +1,11 @@
-// Copies of the tiles along K one after the other, with little to do for each.
+// Copies of the tiles along K, one after the other, with few instructions for each.
 #pragma once
 
 #include "async_copies.cuh"
 
 // One thread's share of copying tiles: chunks STEP rows apart. Along K a tile has its rows if K_DOWN, else
-// its columns; the other way it starts at `start` of the `size` rows or columns that the matrix has. What
-// lies beyond these are copies of the last: they add only to elements of C that are not written.
+// its columns; the other way it starts at `start` of the `size` rows or columns that the matrix has. Rows or
+// columns beyond these are copies of the last one: they add only to elements of C that are not written.
 template <typename Tile, int THREADS, bool K_DOWN, bool ON_16_BYTES> struct AdvancingCopies {
     static constexpr int STEP = THREADS / (Tile::COLS / CHUNK);
     static constexpr int COUNT = (Tile::ROWS + STEP - 1) / STEP;

@@ -3,10 +3,10 @@
 
 #include "tiles.cuh"
 
-// As ElementCopy, but a chunk only starts on its way, without a register in between. With 0 bytes of source
-// cp.async writes zeros. L2::128B has L2 fetch the bytes beside it, which the next tile along K needs. Where
-// rows do not start on 16 bytes, copies are not asynchronous.
-// UNROLL: whether a thread's copies of a tile are issued at a stroke.
+// As ElementCopy, but this only starts the copy of a chunk, and no register is in between. With 0 bytes of
+// source cp.async writes zeros. L2::128B makes L2 fetch the bytes beside the chunk, which the next tile along
+// K needs. If rows do not start on 16 bytes, copies are not asynchronous. UNROLL: whether a thread's copies
+// of a tile are issued all at once.
 template <bool ON_16_BYTES, bool UNROLL = ON_16_BYTES> struct AsyncCopy {
     static constexpr bool UNROLLED = UNROLL;
 
@@ -28,8 +28,8 @@ static __device__ inline void commit_copies()
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until the thread's copies have arrived, but for the latest `pending` groups, or MOST if these are
-// less. The instruction takes a constant: what is left of this function is one wait where `pending` is one.
+// Waits until the thread's copies have arrived, except for the latest `pending` groups, or MOST if that is
+// less. The instruction takes a constant. If `pending` is a constant, this function becomes one wait.
 template <int MOST = 7> static __device__ void wait_for_copies(int pending)
 {
     if constexpr (MOST > 0)

@@ -1,11 +1,12 @@
 // Barriers in shared memory (mbarrier), at which threads and copies arrive and threads wait; fences between
 // threads and the units that work beside them; barriers of a warpgroup and of a cluster.
 //
-// An mbarrier is 8 bytes. It has phases, one after the other. A phase ends when as many arrivals have come as
-// the barrier was initialised with, and all bytes that were announced in it have been copied. Who waits names
-// a phase, in one of two ways: by the token that its own arrival returned, or by its parity, 0 for the first
-// phase, 1 for the second, 0 for the third. A barrier tells the phase before the one that goes on from that
-// one, no more: nobody may be two phases behind. A wait for parity 1 of a new barrier does not wait.
+// An mbarrier is 8 bytes. It has phases, one after the other. A phase ends when the number of arrivals that
+// the barrier was initialised with have come, and all bytes that were announced have been copied. A thread
+// names the phase that it waits for in one of two ways: by the token that its own arrival returned, or by the
+// parity of the phase, 0 for the first phase, 1 for the second, 0 for the third. A barrier distinguishes only
+// the current phase and the one before, so no thread may be two phases behind. A wait for parity 1 of a new
+// barrier returns at once.
 #pragma once
 
 #include "addresses.cuh"
@@ -17,15 +18,15 @@ static __device__ inline void initialise_barrier(unsigned barrier, unsigned arri
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-// What a thread wrote to shared memory by ordinary stores (cp.async too) is seen by copies of boxes and by
-// wgmma, once they are ordered behind this, by a barrier for instance.
+// Makes what a thread wrote to shared memory by ordinary stores or cp.async visible to copies of boxes and to
+// wgmma that come after this, for instance after a barrier.
 static __device__ inline void fence_async_proxy()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// The same of barriers that were initialised, for the whole cluster; a barrier of the block or the cluster
-// has to follow.
+// The same for barriers that were initialised, and for the whole cluster. A barrier of the block or the
+// cluster has to follow.
 static __device__ inline void publish_barriers()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -46,7 +47,7 @@ static __device__ inline void arrive_announcing(unsigned barrier, unsigned bytes
                  : "memory");
 }
 
-// Arrives at a barrier of whatever block of the cluster: see address_in_block.
+// Arrives at a barrier of any block of the cluster: see address_in_block.
 static __device__ inline void arrive_in_cluster(unsigned barrier)
 {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
@@ -68,7 +69,7 @@ static __device__ inline void wait_for_token(unsigned barrier, unsigned long lon
     } while (!over);
 }
 
-// As __syncthreads, of the barrier's threads and copies.
+// Like __syncthreads, for the barrier's threads and copies.
 static __device__ inline void arrive_and_wait(unsigned barrier)
 {
     wait_for_token(barrier, arrive(barrier));
@@ -89,7 +90,8 @@ static __device__ inline void wait_for_parity(unsigned barrier, unsigned parity)
     } while (!over);
 }
 
-// __syncthreads for the threads of one warpgroup. id: 1 to 15, its own; 0 is that of __syncthreads.
+// __syncthreads for the threads of one warpgroup. id: 1 to 15, one for each warpgroup; 0 is that of
+// __syncthreads.
 static __device__ inline void sync_warpgroup(unsigned id)
 {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(WARPGROUP) : "memory");

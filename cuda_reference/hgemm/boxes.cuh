@@ -1,6 +1,6 @@
-// Copies of boxes of a matrix by the copy engine (TMA). One thread starts a copy, no register holds what is
-// copied, and no thread computes an address: the tensor map has the matrix' address, its extents, the extents
-// of a box and the swizzle. Elements beyond the extents arrive as zeros, and are not written.
+// Copies of boxes of a matrix by the copy engine (TMA). One thread starts a copy, no register holds the
+// copied data, and no thread computes an address: the tensor map has the matrix' address, its extents, the
+// extents of a box and the swizzle. Elements beyond the extents arrive as zeros, and are not written.
 //
 // In the maps here a box has rows of 128 bytes, under the swizzle of 128 bytes: 16 bytes with the number c in
 // row r lie at c ^ (r % 8). The pattern has 8 rows, 1024 bytes, and so a box starts at a multiple of these.
@@ -10,8 +10,8 @@
 
 #include "addresses.cuh"
 
-// Starts the copy of the box at (row, col) of a matrix to `target` in shared memory. When all its bytes are
-// there, those outside the matrix too, it tells the barrier.
+// Starts the copy of the box at (row, col) of a matrix to `target` in shared memory. The copy tells the
+// barrier when all its bytes have arrived, including those outside the matrix.
 static __device__ inline void load_box(unsigned target, const CUtensorMap &map, int row, int col,
                                        unsigned barrier)
 {
@@ -32,7 +32,7 @@ static __device__ inline void load_box_for(unsigned short blocks, unsigned targe
                  : "memory");
 }
 
-// The copy engine will need the map: it may read it by now.
+// The copy engine will need the map, and may prefetch it now.
 static __device__ inline void prefetch_map(const CUtensorMap &map)
 {
     asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");

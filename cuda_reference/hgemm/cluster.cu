@@ -7,14 +7,14 @@
 //   maps: of A, boxes of BM x 64; of B, of BN / CLUSTER x 64, or 64 x 64 where it is stored K x N; of C,
 //   boxes of 64 rows of 128 bytes
 //
-// L2 feeds all SMs with less than they could multiply: a block tile of 128 x 256 asks for 48 bytes per cycle.
-// The blocks of a cluster have tiles one below the other, with the same columns of B. Each loads its part of
-// the K tile of B for all of them (multicast), so that B leaves L2 once: 32 bytes per cycle.
-// A stage is now filled by all blocks of the cluster. `full` still counts bytes alone, whoever copies them.
-// But who fills a stage must know that it is free in every block: a warp that is done tells all of them, and
-// `empty` counts the warps of all. No block may end while another may still write into it or wait for it.
-// A cluster takes tiles of CLUSTER * BM rows; of the last one there may be nothing for a block: it loads
-// zeros from beyond A, and its stores go nowhere.
+// L2 delivers less than all SMs could multiply: a block tile of 128 x 256 needs 48 bytes per cycle. The
+// blocks of a cluster have tiles one below the other, with the same columns of B. Each loads its part of the
+// K tile of B for all of them (multicast), so that B leaves L2 once: 32 bytes per cycle.
+// A stage is now filled by all blocks of the cluster. `full` still counts only bytes, whichever block copies
+// them. But a block must know that a stage is free in every block before it fills it: a warp that is done
+// tells all of them, and `empty` counts the warps of all. No block may end while another may still write into
+// its shared memory or wait for it. A cluster takes tiles of CLUSTER * BM rows. At the last tile a block may
+// be wholly beyond C: it loads zeros from beyond A, and stores nothing.
 
 #include <cuda.h>
 #include <cuda_bf16.h>

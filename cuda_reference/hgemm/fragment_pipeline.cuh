@@ -8,7 +8,7 @@
 //   copy(stage, k0) starts the copies of the tiles at k0 into a stage, and commits them
 //   read(set, stage, step) reads the fragments of a k step from a stage into set 0 or 1
 //   multiply(set) multiplies the fragments of a set
-// Of a k with fewer tiles than COUNT - 1, the others must be zeros.
+// If k has fewer tiles than COUNT - 1, copy() must fill the missing ones with zeros.
 template <int COUNT, int DEPTH, int STEPS, typename Copy, typename Read, typename Multiply>
 static __device__ void run_fragment_pipeline(int k, Copy copy, Read read, Multiply multiply)
 {

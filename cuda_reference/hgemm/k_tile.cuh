@@ -8,8 +8,8 @@
 #include "wgmma.cuh"
 #include "xor_swizzle.cuh"
 
-// All THREADS threads copy the tile at (row, col) of a rows x cols matrix to shared memory, each one a chunk
-// of every STEP-th row, in the manner of Copy; what lies beyond the matrix becomes zeros.
+// All THREADS threads copy the tile at (row, col) of a rows x cols matrix to shared memory by Copy, each
+// thread a chunk of every STEP-th row. Elements beyond the matrix become zeros.
 template <typename Tile, int THREADS, typename Copy>
 static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
                                    int cols)
@@ -29,9 +29,9 @@ static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, 
                         i < rows - row - r ? cols - col - c : 0);
 }
 
-// One thread has the copy engine load EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT: they are rows
-// of the matrix; else there is a row for each k, and boxes have 64 columns. Of BLOCKS blocks of a cluster that
-// need the same, each loads its part for all of them.
+// One thread starts the copy engine, which loads EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT:
+// they are rows of the matrix; else there is a row for each k, and boxes have 64 columns. If BLOCKS blocks of
+// a cluster need the same, each loads a part for all of them.
 template <int EXTENT, bool BY_EXTENT, int BLOCKS = 1>
 static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorMap &map, int first, int k0,
                                                     unsigned barrier, unsigned block = 0)

@@ -6,10 +6,10 @@
 //   dynamic shared memory: the larger of STAGES tiles of A and of B and BM * (BN + PADDING) elements of C
 //   with one stage grid (ceil(N/BN), ceil(M/BM)); dynamic shared memory as in wmma_padded.cu
 //
-// wmma hides which lane holds what; mma documents it, and ldmatrix hands it out so: see mma_tiles.cuh.
-// Pipeline, staged epilogue and grid are those of wmma_swizzled_grid.cu. (up to there
-// article 001, "Optimizing Half-Precision GEMM with Tensor Cores") With STAGES 1 there is no pipeline, and C
-// comes straight from registers, as in wmma_padded.cu: the form of the program that article 004, "Why does
+// wmma hides which lane holds which elements; mma documents it, and ldmatrix loads them so: see
+// mma_tiles.cuh. Pipeline, staged epilogue and grid are those of wmma_swizzled_grid.cu, where article 001,
+// "Optimizing Half-Precision GEMM with Tensor Cores", ends. With STAGES 1 there is no pipeline, and C comes
+// straight from registers, as in wmma_padded.cu. This is the form of the program that article 004, "Why does
 // padding resolve bank conflicts?", links to, where B is stored K x N.
 
 #include <cuda_fp16.h>

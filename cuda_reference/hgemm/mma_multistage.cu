@@ -6,15 +6,14 @@
 //   block (32, BM/WM * BN/WN)
 //   dynamic shared memory: the larger of STAGES * (BM + BN) * BK halves and BM * (BN + 8) sums
 //
-// One barrier per tile: behind it all warps have the last fragments of the tile, so the copy of the tile
-// STAGES further on starts into its stage. The drain multiplies the last STAGES tiles, when all copies are
-// under way.
-// Fragments are double buffered in registers: ldmatrix fetches those of the next k step, be it in the next
-// tile, while mma multiplies those of this one.
-// The ragged tile along K comes first, where the prologue fills it up with zeros, and nothing is tested
-// across K: see advancing_copies.cuh. So the loop has no test. Tiles are 64 deep: 16 bytes of 8 neighbouring
-// lanes are a whole line of global memory and a whole line of shared memory, where tiles 32 deep fill each
-// line of shared memory from two of global memory, which takes twice the wavefronts.
+// There is one barrier per tile. After it all warps have the last fragments of the tile, so the copy of the
+// tile STAGES further on starts into its stage. The drain multiplies the last STAGES tiles, when all copies
+// are under way. Fragments are double buffered in registers: ldmatrix fetches those of the next k step, even
+// if that is in the next tile, while mma multiplies those of this one. The ragged tile along K comes first,
+// where the prologue fills it with zeros, and rows or columns beyond the matrix are not tested: see
+// advancing_copies.cuh. So the loop has no test. Tiles are 64 deep: 16 bytes of 8 neighbouring lanes are a
+// whole line of global memory and a whole line of shared memory. With tiles 32 deep a line of shared memory
+// comes from two of global memory, which takes twice the wavefronts.
 // The XOR swizzle of tiles is that of mma_xor_swizzle.cu, the threadblock swizzle that of
 // wmma_swizzled_grid.cu.
 

@@ -1,4 +1,4 @@
-// Tiles in the registers of a warp by PTX's ldmatrix and mma, which document who has what.
+// Tiles in the registers of a warp by PTX's ldmatrix and mma, which document which lane has which elements.
 //
 // An mma is 16 x 8 x 16. With g = lane / 4 and t = lane % 4, each register holding two halves that are
 // neighbours in a row of A or C, or in a column of B:

@@ -7,15 +7,14 @@
 //
 // ldmatrix reads eight rows of 16 bytes at a time, which should lie in different banks: 128 bytes, all banks
 // once. Without padding the same 16-byte chunk of eight rows of 64 halves lies in the same banks. So the
-// chunk c of row r is put at chunk c ^ (r % 8), an XOR swizzle: a row keeps what it holds, and eight rows
-// have eight different chunks where they had one. Rows of 32 halves have four chunks, and two of them fill
-// the banks: there it is c ^ (r / 2 % 4).
-// Copies of whole rows fill the banks in whatever order the chunks are; and as rows start on 128 bytes, or
-// half of that, a copy touches fewer lines of shared memory than in padded tiles, which also take more space.
-// 16 rows further on the swizzle is the same, and another chunk of a row is an XOR away: ldmatrix needs one
-// address for each k step (or, where B is K x N, for each 16 columns), which is the first with one more XOR.
-// All else is as in mma_ldmatrix.cu, which says what the lanes hold. C is padded still: the swizzle is one of
-// chunks, but a lane stores two elements of a row.
+// chunk c of row r is put at chunk c ^ (r % 8), an XOR swizzle: a row keeps its elements, and eight rows have
+// eight different chunks where they had one. Rows of 32 halves have four chunks, and two rows fill the banks:
+// there it is c ^ (r / 2 % 4). Copies of whole rows fill the banks in any order of the chunks. And because
+// rows start on 128 bytes, or half of that, a copy touches fewer lines of shared memory than in padded tiles,
+// which also take more space. 16 rows further on the swizzle is the same, and another chunk of a row is an
+// XOR away. So ldmatrix needs one address for each k step (or, where B is K x N, for each 16 columns): the
+// first address with one more XOR. Everything else is as in mma_ldmatrix.cu, which says what the lanes hold.
+// C is still padded, because the swizzle moves whole chunks, but a lane stores two elements of a row.
 
 #include <cuda_fp16.h>
 

@@ -1,15 +1,15 @@
-// HGEMM by wgmma and TMA: a block computes tile after tile, and copies those of the next under the end of
-// this.
+// HGEMM by wgmma and TMA: a block computes tile after tile, and copies K tiles of the next while it stores
+// this one.
 //
 //   nvcc -arch=sm_90a -cubin persistent.cu
 //   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK elements
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N
 //
-// A tile takes all shared memory of an SM, so there is one block per SM. In warp_specialized.cu it begins
-// with empty stages and ends with stores during which tensor cores rest, and copies too. Here there are as
+// A tile takes all shared memory of an SM, so there is one block per SM. In warp_specialized.cu a block
+// begins with empty stages, and ends with stores during which tensor cores and copies rest. Here there are as
 // many blocks as SMs, and each takes every PROGRAMS-th tile. The warpgroup that copies goes on with the next
-// tile as long as stages are free: when C is stored the K tiles for what follows are there.
+// tile as long as stages are free, so when C is stored the first K tiles of the next tile have arrived.
 // Stages and phases are counted over all tiles: see ring.cuh. For the order of tiles see tile_order.cuh.
 
 #include <cuda.h>

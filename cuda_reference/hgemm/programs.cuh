@@ -1,4 +1,5 @@
-// What a block does that computes tile after tile of C: a warpgroup copies K tiles, the others multiply them.
+// The work of a block that computes tile after tile of C: a warpgroup copies K tiles, the others multiply
+// them.
 #pragma once
 
 #include "k_tile.cuh"
@@ -8,8 +9,8 @@
 #include "tile_order.cuh"
 #include "warpgroup_tile.cuh"
 
-// What stands before the name of a kernel with so many blocks of a cluster along the rows and columns of C. A
-// block that is a cluster of its own is placed on SMs in another order, so that without clusters it is nothing.
+// Attribute of a kernel with so many blocks of a cluster along the rows and columns of C. It is empty without
+// clusters, because blocks in clusters of one are placed on SMs in another order.
 #define IN_CLUSTERS_1_1
 #define IN_CLUSTERS_2_1 __cluster_dims__(2, 1, 1)
 #define IN_CLUSTERS_1_2 __cluster_dims__(2, 1, 1)
@@ -69,8 +70,8 @@ struct TileShape {
     }
 };
 
-// The ring before all threads use it, and maps before they are needed. WARPGROUPS: those that multiply.
-// BLOCKS: of a cluster; no block may copy to barriers of another that are not there yet.
+// Prepares the ring before all threads use it, and the maps before they are needed. WARPGROUPS: those that
+// multiply. BLOCKS: of a cluster; no block may copy to barriers of another that are not initialised yet.
 template <int WARPGROUPS, typename Operands, int STAGE_COUNT, int BLOCKS, typename... Maps>
 static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT, BLOCKS> &ring, const Maps &...maps)
 {

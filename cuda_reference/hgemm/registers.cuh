@@ -13,9 +13,9 @@ template <int REGISTERS> static __device__ inline void take_registers()
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-// Registers of each thread in a block of a producing warpgroup and so many that multiply: together at most
-// what the block is launched with, 64 K among all its threads. Two warpgroups have as many as a thread can
-// have from the start: none move.
+// Registers of each thread in a block with a warpgroup that copies and so many that multiply. Together they
+// are at most those that the block is launched with, 64 K among all its threads. Threads of two warpgroups
+// have as many as a thread can have from the start, so no registers move.
 template <int CONSUMING> struct RegistersOf {
     static_assert(1 <= CONSUMING && CONSUMING <= 3, "four would have too few for a wgmma of 256 columns");
     static constexpr int PRODUCER = CONSUMING < 3 ? 24 : 32;

@@ -3,8 +3,8 @@
 //   nvcc -arch=sm_80 -cubin repack.cu
 //   grid ceil(ROWS / 8) * ceil(COLUMNS / 256), block (32, 8)
 //
-// Elements have 16 bits of whatever format. Y has rows of COLUMNS of them, filled with zeros up to a multiple
-// of 128 bytes.
+// Elements have 16 bits in any format. Y has rows of COLUMNS of them, filled with zeros up to a multiple of
+// 128 bytes.
 
 #include "../dependent_launch.cuh"
 #include "repacking.cuh"

@@ -3,7 +3,7 @@
 //   nvcc -arch=sm_80 -cubin repack_both.cu
 //   grid ceil(ROWS / 8) * ceil(COLUMNS / 256) + ceil(ROWS_2 / 8) * ceil(COLUMNS_2 / 256), block (32, 8)
 //
-// The first blocks do what those of repack.cu do with X, the others the same with X_2.
+// The first blocks copy X as repack.cu does, and the others copy X_2.
 
 #include "../dependent_launch.cuh"
 #include "repacking.cuh"

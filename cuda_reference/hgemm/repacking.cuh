@@ -1,15 +1,15 @@
 // Copies of matrices to rows that start with a line of L2.
-// Twins that have this may stand in one file, with this in each: so a guard.
+// Has a guard, because a file that joins several twins has this in each of them.
 #ifndef REPACKING_CUH
 #define REPACKING_CUH
 
 #include <cstdint>
 
 // The work of block number `block`, one of (32, 8) threads. X has rows x columns elements of 16 bits, Y the same
-// rows, filled up with zeros to a multiple of 128 bytes. Rows of X start anywhere, so elements are loaded one by
-// one; a thread loads as many neighbours as 16 bytes have before it stores them together. The first of these
-// loads of a warp brings the sectors into L1 that the others need, too. A warp takes 512 bytes of a row, a block
-// those of eight rows.
+// rows, filled up with zeros to a multiple of 128 bytes. Rows of X may start at any address, so elements are
+// loaded one by one. A thread loads as many neighbours as 16 bytes have before it stores them together. The
+// first of these loads of a warp also brings the sectors that the others need into L1. A warp takes 512 bytes
+// of a row, and a block takes eight rows.
 static __device__ __forceinline__ void copy_to_lines(const uint16_t *__restrict__ X, uint16_t *__restrict__ Y,
                                                      int rows, int columns, int block)
 {

@@ -84,7 +84,7 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
         }
     }
 
-    // Floats are no business of stmatrix: every lane writes its own pairs.
+    // stmatrix cannot store floats, so every lane writes its own pairs.
     template <typename Tile>
     static __device__ __forceinline__ void write_pairs(unsigned place, const Tile &tile, int part, int box)
     {
@@ -145,8 +145,8 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct TransposedBox
 };
 
 // A warpgroup's tile of C goes to (row, col), box after box: as soon as one is in shared memory the copy
-// engine stores it, and the warpgroup writes the next. Before it does, what stood in its place has been read:
-// the thread that stores waits for that, and then for all others.
+// engine stores it, and the warpgroup writes the next. The place of the next box must have been read before:
+// the thread that stores waits for that, and the others wait for this thread.
 template <typename Boxes, typename Tile>
 static __device__ __forceinline__ void store_through(unsigned places, const Tile &tile,
                                                      const CUtensorMap &map, int row, int col)

@@ -1,8 +1,8 @@
 """Schedule steps of the HGEMM rungs with Hopper's own instructions: wgmma, TMA, warp specialization.
 
-A block has 128 threads on threadIdx.x, a warpgroup, and its warpgroups on threadIdx.y. Of each operand it
-has K tiles in shared memory, 64 deep. The algorithm is one over whole tiles, see `tiled_gemm`: what is beyond
-the matrices are zeros, which copies make of it, and of C it is not written.
+A block has 128 threads on threadIdx.x, a warpgroup, and its warpgroups on threadIdx.y. It has K tiles of both
+operands in shared memory, 64 deep. The algorithm is written for whole tiles, see `tiled_gemm`: copies fill
+elements beyond A and B with zeros, and elements beyond C are not stored.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.

@@ -8,8 +8,8 @@ next tile as soon as there are empty stages, long before this one is stored.
 
 Stages and phases of the mbarriers are counted over all tiles of the block: see the pass `pipeline_state`.
 
-Tiles that are computed at the same time should share rows of A and columns of B, so that L2 serves them. So
-tiles are taken in stripes of 16 rows of tiles, column by column.
+Tiles that are computed at the same time should share rows of A and columns of B, so that L2 serves these.
+Therefore tiles are taken in stripes of 16 rows of tiles, column by column.
 
 A schedule divides a loop among blocks evenly, and 132 divides few numbers of tiles. The pass
 `persistent_kernel` turns the grid that the schedule binds into a loop over tiles; `warp_specialization` runs

@@ -1,8 +1,8 @@
-"""Both matrices of a GEMM copied so that their rows start with a line of L2: the launch before `split_k`
-where neither has rows that it takes.
+"""Both matrices of a GEMM copied so that their rows start with a line of L2: the launch before `split_k` if
+it takes the rows of neither.
 
-A launch takes at least two microseconds, and small matrices are copied in less. So here one launch copies
-both: its first blocks do what those of `repack` do with A, and the others the same with B.
+A launch takes at least two microseconds, and small matrices are copied in less. So one launch copies both:
+its first blocks copy A as `repack` does, and the other blocks copy B.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.

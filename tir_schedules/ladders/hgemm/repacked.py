@@ -1,8 +1,8 @@
 """Any shape: rows that the copy engine does not take are copied to rows that it takes, before the products.
 
-In a tensor map the bytes from one row to the next must be a multiple of 16. Rows of an odd number of elements
-do not fit. A GEMM that copies single elements loses most of its rate, because each K tile is copied again for
-every tile of C, two bytes at a time.
+In a tensor map the distance from one row to the next must be a multiple of 16 bytes, so it cannot describe
+rows of an odd number of elements. A GEMM that copies single elements loses most of its rate, because each K
+tile is copied again for every tile of C, two bytes at a time.
 
 A copy reads A and B once, but the GEMM reads each element many times. So a launch before this one copies A, B
 or both, if their rows need it, to a workspace whose rows start with a line of L2: see `repack`. Multiples of
@@ -20,12 +20,12 @@ with `boxes` 0.
 
 In all that takes 228 us: 602 TFLOPS. `wgmma_async`, which copies elements, has 101, and cuBLAS 135.
 
-Where all rows are multiples of 16 bytes there is one launch, and this is `tile_shapes`. Rows that start
-within sectors may be copied nevertheless: configurations "..._lines", whose `line` is 32. At 4096x4096x4072
-128x256 takes 214 us so in place of 270. Pairs of blocks, which copy half of the rows, are estimated to be
-faster, and no copies are chosen there.
+If all rows are multiples of 16 bytes there is one launch, the kernel of `tile_shapes`. Rows that start within
+sectors may still be copied: configurations "..._lines", whose `line` is 32. With it 128x256 takes 214 us at
+4096x4096x4072 in place of 270. Pairs of blocks, which copy half of the rows, are estimated to be faster
+there, so by default no rows are copied.
 
-Tiles are those of `tile_shapes`, with a free side, swapped and in pairs. Where A and B are swapped and C is
+Tiles are those of `tile_shapes`: with a free side, swapped, and in pairs. If A and B are swapped and C is
 written from registers, a thread has single elements of a row, and eight lanes have neighbours.
 """
 

@@ -1,7 +1,7 @@
 """Schedule steps of the HGEMM ladder: tiles, copies to shared memory, fragments, tensor cores, pipelines.
 
 A block of a kernel has 32 lanes on threadIdx.x and its warps on threadIdx.y. All shared memory is dynamic,
-for pipelines need more than the 48 KiB of static shared memory.
+because pipelines need more than the 48 KiB that static shared memory can have.
 """
 
 from __future__ import annotations

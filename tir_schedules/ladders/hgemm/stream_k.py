@@ -22,28 +22,27 @@ With a second launch, as in `hgemm/split_k`, all parts of shared tiles would be 
 these are 264 parts of 64 KiB, 17 MB. Here only the 120 parts without a tile's first K tile are written, and
 there is no second launch.
 
-What is shared costs time: sums are written, waited for and read, once for each part of a tile but the first.
-`worth` is that in K tiles; where a program would save less there are rounds alone, and the kernel is that of
-`tma_store`. It costs more than it saves in most shapes: on an H200 7 us for parts of 128x128 in float32 and
-11 for those of 128x256, and where matrices are large K tiles come from memory, see `NEAR`. 1536x1536x1536
-above took 18.7 us, with 96 tiles of 128x192 for 132 SMs 14.7. It pays where K is long and tiles are small:
-496x496x4192 took 10.3 us, and 12.0 with one SM for each of 64 tiles.
+Sharing costs time, because the sums of each part of a tile except the first are written, waited for and read.
+`worth` is that time in K tiles. If a program would save less, nothing is shared, and the kernel is that of
+`tma_store`. For most shapes sharing costs more than it saves: on an H200 7 us for parts of 128x128 in float32
+and 11 for those of 128x256. If matrices are large, K tiles also come from memory, see `NEAR`. 1536x1536x1536
+above took 18.7 us, and 14.7 with 96 tiles of 128x192 for 132 SMs. Sharing pays if K is long and tiles are
+small: 496x496x4192 took 10.3 us, and 12.0 with one SM for each of 64 tiles.
 
 **Order.** A warp leaves its sums by plain stores and meets its lanes at a `__syncwarp`; then one lane stores
-the mark by `st.release.gpu`. Who waits loads the mark by `ld.acquire.gpu` in one lane, and a `__syncwarp`
-lies between that and the loads of all lanes. These two pairs order the sums, with no fence and no barrier of
-the block. A program leaves one part at most, the end of the tile that its share begins in, so that its
-number is the place of the part. The mark has one reader, who sets it to 0 again: before a launch and after
-it all marks are 0, and the end of a launch lies between that and the next mark.
+the mark by `st.release.gpu`. One lane of the warp that waits loads the mark by `ld.acquire.gpu`, and then all
+lanes pass a `__syncwarp` before they load sums. These two pairs order the sums, with no fence and no barrier
+of the block. A program leaves at most one part, the end of the tile in which its share begins, so the number
+of the program is the place of the part. A mark has one reader, which sets it to 0 again. So all marks are 0
+before and after a launch, and the end of a launch orders this store before the next mark.
 
-**No deadlock.** A program leaves its part first, before it waits for anything: so those
-that are waited for wait for no other. It is enough that they have begun. Unless a
-configuration says otherwise there are no more programs than an H200 has SMs, each of which holds one, so all
-are there at once. Where they are not, as on a GPU with fewer SMs, blocks begin in the order of their numbers,
-which CUDA does not promise but GPUs do: programs are numbered backwards, so that a block waits for blocks of
-lower numbers alone.
+**No deadlock.** A program leaves its part before it waits for anything, so a part arrives as soon as its
+program has begun. By default there are at most as many programs as an H200 has SMs, and each SM holds one, so
+all of them run at once. On a GPU with fewer SMs blocks begin in the order of their numbers, which CUDA does
+not promise but GPUs do. So programs are numbered backwards, and a block waits only for blocks of lower
+numbers.
 
-What programs leave lies in variables of the module; launches of one kernel must follow one another.
+The parts are in variables of the module, so launches of one kernel must follow one another.
 
 In the emitted CUDA look for `share_begin` and `share_end`, the share of a program, and for `share_sums`.
 

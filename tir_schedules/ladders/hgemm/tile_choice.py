@@ -1,13 +1,14 @@
-"""Which configuration of a Hopper rung a gemm takes: the one whose tiles are multiplied soonest.
+"""Which configuration of a Hopper rung a gemm takes: the one that is estimated to be the fastest.
 
-SMs take tiles in rounds, one each, and in the last round some SMs have none. A large tile is multiplied at a
-higher rate, for its K tiles are used more often, but a matrix has few of them: 1024 x 1024 has 32 tiles of
-128x256, and 100 of 132 SMs would have nothing to do. Of 64x128 it has 128. What comes once, before the first
-product and behind the last, counts where there are few K tiles. All of that is in the estimate of
-`tile_costs`.
+SMs take tiles in rounds, one each, and in the last round some SMs have no tile. A large tile is multiplied at
+a higher rate, because its K tiles are used more often, but a matrix has few large tiles. 1024 x 1024 has 32
+tiles of 128x256, and 100 of 132 SMs would have nothing to do; it has 128 tiles of 64x128. If there are few K
+tiles, the time before the first product and after the last also counts. The estimate of `tile_costs` has all
+of these.
 
-Rungs before `tile_shapes` choose from their configurations. From there on they choose from FORMS: each tile
-that was measured, both ways round, with and without pairs, with as many stages as fit.
+Rungs before `tile_shapes` choose from their configurations. `tile_shapes` and later rungs choose from FORMS:
+each tile that was measured, with and without A and B swapped, with and without pairs, and with as many stages
+as fit.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What tiles cost on Hopper, and how long a GEMM takes by that.
+"""What tiles cost on Hopper, and how long a GEMM takes as a result.
 
-A form is a tile as wgmma sees it: its rows and columns, the warpgroups that multiply and how they part it,
-and what a pair of blocks shares. What is measured is the form, never the time of a gemm: the cycles of a K
-tile while all SMs multiply, and while few do. The time of a gemm is estimated from these, from the rounds in
-which SMs take tiles, from what comes once, from the launches around it, and from the clock.
+A form is a tile as wgmma sees it: its rows and columns, the warpgroups that multiply and how they divide it,
+and what a pair of blocks shares. Forms were measured, not GEMMs: the cycles of a K tile while all SMs
+multiply, and while few do. The time of a GEMM is estimated from these cycles, the rounds in which SMs take
+tiles, the time at the start and the end of the kernel, the launches around it, and the clock.
 
-Rates of memory are of an H200. All else is of an H100, whose SMs are the same.
+Rates of memory were measured on an H200. Everything else was measured on an H100, which has the same SMs.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ because C^T = B^T A^T: with A and B swapped (`swap`) the rows of wgmma are colum
 those of C's transpose. stmatrix transposes them, 8 x 8 at a time, on their way to shared memory, so that C is
 written by rows as before. A C of few rows takes tiles of 16 rows and 128 columns.
 
-Two warpgroups that multiply part a tile along the rows of wgmma, or along its columns (`part_columns`). A
-tile of 192x192 has three times 64 rows, which two warpgroups cannot part evenly. Along columns each takes 96
-of them, and a thread keeps 144 sums. Three warpgroups would leave each thread 128 registers in all.
+Two warpgroups divide a tile along the rows of wgmma, or along its columns (`part_columns`). A tile of 192x192
+has three times 64 rows, which two warpgroups cannot divide evenly. Along the columns each warpgroup takes 96,
+and a thread keeps 144 sums. With three warpgroups each thread would have only 128 registers in all.
 
 Two blocks of a cluster share the columns of B (`cluster_m`) or the rows of A (`cluster_n`) that both need:
-each copies half of them for both, see `cluster`. That pays where rows of A and B are not multiples of 32
-bytes, as those of 3000 x 3000, because a row of a K tile then begins within a sector and takes more sectors
-of L2 than its bytes fill.
+each copies half of them for both, see `cluster`. That pays if rows of A and B are not multiples of 32 bytes,
+as at 3000 x 3000. Then a row of a K tile begins within a sector, and takes more sectors of L2 than its bytes
+fill.
 
 In the emitted CUDA look for the number of columns in the name of wgmma, and for stmatrix with `.trans`.
 """

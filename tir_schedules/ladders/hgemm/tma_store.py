@@ -1,10 +1,10 @@
 """C goes through shared memory: stmatrix, and boxes that the copy engine writes.
 
-A thread holds two neighbours of every 8 columns of C. Written from registers, a quad of lanes writes 16 bytes
-of a row, half a sector of L2, with an address for each. Here `stmatrix` stores 16x16 elements of a warp to
-shared memory, in rows of 128 bytes under the swizzle, without bank conflicts. C already has its final format.
-Then one thread of the warpgroup starts the copy engine, which writes a box of 64 rows in whole lines.
-Meanwhile the warpgroup puts the next box into shared memory.
+A thread holds two neighbours of every 8 columns of C. If C is written from registers, a quad of lanes writes
+16 bytes of a row, half a sector of L2, with an address for each thread. Here `stmatrix` stores 16x16 elements
+of a warp to shared memory, in rows of 128 bytes under the swizzle, without bank conflicts. C already has its
+final format. Then one thread of the warpgroup starts the copy engine, which writes a box of 64 rows in whole
+lines. Meanwhile the warpgroup puts the next box into shared memory.
 
 No thread waits until a box is written. A place in shared memory must only have been read before it is
 overwritten. There are places for a few boxes, which take turns, and the thread that starts a store waits

@@ -1,28 +1,29 @@
-"""Rows that start anywhere, copied as they lie: no launch before the products.
+"""Rows that start at any address, copied without a launch before the products.
 
-The copy engine takes rows of a multiple of 16 bytes, so `repacked` copies others to rows of its own first.
-That reads a matrix once more than the products do, and writes it. Where few rows of A are multiplied by all
-of B, the products read B once, and the copy takes longer than they do. Here B is read as it lies, by cp.async
-of as many bytes as all of its rows are multiples of:
+The copy engine takes only rows of a multiple of 16 bytes, so `repacked` first copies other rows to a
+workspace. That reads and writes a matrix once more. If few rows of A are multiplied by all of B, the products
+read B once, and the copy takes longer than the products. Here B is read from where it is, by cp.async. The
+size of a copy is the largest number of bytes of which all rows are multiples:
 
     elements of a row    a multiple of 8    of 4    of 2    odd
     bytes of a copy      16                 8       4       4
 
-An odd row starts on a multiple of 4 bytes, or one element behind. There its copies begin with the last
-element of the row before, and it lies one element further in shared memory:
+If rows have an odd number of elements, a row starts on a multiple of 4 bytes or one element after it. In the
+second case its copies begin with the last element of the row before, and the row lies one element further in
+shared memory:
 
     matrix, rows of 9      a a a a a a a a a b b b b b b b b b c c c c c c c c c
     copies of row 1                       |a b|b b|b b|b b|b b|
     row 1 in shared memory                 - b b b b b b b b b
 
-Fragments of such rows are read by single elements, and those of others by ldmatrix. A copy takes the bytes
-that are inside the matrix, and zeros follow them, so there are no other guards. Several K tiles are under
-way, whatever the rows are.
+Fragments of odd rows are read element by element, and those of even rows by ldmatrix. A copy takes the bytes
+that are inside the matrix and fills the rest with zeros, so there are no other guards. Several K tiles are
+under way for every length of rows.
 
-Products are those of mma, because wgmma reads no rows that start anywhere. So this is for matrices that
-memory bounds, with few rows or columns, and for small ones, which it takes in one launch. Warps may share a
-tile along K (`warps_k`): they take the steps of a K tile in turn. Blocks along z have parts of K, which a
-second launch adds up, as in `split_k`.
+The products are by mma, because wgmma cannot read rows that start at any address. So this rung is for
+matrices with few rows or columns, which memory bounds, and for small matrices, because it needs one launch.
+Warps may share a tile along K (`warps_k`): they take turns at the steps of a K tile. Blocks along z have
+parts of K, which a second launch adds up, as in `split_k`.
 
 The kernel is a script that calls the device functions of the twin, because no primitive makes a layout in
 which odd rows lie one element further.

@@ -6,7 +6,7 @@ are pipelined: the loop over k steps, and around it the loop over tiles. The ord
 "Optimizing Half-Precision GEMM with Tensor Cores" (article 001), "Three-level pipeline": second fragments of
 the tile, first mma, copy of the tile two ahead, wait, barrier, first fragments of the next tile, last mma.
 The order of the drain is also from there: it waits for the last tile when the tile before is half multiplied.
-Look for fragment arrays of 8, of which 0 to 3 and 4 to 7 take turns.
+Look for fragment arrays of 8, in which 0 to 3 and 4 to 7 take turns.
 
 InjectSoftwarePipeline cannot produce this order correctly: see passes/copies_after_compute.py. It also
 computes a tile's stage by a division, again for every address. Here the loop is unrolled by the number of

@@ -6,13 +6,14 @@ a square, which reads less and finds more of it in the L2 cache. Every second gr
 the first, so that it begins with the rows of A that the group before has just read. Look for blockIdx.z, the
 group, and the row of blocks that depends on whether it is odd, with `--mnk 4096,4096,4096`: 1024 columns are
 one group. It is "Grid and block" of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001), and the
-last of that article's techniques. Two sentences of the article's text are not what its code does: odd groups
-run upwards, not even ones, and CEIL_DIV rounds up.
+last of that article's techniques. In two places the article's text differs from its code: odd groups run
+upwards, not even ones, and CEIL_DIV rounds up.
 
 The article's groups always have 16 columns, and blocks of the last group that lie beyond C leave at once:
-configuration `article`. By default a group has a divisor of 16 that also divides the number of columns,
-so that no block starts in vain; but an odd number of columns makes groups of one. On an H200 both are equally
-fast with 32 columns; with 33 of them, 4096x4224x4096, groups of one made 409 TFLOPS and the article's 384.
+configuration `article`. By default the columns of a group are a divisor of 16 that also divides the number of
+all columns, so that no block leaves at once. But an odd number of columns makes groups of one. On an H200
+both are equally fast with 32 columns; with 33 of them, 4096x4224x4096, groups of one made 409 TFLOPS and the
+article's 384.
 
 Measured on an H200 at 4096 nt float16: 394 TFLOPS, 1.03 times the 383 of `wmma_staged_epilogue`.
 """

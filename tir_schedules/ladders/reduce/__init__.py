@@ -1,7 +1,7 @@
 """Sum of an array, from divergent branches to the memory's bandwidth.
 
-After article 002 ("Unrolling the Warp"): its sections 1 and 2 have the last three of the first six rungs, its
-tables those before them; the others go beyond it.
+The first six rungs follow article 002 ("Unrolling the Warp"). Its tables have the first three of them, its
+sections 1 and 2 the last three. The article does not have the other rungs.
 """
 
 from tir_schedules.model.ladder import BANDWIDTH, Kind, Ladder

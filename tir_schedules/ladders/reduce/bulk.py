@@ -1,30 +1,32 @@
-"""Bulk copies: one thread has pieces of the array copied to a ring in shared memory, and all threads add.
+"""Bulk copies: one thread copies pieces of the array to a ring in shared memory, and all threads add.
 
 Memory is busy if enough bytes are under way. A load needs registers for its bytes, and the blocks of
 `single_pass` come and go. `cp.async.bulk` is one instruction for a whole piece, and its bytes arrive in
 shared memory: six stages of 32 KiB on each SM, in one block that stays to the end. A stage has two mbarriers.
-One says that all bytes of a piece have come, the other that every warp has read them. The thread that starts
-copies waits for the second, and no warp waits for another.
+One says that all bytes of a piece have arrived, the other that every warp has read them. The thread that
+starts copies waits for the second, and no warp waits for another.
 
-In the schedule a piece is cached in shared memory. An intrinsic makes that copy a bulk copy; the pass
+In the schedule a piece is cached in shared memory. An intrinsic makes that copy a bulk copy, and the pass
 `tma_prefetch` makes the ring, as for boxes of a matrix. A bulk copy takes no tensor map. Threads fill the
 last piece with zeros, so that no loop has a guard and every block adds the same number of pieces.
 
-On an H100, GB/s of 2^25, 2^28 and 2^30 int32 in one run:
+On an H100, rates of 2^25, 2^28 and 2^30 int32 in one run:
 
-- `single_pass`, its best configuration at each: 2889, 3119 and 3153.
-- This: 2948, 3153 and 3181; with seven stages 2940, 3154 and 3187. Pieces half as long in two blocks an SM,
-`:4x16k`: 2959, 3145 and 3152.
-- Eight stages of 8 KiB in two blocks, by the twin: 2900, 3084 and 3106.
-- A sum of 2^20 takes 4.3 us, and 4.1 by `single_pass`: a block adds nothing before a whole piece is there.
+- `single_pass`, with its best configuration at each length: 2889, 3119 and 3153 GB/s.
+- This rung: 2948, 3153 and 3181 GB/s; with seven stages 2940, 3154 and 3187.
+- Pieces half as long in two blocks for each SM, `:4x16k`: 2959, 3145 and 3152 GB/s.
+- Eight stages of 8 KiB in two blocks, by the twin: 2900, 3084 and 3106 GB/s.
+- A sum of 2^20 takes 4.3 us, and 4.1 us by `single_pass`, because a block adds nothing before a whole piece
+  has arrived.
 
-In another run, kernels by hand, 6 stages of 32 KiB:
+In another run on an H100, kernels by hand with 6 stages of 32 KiB:
 
-- Two mbarriers, as here: 2959, 3162 and 3179. One, and a __syncthreads for each piece: 2951, 3149 and 3151. A
-warp that does nothing but copy: 2938, 3154 and 3176.
-- 264 blocks with 6 stages of 16 KiB: 2941, 3136 and 3146 where each takes every 264th piece, and 2890, 3086
-and 3121 where its pieces follow one another. 32768 blocks with 4 stages, which come and go: 2831, 3099 and
-3157.
+- Two mbarriers, as here: 2959, 3162 and 3179 GB/s.
+- One mbarrier, and a __syncthreads for each piece: 2951, 3149 and 3151 GB/s.
+- A warp that only copies: 2938, 3154 and 3176 GB/s.
+- 264 blocks with 6 stages of 16 KiB: 2941, 3136 and 3146 GB/s if each takes every 264th piece, and 2890, 3086
+  and 3121 if its pieces follow one another.
+- 32768 blocks with 4 stages, which come and go: 2831, 3099 and 3157 GB/s.
 """
 
 from __future__ import annotations

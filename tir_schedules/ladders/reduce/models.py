@@ -1,4 +1,4 @@
-"""Models of the rungs of Reduce that can be the fastest."""
+"""Models of those rungs of Reduce that can be the fastest."""
 
 from __future__ import annotations
 

@@ -1,21 +1,21 @@
 """One launch in place of two or more: the last block adds up the sums of all blocks.
 
-The algorithm is a sum of sums, and the schedule is that of `vectorized` for each of the two. TVM would make
-two kernels of them. No primitive says that a block does the second part when the others are done with the
-first; the pass `last_block` does. The blocks lie along y, for Y has a sum for each block along x.
+The algorithm is a sum of sums, and the schedule of each of the two is that of `vectorized`. TVM would make
+two kernels of them. No primitive says that a block does the second sum when the other blocks have finished
+the first; the pass `last_block` does. The blocks lie along y, because Y has a sum for each block along x.
 
 A block leaves its sum in memory, as one word of 64 bits with a mark. The last block of the grid reads each
 word until it finds the mark, and clears it for the next launch. Mark and sum are one word, so no fence is
 needed. `:fenced` is the form of textbooks: a fence (__threadfence) and a counter (atomicInc) say that a sum
-is there, and the block that counts last adds up. Without the fence that block could see the count but not the
-sum, and the CPU machine reports the race. On an H200 a sum of 2^20 takes 3.4 us, 4.3 with `:fenced`, 4.5 by
-`vectorized`, and 4.3 to 4.4 by CUB; on a cold GPU 6.4, 7.3, 7.9 and 7.6. In long arrays other blocks work
-while one waits at its fence. So the configuration for these is fenced, because its last block reads all sums
-at once and not one after another.
+is there, and the block that counts last adds the sums. Without the fence that block could see the count but
+not the sum, and the CPU machine reports the race. On an H200 a sum of 2^20 takes 3.4 us, 4.3 with `:fenced`,
+4.5 by `vectorized`, and 4.3 to 4.4 by CUB; on a cold GPU 6.4, 7.3, 7.9 and 7.6. In long arrays other blocks
+work while one waits at its fence. So the configuration for long arrays is fenced, because its last block
+reads all sums at once and not one after another.
 
-The sums are added in one order: a sum of floats is the same in each run, and that of the twin bit for bit.
-The sums of blocks are in variables of the module, which are 0 before and after a launch. So launches of one
-kernel must follow one another. Beyond article 002 ("Unrolling the Warp").
+The order of the additions is fixed: a sum of floats is the same in each run, and equals that of the twin bit
+for bit. The sums of blocks are in variables of the module, which are 0 before and after a launch. So launches
+of one kernel must follow one another. Article 002 ("Unrolling the Warp") does not have this step.
 
 Measured on an H100 80GB HBM3 at 2^25 int32: 2922 GB/s, 1.01 times the 2903 of `vectorized`.
 """

@@ -1,4 +1,4 @@
-"""What rungs of the Reduce ladder share: their Config and launch, and trees as scripts."""
+"""Shared by the rungs of the Reduce ladder: their Config and launch, and trees as scripts."""
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
 # pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false

@@ -1,14 +1,14 @@
-"""Configurations "rfactor": the tree of a sum, by schedule primitives alone.
+"""Configurations "rfactor": the tree of a sum, by only schedule primitives.
 
-`rfactor` makes of one sum a sum of partial sums. Called again and again on what is left, it makes the levels
-of a tree: as many partial sums as the block has threads, half as many, a quarter, ... and at last two.
-`set_scope` puts them in shared memory, `bind` gives each partial sum to a thread.
+`rfactor` turns one sum into a sum of partial sums. Called again and again on the remaining sum, it makes the
+levels of a tree: as many partial sums as the block has threads, half as many, a quarter, ... and at last two.
+`set_scope` puts them in shared memory, and `bind` gives each partial sum to a thread.
 
-Two things of the article's tree are out of reach of primitives. There all levels work in one array; of
-`rfactor` every level gets an array of its own. TVM lets arrays two levels apart share memory, so a block
-takes more of it, half as much again or twice. And there one loop goes over the levels; here a level is a loop
-nest of its own, so they are straight code from the start, and the last one, which leaves its sum in global
-memory, needs no barrier after it. `tree_in_place` in steps.py has the array and the loop.
+Primitives cannot express two things of the article's tree. First, all levels of the article's tree use one
+array, but `rfactor` makes an array for each level. TVM lets arrays two levels apart share memory, so a block
+takes 1.5 times or twice as much. Second, the article's tree has one loop over the levels. Here each level is
+a separate loop nest, so there is no loop to unroll, and the last level, which stores its sum to global
+memory, needs no barrier after it. `tree_in_place` in steps.py has the one array and the loop.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The remaining levels of the tree are unrolled as well: no loop, no shifts of its counter.
 
 The TensorIR is that of `unrolled_warp`. One primitive is new: `unroll` on the loop over the levels. This is
-article 002 ("Unrolling the Warp"), section 2.2, completely unrolled. The configuration `article` is the
+article 002 ("Unrolling the Warp"), section 2.2, completely unrolled. The configuration `article` has the
 article's form of the last warp, without __syncwarp, which is as wrong here as in `unrolled_warp`.
 
-The article's listing begins with the level of 512 threads: a block of 1024 would lose half of its sums. Here
-a loop is unrolled, which has as many levels as the block needs.
+The article's listing begins with the level of 512 threads, so a block of 1024 would lose half of its sums.
+The loop that is unrolled here has as many levels as the block needs.
 
 The listing leaves out levels that a block smaller than 64 does not have (`if (BLOCKSIZE >= 64)`). In a block
 of 32 its sum is right, but lanes 16 to 31 read beyond the 32 elements in shared memory. Here a block has 64

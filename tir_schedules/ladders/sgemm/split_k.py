@@ -28,9 +28,6 @@ From there on the schedule is that of `multistage`.
 Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile. One of 56 rows, whose
 threads have 14x4 elements of C, is for up to 56 rows: of 64 an eighth or more would be wasted.
 
-Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile. One of 56 rows, whose
-threads have 14x4 elements of C, is for up to 56 rows: of 64 an eighth or more would be wasted.
-
 If the number of floats in a row is not a multiple of 4, rows are read float by float. Tiles that come through
 registers then end with C, see the pass `shift_edge_tiles`. C goes through shared memory, because a lane's
 four neighbours can only be written one by one. Such a store of a warp would touch eight rows, 4 floats in
