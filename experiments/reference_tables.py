@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Iterable, Iterator, Sequence
@@ -25,17 +26,15 @@ What `import tir_schedules as ts` offers, written by `experiments/reference_tabl
 Nothing is imported before it is used. An error is one of the classes at the end, in one line.
 """
 
-OPTIONS = f"""\
+OPTIONS = """\
 ## Options that several functions have
-
-`mnk`, `n`, `shape`, `dtype`, `layout`, `accumulate`, `result`, `workload`: {inspect.getdoc(Shape)}
 """
 
 
 def page() -> str:
     """The whole page."""
     functions, results, errors = kinds_of(dir(ts))
-    parts = [HEAD, "## Functions\n", *map(text_of, functions), OPTIONS]
+    parts = [HEAD, "## Functions\n", *map(text_of, functions), OPTIONS, said_of(Shape) + "\n"]
     parts += ["## Results and types\n", *map(text_of, results), "## Errors\n", *map(text_of, errors)]
     return "\n".join(parts)
 
@@ -60,11 +59,17 @@ def text_of(name: str) -> str:
     if not inspect.isclass(one):
         called = f"ts.{name}({', '.join(parameters(one))})"
         lines += [f"    {line}" for line in wrap(called, WIDTH, subsequent_indent="    ")] + [""]
-    lines += [inspect.getdoc(one) or "", ""]
+    lines += [said_of(one), ""]
     if inspect.isclass(one) and not issubclass(one, Exception):
-        for member, text in members(one):
-            lines += [f"- `{member}`: {text}"]
+        told = [f"- `{member}`: {text}" for member, text in members(one)]
+        lines += ["Methods and properties:", "", *told] if told else []
     return "\n".join(lines).rstrip() + "\n"
+
+
+def said_of(one: Any) -> str:
+    """Its docstring, where names of a list are code."""
+    lists = re.compile(r"^- ([\w, ]+)(?=[:(])", re.M)
+    return lists.sub(lambda found: f"- `{found[1].replace(', ', '`, `')}`", inspect.getdoc(one) or "")
 
 
 def parameters(function: Any) -> Iterator[str]:

@@ -45,9 +45,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Times(Result):
-    """What was timed, or predicted. rows: a dictionary for each rung, form and shape, with every sample, as
-    microseconds. refused: those that could not be timed, with the reason. results: all of it, with the GPU,
-    clocks and versions."""
+    """What was timed, or predicted.
+
+    - rows: a dictionary for each rung, form and shape, with every sample in microseconds.
+    - refused: kernels that could not be timed, with the reason.
+    - results: all of it, with the GPU, clocks and versions.
+    """
 
     results: Json = field(hash=False)
 
@@ -115,15 +118,22 @@ def bench(
 ) -> Times:
     """Time rungs and their twins beside cuBLAS or CUB on this computer's GPU.
 
-    subjects: rungs and ladders, by name or as they are. arch: the GPU architecture to compile for; by default
-    the GPU's own. configs: every configuration. tuned: a file of records of `tune`, "" for your own.
-    run_time_sizes: twins take sizes as arguments. no_twins: the schedules alone. sustained: without pauses.
-    cold: single launches, too. predict: time nothing, and show counters and bounds of a GPU's datasheet, such
-    as "h200". recorded: results of an earlier run, in place of subjects. sizes: M = N = K, or N, of each.
-    time: with predict, times as `time` predicts them, too. random: so many shapes of GEMMs that a seed draws.
+    - subjects: rungs and ladders, by name or as objects.
+    - arch: the GPU architecture to compile for; by default that of the GPU.
+    - configs: time every configuration.
+    - tuned: a file of records of `tune`, whose best configurations are taken; "" for your own file.
+    - run_time_sizes: compile twins that take sizes as arguments.
+    - no_twins: time only the schedules.
+    - sustained: leave out the pauses between samples.
+    - cold: time single launches as well.
+    - predict: time nothing, and show counters and the bounds of a GPU's datasheet, such as "h200".
+    - recorded: results of an earlier run, in place of subjects.
+    - sizes: a list of M = N = K, or of N.
+    - time: with predict, also show times as `time` predicts them.
+    - random, seed: draw this number of GEMM shapes by the seed.
 
-    Raises BadInput if something named does not exist or cannot be, and MissingTool if there is no GPU, which
-    predict and recorded do not need.
+    Raises BadInput if a name does not exist or an option is not possible. Raises MissingTool if there is no
+    GPU, which predict and recorded do not need.
     """
     if recorded is not None:
         if subjects:

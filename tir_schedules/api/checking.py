@@ -49,18 +49,24 @@ FAIL_CELL = CELLS[FAIL]
 
 @dataclass(frozen=True, repr=False)
 class Check(Result):
-    """What became of a kernel, or of several launched in order.
+    """The result of a kernel, or of several launched in order.
 
-    verdict: "pass", "FAIL" (a value is wrong), "HAZARD" (a finding, though values came out right), "ERROR"
-    (it did not compile, or CUDA would refuse the launch), "no hazard" (nothing says what is right, and
-    nothing was found), "loose" (rounding explains more than elements of the inputs change), or "twins
-    disagree". faults: everything that is wrong, one text each, with file and line. findings: those of the
-    machine. outputs: arrays that were written, by name, as the kernels left them. counters: of each launch;
-    wavefronts of shared memory, 32-byte sectors of global memory, see `Counters`. printed: by printf.
-    seconds: that the machine took. unshown: inputs that no run shows to matter, and why. beside: the same of
-    the kernel beside it. identical: whether both left the same bits; None without one. disagreement: how
-    their outputs differ, where they differ by more than rounding explains. checked, machine, verdicts,
-    advice: what it is shown from.
+    - verdict: "pass"; "FAIL" (a value is wrong); "HAZARD" (there is a finding, but values are right); "ERROR"
+      (it did not compile, or CUDA would refuse the launch); "no hazard" (nothing says what is right, and
+      nothing was found); "loose" (the tolerance for rounding is larger than the effect of an element of the
+      inputs); or "twins disagree".
+    - faults: everything that is wrong, one text each, with file and line.
+    - findings: those of the machine.
+    - outputs: arrays that were written, by name, as the kernels left them.
+    - counters: of each launch; wavefronts of shared memory and 32-byte sectors of global memory, see
+      `Counters`.
+    - printed: what printf printed.
+    - seconds: the time that the machine took.
+    - unshown: inputs for which no run shows that they matter, and why.
+    - beside: the result of the kernel beside it.
+    - identical: whether both left the same bits; None if there is no other kernel.
+    - disagreement: how their outputs differ, if rounding does not explain it.
+    - checked, machine, verdicts, advice: what the printed result is made from.
     """
 
     verdict: str
@@ -206,30 +212,39 @@ def check(
 ) -> Check:
     """Run a kernel on given arguments, and judge what it leaves.
 
-    subject: a path of CUDA or PTX, or the text itself; a Schedule, PrimFunc or IRModule of TVM's, with loops
-    on blocks and threads; or a rung, which is run as `run` does. Of a file or text without grid, block and
-    launches, lines of `// check:`, or launches in its host code, say them, as for the command, and what is
-    given here wins. kernel: its name, `"sgemm<128, 8>"` of a template; left out where there is one. grid,
-    block: (x, y, z), where extents left out are 1. Of the two, host code that launches the kernel says the
-    one that is left out; a function of TVM's has its own. shared: bytes of dynamic shared memory. launches:
-    in place of these four, several in order, such as `"scan[cdiv(N, 256), 256](X, sums,
-    N)"`. arguments: by the parameters' names: arrays of numpy of any shape (they are copied and not
-    changed), numbers, None for a null pointer, or texts as `--arg` takes them, such as "f32[M,K]"; texts
-    also in the parameters' order. What a function of TVM's is not given is drawn. outputs: names of arrays
-    whose content counts as unwritten. sizes: names for those texts and for `launches`; a parameter of that
-    name takes it, and so does a symbolic extent of a function. expect: what arrays should be, as arrays or
-    expressions of arguments. tolerance: one number T, where each element may be off by T + T |value|; None
-    for what rounding explains. usual: ("sgemm", (M, N, K)), a ladder whose inputs and truth are taken.
-    machine, orders: what executes, and in which orders of blocks and warps. defines: "NAME=VALUE", or a
-    dictionary. flags: of nvcc. finite: leave out the runs with NaN, infinity, -0 and denormal numbers.
-    beside: a second kernel on the same arguments, "mine.cu" or "mine.cu:name" or CUDA text; beside a function
-    of TVM's, grid and block are for it, and are the function's where left out. beside_kernel: its name, where
-    a file or text has several. schedule: a function that schedules a PrimFunc, called with a TVM Schedule of
-    a copy; where nothing is expected, the PrimFunc as it was says what is right. time: predict how long it
-    takes as well, see `time`.
+    - subject: a path of CUDA or PTX, or the text itself; a Schedule, PrimFunc or IRModule of TVM, with loops
+      on blocks and threads; or a rung, which is run as by `run`. Options given here take precedence over `//
+      check:` comments.
+    - kernel: its name, `"sgemm<128, 8>"` for a template. It is needed only if there are several.
+    - grid, block: (x, y, z); extents that are left out are 1. Without them, `// check:` comments or a launch
+      in the host code of the file are used, as by the command. If only one is given, the other comes from
+      that launch. A function of TVM has its own launch.
+    - shared: bytes of dynamic shared memory.
+    - launches: in place of kernel, grid, block and shared, several launches in order, such as `"scan[cdiv(N,
+      256), 256](X, sums, N)"`.
+    - arguments: by the names of parameters. A value is an array of numpy of any shape (it is copied and not
+      changed), a number, None for a null pointer, or a text as `--arg` takes it, such as "f32[M,K]". Texts
+      may also be a list in the order of the parameters. Arguments of a function of TVM that are not given are
+      drawn at random.
+    - outputs: names of arrays whose content counts as unwritten.
+    - sizes: values of names in these texts and in `launches`. They are also passed to parameters of the same
+      name, and to symbolic extents of a function.
+    - expect: what arrays should be, as arrays or expressions of arguments.
+    - tolerance: a number T; each element may be off by T + T |value|. With None rounding gives the tolerance.
+    - usual: ("sgemm", (M, N, K)): inputs and exact results are those of this ladder.
+    - machine, orders: what executes the kernel, and in which orders blocks and warps take turns.
+    - defines: "NAME=VALUE", or a dictionary.
+    - flags: further options of nvcc.
+    - finite: leave out the runs with NaN, infinity, -0 and denormal numbers.
+    - beside: a second kernel for the same arguments, "mine.cu" or "mine.cu:name" or CUDA text. Beside a
+      function of TVM, grid and block are those of this kernel, and by default those of the function.
+    - beside_kernel: the name of the second kernel, if its file or text has several.
+    - schedule: a function that schedules a PrimFunc. It is called with a TVM Schedule of a copy. If nothing
+      is expected, the PrimFunc before scheduling says what is right.
+    - time: also predict how long it takes, see `time`.
 
-    Raises BadInput if what is asked cannot be, such as an array of another format than its pointer's, and
-    MissingTool if there is no compiler. What is wrong with the kernel itself is in the result.
+    Raises BadInput if the request is not possible, such as an array of another format than its pointer.
+    Raises MissingTool if there is no compiler. What is wrong with the kernel itself is in the result.
     """
     kind = kind_of(subject, "check", RUNG, OWN, CODE)
     if time:
@@ -411,19 +426,23 @@ def run(subject: str | Path | Rung, *subjects: str | Path | Rung, **options: Unp
 @overload
 def run(subject: Function, **options: Unpack[Running]) -> Check: ...
 def run(subject: Subject, *subjects: Subject, **options: Unpack[Running]) -> Verdicts | Check:
-    """Emit, compile and execute: rungs with their twins, which are verified, or a function of TVM's.
+    """Emit, compile, execute and verify rungs with their twins, or a function of TVM.
 
-    subject: a rung or ladder, by name or as it is, or several; or a Schedule, PrimFunc or IRModule of TVM's,
-    with the options of `check`. Its outputs are in the result.
+    - subject, subjects: rungs or ladders, by name or as objects; or one Schedule, PrimFunc or IRModule of
+      TVM, with the options of `check`. Outputs of a function are in the result.
 
-    Of rungs, arch: the GPU architecture to compile for; by default the GPU's own, or sm_80 for the CPU
-    machine. machine: "cpu", "gpu", or "auto" for a GPU where CuPy shows one. orders: in which blocks and
-    warps take turns on the CPU machine. configs: every configuration of the rungs. tuned: a file of records
-    of `tune`, whose best configurations are taken; "" for your own. source: a CUDA file, or its text, that is
-    run as the kernel of the one rung. time: predict how long they take as well, see `time`.
+    The following options are for rungs:
 
-    What is wrong with a kernel is in the result. Raises BadInput if something named does not exist or cannot
-    be, and MissingTool if there is no compiler.
+    - arch: the GPU architecture to compile for; by default that of the GPU, or sm_80 for the CPU machine.
+    - machine: "cpu", "gpu", or "auto" for the GPU if CuPy finds one.
+    - orders: in which orders blocks and warps take turns on the CPU machine.
+    - configs: run every configuration.
+    - tuned: a file of records of `tune`, whose best configurations are taken; "" for your own file.
+    - source: a CUDA file, or its text, that is run as the kernel of the one rung.
+    - time: also predict how long they take, see `time`.
+
+    What is wrong with a kernel is in the result. Raises BadInput if a name does not exist or an option is not
+    possible, and MissingTool if there is no compiler.
     """
     kinds = [kind_of(one, "run", RUNG, OWN) for one in (subject, *subjects)]
     given: dict[str, Any] = dict(options)

@@ -32,9 +32,13 @@ FORMS = {"cuda": "cuda", "ptx": "text", "sass": "text", "tir": "python"}
 
 @dataclass(frozen=True, repr=False)
 class Code(Result):
-    """The text of a kernel. name: of the rung or function. form: "cuda", "ptx", "sass" or "tir". entry,
-    params, grid, block, shared: how a function of one's own is launched, with bytes of dynamic shared memory;
-    a rung has that in the comment above its CUDA."""
+    """The text of a kernel.
+
+    - name: that of the rung or function.
+    - form: "cuda", "ptx", "sass" or "tir".
+    - entry, params, grid, block, shared: how a function of your own is launched; shared is in bytes of
+      dynamic shared memory. For a rung this is in the comment above its CUDA.
+    """
 
     text: str
     name: str
@@ -72,13 +76,16 @@ def emit(
 ) -> Code:
     """What a schedule becomes: CUDA, PTX, SASS, or its TensorIR.
 
-    subject: a rung by name or as it is, or a Schedule, PrimFunc or IRModule of TVM's. twin: of the rung's
-    hand-written twin. arch: the GPU architecture, such as "sm_90". kernel: name of the function, where a
-    module has several. sizes: values for its symbolic extents. schedule: a function that schedules it, called
-    with a TVM Schedule of a copy.
+    - subject: a rung by name or as an object, or a Schedule, PrimFunc or IRModule of TVM.
+    - form: "cuda", "ptx", "sass" or "tir".
+    - twin: show the hand-written twin of the rung.
+    - arch: the GPU architecture, such as "sm_90".
+    - kernel: name of the function, if a module has several.
+    - sizes: values for symbolic extents.
+    - schedule: a function that schedules the PrimFunc. It is called with a TVM Schedule of a copy.
 
-    Raises BadInput if something named does not exist or cannot be, such as a function without loops on
-    threads, and CheckFailed if TVM or nvcc refuses it.
+    Raises BadInput if a name does not exist or an option is not possible, such as a function without loops on
+    threads. Raises CheckFailed if TVM or nvcc refuses it.
     """
     if form not in FORMS:
         raise BadInput(f"form is {form!r}; it can be {', '.join(FORMS)}")

@@ -55,11 +55,16 @@ BESIDE_TIME = "--time is of one kernel: leave out --beside, or time each"
 
 @dataclass(frozen=True, repr=False)
 class Costs(Result):
-    """What kernels cost. launches: counters, registers and occupancy of each launch, by the name of its
-    kernel; of a rung "schedule" and "twin". ok: whether all compiled, those that were judged are right, and
-    the CPU machine found no fault, not even the one that a configuration is shown for: as of `run`.
-    faults: why not. view: None for the table, or "lines", "conflicts", "advice", "sass", "ptx", which `show`
-    prints and `to_json` has."""
+    """What kernels cost.
+
+    - launches: counters, registers and occupancy of each launch, by the name of its kernel; for a rung,
+      "schedule" and "twin".
+    - ok: whether all kernels compiled, those that were judged are right, and the CPU machine found no fault.
+      The fault that a configuration exists to show counts as well, as in `run`.
+    - faults: why ok is false.
+    - view: None for the table, or "lines", "conflicts", "advice", "sass" or "ptx", which `show` prints and
+      `to_json` has.
+    """
 
     launches: Mapping[str, Metrics]
     view: str | None = None
@@ -324,15 +329,17 @@ def inspect(
 ) -> Costs:
     """Registers, occupancy, bank conflicts, sectors and instructions of kernels, with no GPU.
 
-    subjects: rungs by name or as they are, each counted with its twin; or one path of CUDA or PTX, or one
-    Schedule, PrimFunc or IRModule of TVM's, with the options of `check`. gpu: whose datasheet the roofline of
-    a rung is from. beside: of a file or function, another, "mine.cu" or "mine.cu:kernel", and the lines that
-    make the difference. beside_kernel: its name, where a file or text has several. view: in place of the
-    table, "lines", "conflicts", "sass", "ptx" or, of a rung, "advice". time: whether to predict times, of a
-    rung on gpu, as `time` does.
+    - subjects: rungs by name or as objects, each counted with its twin; or one path of CUDA or PTX, or one
+      Schedule, PrimFunc or IRModule of TVM, with the options of `check`.
+    - gpu: the GPU whose datasheet gives the roofline of a rung.
+    - beside: for a file or function, a second kernel, "mine.cu" or "mine.cu:kernel"; the result also has the
+      lines that make the difference.
+    - beside_kernel: the name of the second kernel, if its file or text has several.
+    - view: in place of the table, "lines", "conflicts", "sass", "ptx", or "advice" for a rung.
+    - time: also predict times, as `time` does; for a rung on gpu.
 
-    Raises BadInput if something named does not exist or cannot be, and CheckFailed if a kernel does not
-    compile.
+    Raises BadInput if a name does not exist or an option is not possible, and CheckFailed if a kernel does
+    not compile.
     """
     if view not in (None, *VIEWS):
         raise BadInput(f"view is {view!r}; it can be {', '.join(VIEWS)}")

@@ -73,7 +73,7 @@ def describe(rung: Rung) -> Json:
 
 
 def ladders(*names: str) -> Ladders:
-    """The ladders there are, or those that are named, each with its rungs. TVM is not imported for it.
+    """All ladders, or those that are named, each with its rungs. This does not import TVM.
 
     Raises BadInput if a ladder does not exist.
     """
@@ -81,8 +81,8 @@ def ladders(*names: str) -> Ladders:
 
 
 def rung(name: str) -> Rung:
-    """One rung: "sgemm/naive", "sgemm/warp_tiling:128x128" in a further configuration, "sgemm/naive:ts=16"
-    with a field set, "./my_rung.py" from a file.
+    """One rung: "sgemm/naive"; "sgemm/warp_tiling:128x128" for another configuration; "sgemm/naive:ts=16"
+    with a field of the configuration; "./my_rung.py" from a file.
 
     Raises BadInput, with the nearest name, if there is no rung of that name.
     """
@@ -92,10 +92,10 @@ def rung(name: str) -> Rung:
 
 
 def workload(subject: str | Rung, **shape: Unpack[Shape]) -> Workload:
-    """What a ladder or a rung is run on, such as `workload("sgemm", mnk=(512, 512, 256))`; of a small shape
-    where none is named. It has the inputs, the exact result, the tolerance and the PrimFunc.
+    """The workload of a ladder or a rung, such as `workload("sgemm", mnk=(512, 512, 256))`; by default a
+    small shape. It has the inputs, the exact result, the tolerance and the PrimFunc.
 
-    Raises BadInput if a shape or kind cannot be.
+    Raises BadInput if a shape or kind is not possible.
     """
     if isinstance(subject, str) and is_ladder(subject):
         subject = ladder(subject)[0]

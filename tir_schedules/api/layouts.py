@@ -98,18 +98,23 @@ def layout(
 ) -> Layout:
     """Which thread loads or stores which element of an array in global memory, as executed, with no GPU.
 
-    subject: a rung by name or as it is; or one path of CUDA or PTX, or one Schedule, PrimFunc or IRModule of
-    TVM's, with the options of `check`. array: its name, such as "C". twin: of the rung's hand-written twin.
-    by: what pictures colour elements by: "block" (of all blocks), "warp", "scheduler", "lane" or "step"; None
-    for the block by warp, a warp of it by lane and a lane of that by step. warp, lane: which ones; None for
-    the first that access the array, and with `by` for all. at: the block (x, y, z); None for the first. tile:
-    what is accessed up to the next barrier, from 0 on, or "all"; None for the first of loads and all of
-    stores. access: "store", "update" or "load"; "" for the first that occurs. columns: elements in a row of
-    the picture, of an array of one dimension. launch: of several, from 1 on; None for the last that takes an
-    output of a rung, else for the first that accesses the array.
+    - subject: a rung by name or as an object; or one path of CUDA or PTX, or one Schedule, PrimFunc or
+      IRModule of TVM, with the options of `check`.
+    - array: its name, such as "C".
+    - twin: take the hand-written twin of the rung.
+    - by: what colours elements in pictures: "block" (all blocks), "warp", "scheduler", "lane" or "step". None
+      gives three pictures: a block by warp, one of its warps by lane, and one lane by step.
+    - at: the block (x, y, z); None for the first.
+    - warp, lane: which warp and lane; None for the first that access the array, and for all with `by`.
+    - tile: the accesses up to the next barrier, counted from 0, or "all". None takes the first tile of loads,
+      and all tiles of stores.
+    - access: "store", "update" or "load"; "" for the first of these that occurs.
+    - columns: elements in a row of the picture, for an array of one dimension.
+    - launch: the number of the launch, from 1 on. None takes the last launch that uses an output of a rung,
+      or else the first launch that accesses the array.
 
-    Raises BadInput if something named does not exist or the block does not access the array, and CheckFailed
-    if a kernel does not compile.
+    Raises BadInput if a name does not exist or the block does not access the array, and CheckFailed if a
+    kernel does not compile.
     """
     if not isinstance(array, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadInput(f"array is {array!r}; it takes the name of an array such as 'C'")

@@ -74,8 +74,9 @@ def lessons() -> Lessons:
 def learn(lesson: str, code: str | Path) -> Graded:
     """Grade an answer to a lesson by executing it, with no GPU.
 
-    lesson: its name, such as "003/coalesced". code: the edited text of the lesson's `start`, or the path of a
-    file that has it. A lesson about a schedule runs your Python as it is, like a script.
+    - lesson: its name, such as "003/coalesced".
+    - code: the edited text of the lesson's `start`, or the path of a file that has it. A lesson about a
+      schedule runs your Python as it is, like a script.
 
     Raises BadInput if the lesson or the file does not exist.
     """

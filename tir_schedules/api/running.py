@@ -62,8 +62,12 @@ COLUMNS = ("rung", "shape", "source", "twin", "twins agree", "seconds")
 
 @dataclass(frozen=True, repr=False)
 class Verdicts(Result):
-    """What became of rungs, one Verdict for each rung and shape. ok: whether all are right. faults:
-    everything that is wrong, one text each. form: what ran beside the twin, "schedule" or "source"."""
+    """The verdicts of rungs, one Verdict for each rung and shape.
+
+    - ok: whether all are right.
+    - faults: everything that is wrong, one text each.
+    - form: what ran beside the twin, "schedule" or "source".
+    """
 
     verdicts: tuple[Verdict, ...]
     arch: str

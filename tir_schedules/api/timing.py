@@ -32,10 +32,15 @@ ISSUES = 1 << 15
 
 @dataclass(frozen=True, repr=False)
 class TimeReport(Result):
-    """Predicted times. rows: a kernel each, with `microseconds`, `rate`, `prediction` (its launches),
-    `clock`, `states` (cycles by warp state) and `lines` (the costliest first); where the model refuses a
-    kernel, `prediction` is None and `reason` says why. target: the GPU. recorded: times of the same kernels
-    that experiments/results has, by name, form and shape. ok: whether some kernel was predicted."""
+    """Predicted times.
+
+    - rows: one for each kernel, with `microseconds`, `rate`, `prediction` (its launches), `clock`, `states`
+      (cycles by warp state) and `lines` (the costliest first). If the model refuses a kernel, `prediction` is
+      None and `reason` says why.
+    - target: the GPU.
+    - recorded: times of the same kernels in experiments/results, by name, form and shape.
+    - ok: whether at least one kernel was predicted.
+    """
 
     rows: tuple[Timed, ...]
     target: Target
@@ -128,14 +133,15 @@ def time(
 ) -> TimeReport:
     """How long kernels take on a GPU, predicted without one: an SM is simulated with the SASS of ptxas.
 
-    subjects: rungs by name or as they are, each with its twin, compiled for the shape; or one path of CUDA or
-    PTX, or one Schedule, PrimFunc or IRModule of TVM's, with the options of `check`. gpu: whose figures, such
-    as "h100". clock: MHz; "maximum"; or None for the maximum, lowered as measured where tensor cores are
-    busy. arch: what is compiled for, by default all that the GPU has. timeline: whether what a block's warps
-    issue is kept, for `page()`.
+    - subjects: rungs by name or as objects, each with its twin, compiled for the shape; or one path of CUDA
+      or PTX, or one Schedule, PrimFunc or IRModule of TVM, with the options of `check`.
+    - gpu: the GPU whose figures are taken, such as "h100".
+    - clock: MHz; "maximum"; or None for the maximum, lowered as measured if tensor cores are busy.
+    - arch: the architecture to compile for; by default with all instructions that the GPU has.
+    - timeline: keep what the warps of a block issue, for `page()`.
 
-    Raises BadInput if something named does not exist or cannot be, and CheckFailed if the only kernel does
-    not compile or has what the model does not know.
+    Raises BadInput if a name does not exist or an option is not possible. Raises CheckFailed if the only
+    kernel does not compile or has instructions that the model does not know.
     """
     if not subjects:
         raise BadInput("time takes rungs, a file or a function, such as 'sgemm/naive'")

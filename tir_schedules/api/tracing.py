@@ -51,10 +51,15 @@ INEXACT = "its regions are not exact"
 
 @dataclass(frozen=True, repr=False)
 class Trace(Result):
-    """A schedule, state by state. states: the function before the first step and after each: its TensorIR,
-    CUDA once it is a kernel, registers and counters. right: whether the finished kernel is. fault: why it is
-    not, or empty. refusal: why TVM refuses the schedule, or empty. times: predicted microseconds by the
-    number of a state, where they were asked for."""
+    """A schedule, state by state.
+
+    - states: the function before the first step and after each step: its TensorIR, its CUDA once it is a
+      kernel, registers and counters.
+    - right: whether the finished kernel is right.
+    - fault: why it is not, or empty.
+    - refusal: why TVM refuses the schedule, or empty.
+    - times: predicted microseconds by the number of a state, if they were asked for.
+    """
 
     recorded: Recorded
     tir: bool = False
@@ -118,13 +123,14 @@ def trace(
 ) -> Trace:
     """A schedule step by step: TensorIR, CUDA, registers, wavefronts and sectors after each primitive.
 
-    subject: a rung by name or as it is; a PrimFunc of TVM's, with `schedule=`, a function that is called with
-    a Schedule of it; or a Schedule, with original=, the PrimFunc that it schedules. A function has the
-    options arguments, expect, tolerance, sizes and kernel of `check`; where nothing is expected, the PrimFunc
-    itself says what is right. time: predict how long each state takes, see `time`.
+    - subject: a rung by name or as an object; a PrimFunc of TVM, with `schedule=`, a function that is called
+      with a Schedule of it; or a Schedule, with `original=`, the PrimFunc that it schedules. For a function
+      of TVM the options arguments, expect, tolerance, sizes and kernel are those of `check`; if nothing is
+      expected, the PrimFunc itself says what is right.
+    - time: also predict how long each state takes, see `time`.
 
-    Raises BadInput if something named does not exist or cannot be. What is wrong with a state is in the
-    result.
+    Raises BadInput if a name does not exist or an option is not possible. What is wrong with a state is in
+    the result.
     """
     arch = target_of().arch_for(arch) if time else arch
     check_arch(arch)

@@ -40,13 +40,16 @@ def check_triton(
 ) -> Check:
     """Launch a Triton kernel as `kernel[grid](*arguments, **named)` would, on arrays of numpy.
 
-    kernel: a function under `@triton.jit`; of `@triton.autotune` the first configuration is taken. named:
-    also num_warps, num_stages. Arrays are copied and not changed. expect: what arrays should be, as arrays or
-    expressions of arguments, by the kernel's names. outputs: arrays whose content counts as unwritten.
-    tolerance, orders, finite: as of `check`.
+    - kernel: a function under `@triton.jit`. With `@triton.autotune` the first configuration is taken.
+    - arguments, named: those of the kernel, and num_warps and num_stages. Arrays are copied and not changed.
+    - expect: what arrays should be, as arrays or expressions of arguments, by the names of the kernel's
+      parameters.
+    - outputs: names of arrays whose content counts as unwritten.
+    - tolerance, orders, finite: see `check`.
 
-    What is wrong with the kernel is in the result, also that it does not compile, or has what the machine
-    does not know. Raises BadInput if what is asked cannot be, and MissingTool if Triton is not installed.
+    What is wrong with the kernel is in the result, also if it does not compile or has an instruction that the
+    machine does not know. Raises BadInput if the request is not possible, and MissingTool if Triton is not
+    installed.
     """
     function = innermost(kernel)
     given = name_arguments(function, arguments, named)

@@ -44,9 +44,14 @@ TRIALS = 64
 
 @dataclass(frozen=True, repr=False)
 class Searches(Result):
-    """Searches that have records. searches: each with its records and the best of them. runs: what was done
-    now, by rung. paths: files of records. interrupted: whether Ctrl-C ended it; what was tried is kept.
-    drawn: files of plots."""
+    """Searches that have records.
+
+    - searches: each with its records and the best of them.
+    - runs: what this call did, by rung.
+    - paths: files of records.
+    - interrupted: whether Ctrl-C ended it; all results until then are kept.
+    - drawn: files of plots.
+    """
 
     searches: tuple[Search, ...]
     paths: tuple[Path, ...]
@@ -85,14 +90,18 @@ def tune(
 ) -> Searches:
     """Search the configurations of a rung for the fastest on one shape and one GPU.
 
-    name: a rung, or a ladder for its best rungs one after another. trials: configurations to try of each,
-    earlier ones among them. machine: "gpu" measures, "cpu" predicts by a simulated SM or a formula, "auto"
-    takes the GPU where CuPy shows one. records: the file where every result is kept at once; by default your
-    own file. resume: go on with a search whose results it has. on: computers that ssh reaches, to
-    measure there in place of here.
+    - name: a rung, or a ladder for its best rungs one after another.
+    - trials: configurations to try for each rung, including those tried earlier.
+    - arch: the GPU architecture to compile for; by default that of the GPU.
+    - machine: "gpu" measures, "cpu" predicts by a simulated SM or a formula, and "auto" takes the GPU if CuPy
+      finds one.
+    - seed: the seed of the search.
+    - records: the file in which every result is kept at once; by default your own file.
+    - resume: continue a search from the results in this file.
+    - on: computers that ssh reaches, which measure in place of this one.
 
-    Raises BadInput if something named does not exist or cannot be, and MissingTool if there is no xgboost or
-    no compiler.
+    Raises BadInput if a name does not exist or an option is not possible, and MissingTool if xgboost or a
+    compiler is missing.
     """
     kind_of(name, "tune", RUNG)
     if not name:

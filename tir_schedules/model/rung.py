@@ -104,33 +104,37 @@ def configs_as(kind: Callable[..., C], configs: Mapping[str, Any], **changes: An
 class Rung(Generic[W, C]):
     """One step of a ladder.
 
-    family, name: "sgemm", "warp_tiling"; also the names of the module under `tir_schedules` and of the twin's
-    .cu file. A rung in a file of one's own has the file's name where it says none.
-    summary: one line, what this rung adds to the one before it. article: where it comes from.
-    config: frozen dataclass of the constants, the article's as defaults; the twin gets each as a macro in
-    capitals.
-    configs: further settings by name; `variant` is the name of the one in use, empty for the default.
-    schedule(sch, workload, config): applies schedule primitives to a Schedule of the workload's PrimFunc;
-    without it, that is the kernel.
-    choose(workload): the configuration to take when none is named, or its name; without it, always
-    `config`.
-    launch(workload, config): grid and block, the same for both twins; without it, those of the schedule.
-    refuses(workload, config): why a configuration cannot be, in one line; empty when it can.
-    values: of fields of the configuration, those that `tune` tries. Rungs of this package have theirs in
-    tuning/space.
-    shapes: which shapes take the fast path and what happens to others. min_arch: the first sm it runs on.
-    arch: the one architecture it is compiled for, such as "sm_90a", whose instructions no other has; "" where
-    it takes any from min_arch on.
-    dtypes: of the workloads it is run with, where the family has a choice. outputs: formats of C likewise;
-    without them, that of the sums alone.
-    around: the launches besides its own, where there are any.
-    prim_func(workload, config, name): the algorithm, in place of the workload's own. Where primitives cannot
-    reach a form, it already says what each thread does.
-    flawed: configurations shown for what is wrong with them: name -> kind of finding. They run only when
-    asked for by name.
-    twinned: whether there is a twin that takes the configuration in use.
-    file: where a rung from outside this package was loaded from.
-    why: of a rung that a `StandIn` stands for: which name, and why this one; empty for others.
+    - family, name: "sgemm", "warp_tiling"; also the names of the module under `tir_schedules` and of the .cu
+      file of the twin. A rung in a file of your own has the file's name if it gives none.
+    - summary: one line, what this rung adds to the one before it.
+    - article: where it comes from.
+    - config: frozen dataclass of the constants, with the article's values as defaults. The twin gets each
+      field as a macro in capitals.
+    - configs: further configurations by name.
+    - variant: the name of the configuration in use; empty for the default.
+    - schedule(sch, workload, config): applies schedule primitives to a Schedule of the workload's PrimFunc.
+      Without it the PrimFunc is already the kernel.
+    - choose(workload): the configuration, or its name, that is taken when no configuration is named. Without
+      it, `config` is taken.
+    - launch(workload, config): grid and block of both twins. Without it, those of the schedule are taken.
+    - refuses(workload, config): one line that says why a configuration is not possible; empty if it is
+      possible.
+    - values: fields of the configuration, each with the values that `tune` tries. Rungs of this package have
+      theirs in tuning/space.
+    - shapes: which shapes take the fast path, and what happens to others.
+    - min_arch: the number of the first sm that it runs on.
+    - arch: the one architecture it is compiled for, such as "sm_90a", if it has instructions that no other
+      architecture has; "" if it runs on any from min_arch on.
+    - dtypes, outputs: formats of inputs and of C that it is run with, if the family has a choice. Without
+      outputs, C has only the format of the sums.
+    - around: the launches before and after its own, if there are any.
+    - prim_func(workload, config, name): the algorithm, in place of the workload's. If primitives cannot reach
+      a form, it already says what each thread does.
+    - flawed: configurations that exist to show a fault: name -> kind of finding. They run only when they are
+      named.
+    - twinned: whether there is a twin that takes the configuration in use.
+    - file: the file that a rung from outside this package was loaded from.
+    - why: if a `StandIn` chose this rung, the name of the `StandIn` and the reason; otherwise empty.
     """
 
     family: str
@@ -164,9 +168,9 @@ class Rung(Generic[W, C]):
         schedule: Callable[[Schedule, NextW, NextC], None] | None = None,
         **differences: Any,
     ) -> Rung[NextW, NextC]:
-        """The next rung of a ladder, which is this one but for a schedule and further fields. It has no
-        further configurations and no twin's file of its own unless it names them. Where it chooses, its
-        default is the first of its configurations, unless it names another."""
+        """The next rung of a ladder: this one with another schedule and other fields. It has no
+        configurations besides the default and no twin of its own unless the fields name them. If it has
+        `choose`, its default is the first of its configurations, unless the fields give another."""
         own: dict[str, Any] = dict(configs={}, choose=None, flawed={}, values={}, variant="", twinned=True)
         own |= {"schedule": schedule} if schedule else {}
         if differences.get("choose"):
@@ -186,7 +190,7 @@ class Rung(Generic[W, C]):
 
     @property
     def typed(self) -> str:
-        """What a command takes for it: its id, or the file it is from."""
+        """How a command names it: its id, or the file it is from."""
         place = os.path.relpath(self.file) if self.file else self.base_id
         return place + (f":{self.variant}" if self.variant else "")
 
@@ -196,7 +200,8 @@ class Rung(Generic[W, C]):
         return f"{self.family}_{self.name}"
 
     def variants(self, flawed: bool = False) -> list["Rung[W, C]"]:
-        """This rung in its default and in every further configuration; in the flawed ones too if so asked."""
+        """This rung in its default and in every further configuration, with flawed=True also in the flawed
+        ones."""
         names = [name for name in self.configs if flawed or name not in self.flawed]
         return [self, *(replace(self, config=self.configs[name], variant=name) for name in names)]
 
@@ -213,16 +218,16 @@ class Rung(Generic[W, C]):
         return replace(self, config=self.configs[chosen], variant=chosen)
 
     def variant_of(self, config: C) -> str:
-        """What a configuration is called: its name, or the fields in which it is not the default, as users
-        type them."""
+        """The name of a configuration, or the fields in which it differs from the default, as users type
+        them."""
         named = next((name for name, each in self.configs.items() if each == config), "")
         values, default = vars(config), vars(self.config)
         changed = [name for name in values if values[name] != default[name]]
         return named or ",".join(f"{name}={values[name]}" for name in changed)
 
     def settled(self, workload: Any, arch: str) -> "Rung[Any, Any]":
-        """The rung that its name stands for at a workload on an architecture: itself, but for a `StandIn`.
-        BadInput where there is none."""
+        """The rung that is run for a workload on an architecture: itself, except for a `StandIn`. Raises
+        BadInput if there is no rung for them."""
         return self
 
     def declared(self, workload: Any) -> Launch:
@@ -239,18 +244,18 @@ class Rung(Generic[W, C]):
 
     @property
     def then(self) -> Rung[Any, Any]:
-        """What does the launches that are left after its own."""
+        """The rung of the launches that follow its own."""
         return self.around.then or self if self.around else self
 
     def given(self, workload: Any, parameters: Sequence[str]) -> tuple[str, ...]:
-        """The arguments for its own kernel's parameters: of an array that a launch before copies, the
+        """The arguments for the parameters of its own kernel. If a launch before copies an array, this is the
         copy."""
         before, _ = self.others(workload)
         copies = {name: copy for each in before for name, copy in each.copies.items()}
         return tuple(copies.get(name, name) for name in parameters)
 
     def check_arch(self, arch: str) -> None:
-        """BadInput when the rung cannot run on `arch` ("sm_80")."""
+        """Raises BadInput if the rung cannot run on `arch` ("sm_80")."""
         if self.arch:
             if arch not in (self.arch, self.arch[:-1]) and not isinstance(arch, Unasked):
                 raise BadInput(f"{self.base_id} needs {self.arch}, not {arch}")
@@ -262,15 +267,16 @@ class Rung(Generic[W, C]):
             )
 
     def arch_for(self, arch: str) -> str:
-        """What its kernels are compiled for where others are for `arch`. BadInput as `check_arch`."""
+        """The architecture that its kernels are compiled for when others are compiled for `arch`. Raises
+        BadInput as `check_arch`."""
         self.check_arch(arch)
         return self.arch or str(arch)
 
 
 @dataclass(frozen=True)
 class StandIn(Rung[W, C]):
-    """A name for several rungs, such as "sgemm/fastest". meant(workload, arch): the one that it stands
-    for."""
+    """A name for several rungs, such as "sgemm/fastest". meant(workload, arch): the rung that is run for
+    it."""
 
     meant: Callable[[W, str], Rung[Any, Any]] | None = field(default=None, repr=False)
 

@@ -1,4 +1,4 @@
-"""What every workload offers: an algorithm on one shape, its inputs, its truth and what it may be off by."""
+"""The interface of workloads: an algorithm on one shape, with its inputs, exact outputs and tolerance."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Arguments = dict[str, Any]
 class Workload(Protocol):
     """A frozen dataclass whose fields are the shape and the kind, such as Gemm(m, n, k).
 
-    inputs, outputs: names of the arrays. workspaces: of those that a launch leaves for the next. Making one
-    raises BadInput for a shape that cannot be.
+    inputs, outputs: names of the arrays. workspaces: names of arrays that a launch leaves for the next. The
+    constructor raises BadInput for a shape that is not possible.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -40,12 +40,12 @@ class Workload(Protocol):
 
     @property
     def parameters(self) -> dict[str, str]:
-        """What a kernel may take, and its C type."""
+        """The parameters that a kernel may have, each with its C type."""
         ...
 
     @property
     def macros(self) -> Mapping[str, str | int]:
-        """What a twin must know of the workload when it is compiled, where it is not the default."""
+        """Macros that a twin is compiled with, if the workload is not the default."""
         ...
 
     @property
@@ -67,7 +67,7 @@ class Workload(Protocol):
         ...
 
     def arguments(self, seed: int = 0, xp: Any = ..., kind: str = ...) -> Arguments:
-        """What a kernel may ask for, by name. xp: the array module that draws, numpy or cupy."""
+        """Arguments that a kernel may ask for, by name. xp: the array module that draws, numpy or cupy."""
         ...
 
     def prepared(self, arguments: Arguments, grid: Dim3) -> Arguments:
@@ -75,7 +75,7 @@ class Workload(Protocol):
         ...
 
     def rest(self, grid: Dim3) -> Workload | None:
-        """What is left to do after a launch of `grid` blocks."""
+        """The workload of the next launch, after a launch of `grid` blocks; None if nothing is left."""
         ...
 
     def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
@@ -83,7 +83,7 @@ class Workload(Protocol):
         ...
 
     def tolerance(self, arguments: Arguments, kind: str = ...) -> dict[str, Any]:
-        """Largest |error| of each element that arithmetic can explain, as arrays or numbers, by output."""
+        """The largest |error| of each element that rounding can explain, as arrays or numbers, by output."""
         ...
 
     def prim_func(self, name: str) -> PrimFunc:
@@ -92,9 +92,9 @@ class Workload(Protocol):
 
 
 class OneLaunch:
-    """What workloads have in common that one launch computes: a base for ladders from elsewhere.
+    """Base of workloads that one launch computes, for ladders from outside this package.
 
-    Its dataclass has the extents as its fields, in their order. It still has to say inputs, outputs,
+    The fields of its dataclass are the extents, in their order. It still has to define inputs, outputs,
     parameters, flops, bytes, arguments, truth, tolerance and prim_func.
     """
 
@@ -110,7 +110,7 @@ class OneLaunch:
         return tuple(getattr(self, field.name) for field in fields(self))
 
     def array_shapes(self, grid: Dim3) -> Mapping[str, tuple[int, ...]]:
-        """Of the arguments, which are drawn for it."""
+        """Shapes of the arguments, which are drawn to find out."""
         given = self.arguments().items()
         return {name: value.shape for name, value in given if not isinstance(value, int)}
 
@@ -135,8 +135,8 @@ def sizes_of(workload: Workload) -> dict[str, int]:
 
 
 def parameters_of(workload: Workload, grid: Dim3) -> Mapping[str, str]:
-    """What a launch of `grid` blocks may take, and its C type: outputs in parts have that of the S which the
-    next launch adds up."""
+    """The parameters of a launch of `grid` blocks, each with its C type. Outputs in parts have the type of
+    the S that the next launch adds up."""
     rest = workload.rest(grid) if grid[2] > 1 else None
     parts = rest.parameters.get("S") if rest else None
     if parts is None:
