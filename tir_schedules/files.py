@@ -116,7 +116,7 @@ def object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {shown(key)} stands twice in one object")
+            raise ValueError(f"the key {shown(key)} occurs twice in one object")
         found[key] = value
     return found
 

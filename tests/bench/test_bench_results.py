@@ -131,7 +131,7 @@ def broken(change):
         ),
         (broken(lambda results: results.update(schema=True)), "schema true"),
         (broken(lambda results: results.update(schema="\ud800")), "not a text"),
-        ('{"schema": 1, "schema": 1}', "the key 'schema' stands twice"),
+        ('{"schema": 1, "schema": 1}', "the key 'schema' occurs twice"),
         ("[" * 100_000, "nested deeper than 64"),
         ('{"schema": ' + "[" * 100 + "]" * 100 + "}", "nested deeper than 64"),
         ('{"schema": ' + "9" * 10_000 + "}", "not a finite number"),

@@ -341,7 +341,7 @@ def test_a_pack_needs_neither_tvm_nor_what_compiling_needs(tool, tmp_path):
         (["sgemm", "--predict", "h201"], ["did you mean 'h200'"]),
         (["sgemm", "--from", "a.json"], ["leave out sgemm"]),
         (["--from", "a.json", "--sizes", "8"], ["--sizes does not go with --from"]),
-        (["a.zip", "sgemm"], ["a pack is timed alone"]),
+        (["a.zip", "sgemm"], ["a pack cannot be timed together"]),
         (["a.zip"], ["cannot read a.zip"]),
         (["a.zip", "--arch", "sm_90"], ["--arch does not go with a pack"]),
         (["a.zip", "--predict"], ["--predict takes ladders and rungs"]),

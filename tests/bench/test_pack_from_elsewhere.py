@@ -92,7 +92,7 @@ def launch(*steps):
     (launch("kernel", "block")([64, 32, 1]), f"{LAUNCH}.kernel.block: 2048 threads; CUDA takes at most 1024"),
     (launch("kernel", "dynamic_shared")(232449), f"{LAUNCH}.kernel.dynamic_shared: 232449"),
     (launch("kernel", "entry")("a b"), f"{LAUNCH}.kernel.entry: 'a b'"),
-    (launch("kernel", "arch")("sm_"), f"{LAUNCH}.kernel.arch: 'sm_' is not such as sm_90"),
+    (launch("kernel", "arch")("sm_"), f"{LAUNCH}.kernel.arch: 'sm_' does not look like sm_90"),
     (launch("kernel", "params")([1]), f"{LAUNCH}.kernel.params[0]: 1 is not a text"),
     (launch("kernel", "label")("a\nb"), f"{LAUNCH}.kernel.label: 'a\\nb' has control characters"),
     (launch("kernel", "source")("x"), f"{LAUNCH}.kernel: 'source' is too much"),

@@ -163,7 +163,7 @@ def test_pages_look_right_on_a_phone_and_on_wide_screens(browser, folder, name, 
     ],
 )
 def test_a_number_in_the_text_fails_the_build(text):
-    with pytest.raises(BadInput, match=r"page.md:3: the number .* stands in the text"):
+    with pytest.raises(BadInput, match=r"page.md:3: the number .* is in the text"):
         check_numbers(f"# Title\n\n{text}\n", "page.md")
 
 

@@ -350,7 +350,7 @@ def test_a_kernel_that_others_do_not_call_need_not_be_named(tmp_path):
             "not_there, which is not installed: pip install not_there",
         ),
         (FILE, BadInput, "own.py defines no @triton.jit function"),
-        ("def broken(:\n", BadInput, "own.py:1 is no Python"),
+        ("def broken(:\n", BadInput, "own.py:1 is not Python"),
         (FILE + "triton.runtime.driver.active.no_such_thing()\n", BadInput, "own.py:5 raises"),
         ("raise SystemExit(1)\n", BadInput, "own.py:1 raises SystemExit"),
         (b"\xff\xfe\0", BadInput, "own.py"),

@@ -241,7 +241,7 @@ BAD = {
     "inspect mine.cu --lines": "--lines shows one check, but mine.cu has 3: say --kernel NAME",
     "inspect mine.cu --dtype int32": "--dtype is for rungs; mine.cu is a file",
     "inspect mine.cu --beside sgemm/naive": "takes one check of mine.cu, which has 3: name one by --kernel:",
-    "inspect mine.cu --kernel dense --beside mine.cu:dense": "would stand beside itself",
+    "inspect mine.cu --kernel dense --beside mine.cu:dense": "would be compared with itself",
     "inspect mine.cu --kernel dense --beside nothing/here": "there is no rung 'nothing/here'",
     "inspect missing.cu --block 1": "missing.cu",
     "layout mine.cu tiles --kernel strided": "no shared array or line 'tiles', did you mean 'tile'?;",

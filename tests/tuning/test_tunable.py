@@ -188,7 +188,7 @@ REFUSED = [
     (
         "reduce/vectorized",
         {"most_blocks": 32768},
-        "the grid is not limited by most_blocks, of which 131072 stands for no limit",
+        "most_blocks does not limit the grid; 131072 means no limit",
     ),
     ("reduce/vectorized", {"most_blocks": 65536, "unroll": 4}, "not limited by most_blocks"),
     ("hgemm/wgmma", {"bm": 64}, "multiple of 64 for each of the consumers"),

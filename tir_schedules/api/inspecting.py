@@ -260,7 +260,9 @@ def costs_beside(
     if names[0] == names[1]:
         names = [f"{one.binary.kernel.file}: {name}" for one, name in zip(found, names)]
     if names[0] == names[1]:
-        raise BadInput(f"{names[0]} would stand beside itself: name another kernel, FILE:KERNEL, or a rung")
+        raise BadInput(
+            f"{names[0]} would be compared with itself: name another kernel, FILE:KERNEL, or a rung"
+        )
     return CostsBeside(dict(zip(names, found)), view, None, views, (), tuple(differences(*found)))
 
 

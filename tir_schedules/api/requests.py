@@ -124,7 +124,7 @@ def expected_array(name: str, value: Any) -> np.ndarray:
             f"expect of {name} is {shown(str(value))}; it takes an array of numbers, or an expression"
         )
     if array.size and np.all(array != array):
-        raise BadInput(f"expect of {name} is NaN throughout, which nothing can be compared with")
+        raise BadInput(f"expect of {name} is NaN throughout, so that nothing can be compared with it")
     return array
 
 

@@ -98,8 +98,8 @@ class Trace(Result):
         print_trace(self.recorded, self.tir, self.cuda, self.times)
         if self.times:
             print_line(
-                "predicted: microseconds on an H100 of the kernel alone, without what the host would do; a"
-                " step gains what they are fewer"
+                "predicted: microseconds of the kernel on an H100, without the work of the host; the"
+                " difference to the row before is what a step gains"
             )
 
     def to_json(self) -> Json:

@@ -61,7 +61,7 @@ def refused(text: str, at: int, number: str, place: str) -> BadInput:
 
 def wrong_number(number: str, place: str, line: str) -> str:
     return (
-        f"{place}: the number {number} stands in the text ({line.strip()[:60]}): look it up in a recorded"
+        f"{place}: the number {number} is in the text ({line.strip()[:60]}): look it up in a recorded"
         " file or in the code with {{ ... }}"
     )
 

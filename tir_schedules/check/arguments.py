@@ -139,7 +139,7 @@ def load_array(path: Path) -> np.ndarray:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError):
         raise BadInput(
-            f"cannot read {path}: it is no .npy file of numbers, as numpy.save writes one"
+            f"cannot read {path}: it is not a .npy file of numbers, as numpy.save writes one"
         ) from None
     if not isinstance(array, np.ndarray) or (not format_of(array.dtype) and not array.dtype.names):
         raise BadInput(f"cannot read {path}: it holds no array of {', '.join(FORMATS)}")
@@ -184,8 +184,8 @@ def fill_array(
             return np.full(shape, number(fill, sizes, what), dtype)
         except (BadInput, OverflowError):
             raise BadInput(
-                f"{what}: {shown(fill)} fills no array; {', '.join(FILLS)}, LOW..HIGH and numbers do, and"
-                f" {', '.join(ROLES)} say what it is for"
+                f"{what}: {shown(fill)} fills no array: say {', '.join(FILLS)}, LOW..HIGH or a number, and"
+                f" for its use {', '.join(ROLES)}"
             ) from None
     low, high = drawn
     draw = np.random.default_rng(seed)

@@ -259,8 +259,8 @@ def why_vague(one: Expected, value: np.ndarray, error: np.ndarray, operands: Ite
     """Why an expression says nothing about its output; "" where it does."""
     if value.size and np.isnan(value).all():
         return (
-            f"{one.what} {shown(one.value)}: it is NaN for these inputs, which nothing can be compared with:"
-            " choose others, such as x=f32[N]:0..1"
+            f"{one.what} {shown(one.value)}: it is NaN for these inputs, so that nothing can be compared with"
+            " it: choose others, such as x=f32[N]:0..1"
         )
     numbers = [np.abs(each.value) for each in operands] + [np.abs(value)]
     largest = max((float(np.max(each, where=np.isfinite(each), initial=0)) for each in numbers), default=0)

@@ -71,22 +71,20 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True, numbers:
     --mnk, --n, --layout and --accumulate, and with --block, which other verbs have already."""
     own = verb.add_argument_group("what is launched")
     own.add_argument(
-        "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; not needed where there is one"
+        "--kernel", metavar="NAME", help="such as 'sgemm<128, 8>'; needed only if there are several"
     )
-    grid = "blocks (default: as a line of the file launches it; where there is no such line, 1)"
+    grid = "blocks (default: those of a launch in the file, else 1)"
     own.add_argument("--grid", metavar="X[,Y[,Z]]", help=grid)
     if block:
         own.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block")
     own.add_argument("--shared", metavar="BYTES", help="dynamic shared memory (default 0)")
-    then = "ends a launch: --kernel, --grid, --block and --shared behind it are of the next one"
+    then = "start another launch: --kernel, --grid, --block and --shared after it describe that one"
     own.add_argument("--then", action=Then, help=then)
     launch = "several launches in order, in place of the four above: 'kernel[grid, block, shared](A, B, N)'"
     own.add_argument("--launch", metavar="LAUNCH", action="append", help=launch + numbers)
+    own.add_argument("--let", metavar="NAME=NUMBER", action="append", help="a size, for use in other options")
     own.add_argument(
-        "--let", metavar="NAME=NUMBER", action="append", help="a size that others are written with"
-    )
-    own.add_argument(
-        "--arg", metavar="[NAME=]WHAT", action="append", help="what a parameter is given; see below"
+        "--arg", metavar="[NAME=]WHAT", action="append", help="the value of a parameter; see below"
     )
     own.add_argument("-D", metavar="NAME[=VALUE]", action="append", dest="defines", help="a macro for nvcc")
     own.add_argument("-I", metavar="FOLDER", action="append", dest="includes", help="where headers are")
@@ -103,9 +101,9 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True, numbers:
         metavar="T",
         help="|error| up to T + T |value| (default: what rounding explains)",
     )
-    finite = "leave out the runs with NaN, infinity, -0 and denormal numbers in single places"
+    finite = "leave out the runs with NaN, infinity, -0 and denormal numbers as single elements"
     right.add_argument("--finite", action="store_true", help=finite)
-    usual = "inputs, truth and tolerance of a ladder, for kernels such as (A, B, C, M, N, K), (X, Y, N)"
+    usual = "take inputs, results and tolerance from a ladder; for (A, B, C, M, N, K) or (X, Y, N)"
     right.add_argument("--as", dest="ladder", choices=("sgemm", "hgemm", "reduce"), help=usual)
     if not problem:
         return

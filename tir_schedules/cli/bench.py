@@ -61,7 +61,7 @@ def add_verb(verbs: Verbs) -> None:
         "--random",
         metavar="N",
         type=integer_for("--random", 20),
-        help="so many shapes of GEMMs, drawn by --seed: squares, aligned, odd, thin, long K, of attention and"
+        help="draw N shapes of GEMMs by --seed: squares, aligned, odd, thin, long K, of attention and"
         " MLPs; hgemm: each with one layout and format in turn",
     )
     verb.add_argument("--seed", metavar="S", type=integer_for("--seed", 7), help="of --random (default: 0)")

@@ -57,23 +57,27 @@ def add_verb(verbs: Verbs) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    files = "CUDA source, PTX text, or Python with Triton kernels; several by the checks in their comments"
+    files = "CUDA source, PTX text, or Python with Triton kernels; several take the checks in their comments"
     add_path(verb, "files", nargs="+", help=files)
     add_subject(verb)
     add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
-    verb.add_argument("--machine", choices=MACHINES, default="cpu", help="what executes (default cpu)")
+    verb.add_argument(
+        "--machine", choices=MACHINES, default="cpu", help="the machine that executes (default cpu)"
+    )
     orders = f"orders in which blocks and warps take turns on the CPU machine (default {ORDERS})"
     verb.add_argument("--orders", type=int, metavar="N", default=ORDERS, help=orders)
     page = "write a self-contained HTML page as well: the source with its counters, pictures of banks"
     add_path(verb, "-o", "--page", help=page)
-    advice = "what costs more than it would ideally, and what costs less: replayed, and tried where it can be"
+    advice = (
+        "accesses that cost more than necessary, and cheaper ones: replayed, and tried in a copy if possible"
+    )
     verb.add_argument("--advice", action="store_true", help=advice)
     verb.add_argument(
         "--time", action="store_true", help="predict the time on an H100 as well, as `time` does"
     )
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
-    add_path(verb, "--sarif", help="write what is found as SARIF 2.1.0, which code review shows")
+    add_path(verb, "--sarif", help="write the findings as SARIF 2.1.0, for code review")
     again = "check again whenever a file, or what it includes, has changed, until Ctrl-C"
     verb.add_argument("--watch", action="store_true", help=again)
     verb.set_defaults(verb=run)

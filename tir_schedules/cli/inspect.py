@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 VIEWS = {
     "lines": "each line of CUDA with what it cost",
     "conflicts": "only the lines with bank conflicts",
-    "advice": "what costs more than it would ideally, and what costs less: replayed, or tried",
+    "advice": "accesses that cost more than necessary, and cheaper ones: replayed, or tried in a copy",
     "sass": "the two kernels' SASS side by side",
     "ptx": "the same of their PTX",
 }
@@ -60,15 +60,18 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "--gpu",
         metavar="NAME",
-        help="whose datasheet the roofline is from, such as rtx4090 (default: one of --arch)",
+        help="the GPU whose datasheet gives the roofline, such as rtx4090 (default: one of --arch)",
     )
     add_file(verb)
-    beside = "of a file: another, FILE or FILE:KERNEL, or a rung, and the lines that make the difference"
+    beside = (
+        "for a file: compare with another, FILE or FILE:KERNEL, or with a rung, and show the lines that make"
+        " the difference"
+    )
     verb.add_argument("--beside", metavar="NAME", help=beside)
     views = verb.add_mutually_exclusive_group()
     for view, text in VIEWS.items():
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, help=text)
-    verb.add_argument("--time", action="store_true", help="predict times as well, of --gpu (default h100)")
+    verb.add_argument("--time", action="store_true", help="predict times as well, for --gpu (default h100)")
     add_dry_run(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=inspect_verb)

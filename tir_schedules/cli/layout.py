@@ -33,8 +33,8 @@ RING_SHAPES = {"hgemm": ((256, 256, 768),)}
 
 
 NUMBERS = (
-    "; or a number, of rungs too: which of several launches to look at, from 1 on (default: of an output of a"
-    " rung the last, else the first that accesses the array)"
+    "; or the number of a launch, from 1 on, also for rungs (default: for an output of a rung the last"
+    " launch, else the first that accesses the array)"
 )
 """What `--launch` takes besides what it takes for `check`."""
 
@@ -49,25 +49,25 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "buffer",
         nargs="?",
-        help="A, B, C or X, whose data it holds, or the name of a static array; of a file an array or a line"
-        " (default: all); of global memory the name of an array",
+        help="an array in shared memory: A, B, C or X for the data it holds, or the name of a static array;"
+        " for a file an array or a line (default: all). Or an array in global memory",
     )
-    verb.add_argument("--twin", action="store_true", help="of the hand-written twin, not of the schedule")
+    verb.add_argument("--twin", action="store_true", help="show the hand-written twin, not the schedule")
     add_problem(verb, SMALL_SHAPES)
     add_arch(verb)
     verb.add_argument(
         "--block",
         metavar="X,Y,Z",
-        help="the block to look at (default 0,0,0); of a file the threads of a block, as for `check`",
+        help="the block to look at (default 0,0,0); for a file the threads of a block, as for `check`",
     )
     verb.add_argument(
-        "--at", metavar="X,Y,Z", type=parse_at, help="of a file: the block to look at (default 0,0,0)"
+        "--at", metavar="X,Y,Z", type=parse_at, help="for a file: the block to look at (default 0,0,0)"
     )
     verb.add_argument(
         "--warp",
         metavar="W",
         type=integer_for("--warp", 1),
-        help="its warp to look at (default 0; of global memory the first that accesses the array)",
+        help="the warp to look at (default 0; for global memory the first that accesses the array)",
     )
     add_global(verb)
     add_path(verb, "-o", "--output", help="write a page or a picture: .html or .svg")
@@ -75,7 +75,7 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "--ring",
         action="store_true",
-        help="of a rung with mbarriers: who waits for whom over the slots, step by step",
+        help="for a rung with mbarriers: which warps wait for which slots, step by step",
     )
     verb.add_argument(
         "--steps",
@@ -99,12 +99,12 @@ def add_global(verb: Parser) -> None:
     verb.add_argument(
         "--by",
         choices=("block", "warp", "scheduler", "lane", "step"),
-        help="of global memory: colour elements by what accesses them, `block` those of all blocks; with"
-        " --warp and --lane those of this warp or lane alone (default: the block by warp, a warp by lane, a"
-        " lane by step)",
+        help="for global memory: what colours the elements; `block` shows all blocks, and --warp and --lane"
+        " restrict the others to this warp or lane (default: the block by warp, a warp by lane, and a lane by"
+        " step)",
     )
     verb.add_argument(
-        "--lane", metavar="L", type=integer_for("--lane", 1), help="of global memory: the lane of the warp"
+        "--lane", metavar="L", type=integer_for("--lane", 1), help="for global memory: the lane of the warp"
     )
     verb.add_argument(
         "--tile",

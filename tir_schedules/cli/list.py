@@ -38,7 +38,7 @@ def add_verb(verbs: Verbs) -> None:
         action="store_true",
         help="the PTX instructions that the CPU machine knows, and those that it refuses",
     )
-    mnk = "of a LADDER on this shape: the configuration that each rung takes, and what a model says of it"
+    mnk = "for a LADDER: the configuration that each rung takes on this shape, and its estimate"
     verb.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help=mnk)
     add_kinds(verb, several=False)
     verb.add_argument("--n", metavar="N", type=parse_length, help="the same of reduce")

@@ -46,13 +46,13 @@ def add_dry_run(verb: Parser) -> None:
 
 def add_tuned(verb: Parser) -> None:
     """--tuned [FILE], empty without a FILE."""
-    what = "in the configuration of the best record of exactly this shape and GPU, in FILE"
+    what = "use the best record of exactly this shape and GPU: from FILE"
     verb.add_argument(
         "--tuned",
         metavar="FILE",
         nargs="?",
         const="",
-        help=f"{what}, else in your own records, else in those shipped",
+        help=f"{what}, else from your own records, else from those of the package",
     )
 
 
@@ -61,7 +61,7 @@ def is_pack(names: Sequence[str]) -> bool:
     packs = [name for name in names if re.search(r"\.zip$", name, re.I)]
     if packs and len(names) > 1:
         others = ", ".join(name for name in names if name != packs[0])
-        raise BadInput(f"a pack is timed alone: name {packs[0]} without {others}")
+        raise BadInput(f"a pack cannot be timed together with other names: name {packs[0]} without {others}")
     return bool(packs)
 
 

@@ -43,7 +43,7 @@ def add_problems(verb: Parser, sizes: bool = False) -> None:
     verb.add_argument("--shape", metavar="S,...", type=parse_extents, action="append", help=OTHERS)
 
 
-OTHERS = "ladders from elsewhere: the extents of a shape, where these are not M,N,K or N"
+OTHERS = "ladders of your own: the extents of a shape, if they are not M,N,K or N"
 
 
 def named_by(option: str) -> list[str]:

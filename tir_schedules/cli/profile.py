@@ -71,8 +71,8 @@ def add_verb(verbs: Verbs) -> None:
     add_path(verb, "--pack", help="compile and predict, into a .zip for a computer without TVM and nvcc")
     add_path(verb, "--from", help="show an earlier --output, all or the NAMEs, with no GPU", dest="recorded")
     all_help = (
-        "every counter of every launch, as for a rung that is named; of ladders and packs a line per rung is"
-        " shown without it"
+        "every counter of every launch. This is the default for rungs; for ladders and packs the default is a"
+        " line per rung"
     )
     verb.add_argument("--all", action="store_true", default=None, help=all_help)
     verb.add_argument("--json", action="store_true", help="print JSON")

@@ -21,8 +21,8 @@ def add_verb(verbs: Verbs) -> None:
     add_problems(verb)
     add_arch(verb, None, f"the GPU's own; {CPU_ARCH} on the CPU machine")
     machine_help = (
-        "cpu executes the compiled PTX on this computer, gpu runs on a GPU; auto takes the GPU where CuPy"
-        " shows one"
+        "cpu executes the compiled PTX on this computer, gpu runs on a GPU; auto takes the GPU if CuPy"
+        " finds one"
     )
     verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
     orders_help = (

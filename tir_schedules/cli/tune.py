@@ -45,7 +45,7 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "--arch", help=f"GPU architecture to compile for (default the GPU's own; {CPU_ARCH} without one)"
     )
-    machine_help = "gpu measures, cpu predicts; auto takes the GPU where CuPy shows one"
+    machine_help = "gpu measures, cpu predicts; auto takes the GPU if CuPy finds one"
     verb.add_argument("--machine", choices=MACHINES, default="auto", help=f"{machine_help} (default auto)")
     verb.add_argument(
         "--seed", metavar="N", type=integer_for("--seed", 1), default=0, help="of the search (default 0)"
@@ -55,7 +55,7 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument(
         "--show",
         action="store_true",
-        help="search nothing, show what FILE has, or your records and those shipped",
+        help="do not search; show the records in FILE, or yours and those of the package",
     )
     add_path(verb, "--export", help="with --show: copy the best record of each search into a new file")
     add_path(verb, "--plot", help="draw each search: .png, .svg or .pdf")

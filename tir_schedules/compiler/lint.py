@@ -110,7 +110,7 @@ def explain_parameter(name: str, module: "IRModule") -> ScheduleMistake:
         for block, loop, thread in bound_reductions(module):
             return ScheduleMistake(
                 f"loop {loop} is a reduction of block {block}, and is bound to {thread}: bind loops of the"
-                " output to blockIdx and threadIdx, and leave the reduction to each thread; where threads add"
+                " output to blockIdx and threadIdx, and leave the reduction to each thread; if threads add"
                 " up one sum, bind a loop of the output, or sch.add_unit_loop(block), to blockIdx.x",
                 ("bind",),
                 loop,

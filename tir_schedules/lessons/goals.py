@@ -121,7 +121,7 @@ def parse_goal(text: str) -> Goal:
         return Goal(text, ANSWER, known(question[2], text), name=question[1])
     match = FORM.fullmatch(text)
     if not match:
-        raise BadInput(f"the goal {shown(text)} is not such as `global loads <= 2*M*N`")
+        raise BadInput(f"the goal {shown(text)} does not look like `global loads <= 2*M*N`")
     what = known(match[1], text)
     if what == "time":
         share = match[3].removesuffix("%").strip()

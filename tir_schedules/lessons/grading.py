@@ -126,7 +126,7 @@ def judge_answer(
     value, line = answer
     place = f"{file.name}:{line}"
     if value.strip("?. ") == "":
-        return Judged(asked, False, (f"{place}: an expression of {', '.join(runs[0][0])} stands here",))
+        return Judged(asked, False, (f"{place}: write an expression of {', '.join(runs[0][0])} here",))
     for sizes, checked in runs:
         counted = measured(goal.what, checked)
         try:

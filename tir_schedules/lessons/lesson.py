@@ -101,7 +101,7 @@ class Lesson:
             for word in group.split():
                 match = RANGE.fullmatch(word)
                 if not match:
-                    raise BadInput(f"{self.id}: sizes are such as M=128 N=32..96/32, not {shown(word)}")
+                    raise BadInput(f"{self.id}: sizes look like M=128 N=32..96/32, not {shown(word)}")
                 low, high, step = int(match[2]), int(match[3] or match[2]), int(match[4] or 1)
                 sizes[match[1]] = draw.randrange(low, high + 1, step)
             yield sizes

@@ -28,7 +28,7 @@ def kernels_in(path: Path) -> dict[str, Any]:
     `@triton.heuristics`, by name, in the order of the file. The file is executed, as `import` does, but
     without a GPU and what is not installed: see standins.py.
 
-    BadInput when it cannot be read, or is no Python.
+    BadInput when it cannot be read, or is not Python.
     """
     module = executed(path).module
     triton = the_triton()
@@ -155,9 +155,9 @@ def parse_file(path: Path) -> ast.Module:
     try:
         return ast.parse(read_bytes(path, REMEDY))
     except SyntaxError as error:
-        raise BadInput(f"{printable(path)}:{error.lineno or 1} is no Python: {error.msg}") from None
+        raise BadInput(f"{printable(path)}:{error.lineno or 1} is not Python: {error.msg}") from None
     except ValueError as error:
-        raise BadInput(f"{printable(path)} is no Python: {one_line(error)}") from None
+        raise BadInput(f"{printable(path)} is not Python: {one_line(error)}") from None
 
 
 def flags_of(tree: ast.Module) -> int:

@@ -272,8 +272,8 @@ def repeated_reads(recording: Recording, scale: int) -> Iterator[Advice]:
             continue
         lines = sorted({recording.lines[at] for at in chosen[mine].tolist()})
         reason = (
-            f"global loads{others(lines)}: the warps of a block read {plural(read, 'byte')}, of which"
-            f" {differ:,} differ: each {mean(read, differ)} times"
+            f"global loads{others(lines)}: the warps of a block read {plural(read, 'byte')}, but only"
+            f" {differ:,} different ones: each {mean(read, differ)} times"
         )
         facts: dict[str, object] = {
             "bytes": read, "different_bytes": differ, "different_sectors": sectors_of(part, lanes[mine]),

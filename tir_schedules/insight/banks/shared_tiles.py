@@ -220,7 +220,7 @@ def caption(tile: SharedTile) -> str:
 
 
 LEGEND = (
-    "Of tiles: r.p is piece p, of 16 bytes, of row r; a letter: the product of its warpgroup that reads it.",
+    "r.p is piece p, of 16 bytes, of row r of a tile. A letter: the product of its warpgroup that reads it.",
     "Places are those that were executed; that a wgmma asks for 8 rows of a piece at once is a model.",
 )
 

@@ -120,7 +120,7 @@ REASONS = (
     ),
     Reason(
         (f"{SECTORS}_ld.sum", f"{REQUESTS}_ld.sum"),
-        "blocks that wait for a mark of another load it as often as it takes",
+        "blocks that wait for the mark of another block load it again and again",
         is_more_and_waits,
     ),
     Reason(
@@ -130,8 +130,8 @@ REASONS = (
     ),
     Reason(
         (f"{INSTRUMENTED}_ldgsts.sum",),
-        "Nsight Compute misjudges copies under the predicate register P0: it counts those that P0 switches"
-        " off, and the others as if they filled with zeros; under other registers it counts as predicted",
+        "Nsight Compute misjudges copies under the predicate register P0: it counts copies that P0 switches"
+        " off, and the others as if they filled with zeros; with other registers it counts as predicted",
         is_under_p0,
     ),
     Reason(

@@ -108,8 +108,8 @@ def print_result(result: Result, whole: bool) -> None:
     print_line(summary([one for _, ones in compared for one in ones]))
     if not whole:
         print_line(
-            "explained: differs by more than 1 %, for a reason above; --all shows every counter,"
-            " a rung's name those of its launches"
+            "explained: differs by more than 1 %, for a reason above; --all shows every counter, and the"
+            " name of a rung those of its launches"
         )
 
 

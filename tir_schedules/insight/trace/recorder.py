@@ -186,7 +186,7 @@ PRIMITIVES = {
     "make_persistent": (
         "Makes the kernel persistent: about as many blocks as SMs, each of which computes tile after tile."
     ),
-    "merge": "Makes one loop nest of several that stand side by side under a common loop.",
+    "merge": "Joins several loop nests under a common loop into one.",
     "move_copies_behind_compute": "Moves the copies of a later tile behind the compute.",
     "move_copies_behind_waits": "Moves the copies of a later tile behind the wait for the next one.",
     "overlap_launches": "Lets the kernel begin while the launch before still runs.",

@@ -295,7 +295,7 @@ REASONS = (
     ),
     (
         r"Cannot insert syncs inside condition",
-        "a guard stands around a barrier: the loop it guards is not bound to threads yet",
+        "a guard is around a barrier: the loop that it guards is not bound to threads yet",
     ),
     (
         r"Cannot find shape of the wmma fragment (\S+)",

@@ -165,12 +165,12 @@ def stale_read(fault: Fault) -> str:
     fence = "__threadfence()" if fault.record.other_block else "__threadfence_block()"
     message = f"{fault.act} {fault.where}, which {fault.other} has stored: this may get an older value"
     if fault.record.detail:
-        where = "behind the load of the flag that tells of it"
+        where = "after the load of the flag that announces it"
     else:
-        where = "between the store and that of the flag, and behind the load of the flag"
+        where = "between the store and the store of the flag, and after the load of the flag"
     if fault.short:
         return f"{message} without {fence}"
-    return f"{message}, as relaxed and volatile accesses order no others: {fence} has to stand {where}"
+    return f"{message}, because relaxed and volatile accesses do not order others: put {fence} {where}"
 
 
 def deadlock(fault: Fault) -> str:
@@ -398,8 +398,8 @@ def bad_descriptor(fault: Fault) -> str:
         f" or say base offset {into_pattern >> 7}",
         f"base offset {record.extent} does not fit its start: {into_pattern >> 7} would",
         "lanes or warps of the warpgroup have different ones: all have to have the same",
-        f"it reads what {fault.other_place} has copied, and its swizzle is of {span or 'no'} bytes, the"
-        f" tensor map's of {record.extent or 'none'}: take the same for both",
+        f"it reads what {fault.other_place} has copied, but has a swizzle of {span or 'no'} bytes, and the"
+        f" tensor map one of {record.extent or 'no'} bytes: take the same for both",
         overlap.format("stride"),
         overlap.format("leading"),
     )[which - 1]

@@ -53,7 +53,7 @@ def matching(pattern: re.Pattern, example: str) -> AfterValidator:
 
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(f"{shown(text)} is not such as {example}")
+            raise ValueError(f"{shown(text)} does not look like {example}")
         return text
 
     return AfterValidator(check)

@@ -163,7 +163,7 @@ class Point(Swept):
             if getattr(self, name) is None
         ]
         if missing and self.cannot is None:
-            raise ValueError(f"{missing[0]!r} is missing, and no reason stands under 'cannot'")
+            raise ValueError(f"{missing[0]!r} is missing, and 'cannot' gives no reason")
         return self
 
 

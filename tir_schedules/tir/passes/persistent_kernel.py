@@ -40,7 +40,7 @@ def persistent_kernel(
             return rows
         programs, stripe, stacked, beside, *shared = map(int, rows.annotations[PERSISTENT_KERNEL])
         columns = rows.body
-        assert thread_tag(columns) == "blockIdx.x", "columns of tiles stand in the rows"
+        assert thread_tag(columns) == "blockIdx.x", "the loop over columns of tiles is in the loop over rows"
         cluster = stacked * beside
         row_count, column_count = int(rows.extent) // stacked, int(columns.extent) // beside
         tiles = row_count * column_count  # of clusters

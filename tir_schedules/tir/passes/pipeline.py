@@ -111,7 +111,7 @@ TAKES = {
     ),
     annotations.PERSISTENT_KERNEL: (
         "make_persistent",
-        "it takes a loop on blockIdx.y in which there is nothing but one on blockIdx.x, and threads in that",
+        "it takes a loop on blockIdx.y that contains only a loop on blockIdx.x, with threads in it",
     ),
     annotations.WARP_SPECIALIZATION: (
         "specialize_warps",

@@ -33,7 +33,7 @@ VECTORIZED: Space[vectorized.Config, Reduction] = Space(
     },
     (
         Constraint(
-            f"the grid is not limited by most_blocks, of which {NO_LIMIT} stands for no limit",
+            f"most_blocks does not limit the grid; {NO_LIMIT} means no limit",
             distinct,
             GRID,
             again=True,
