@@ -313,7 +313,8 @@ def of_operator(node: ast.BinOp, known: Mapping[str, Any]) -> Any:
 
 
 def of_call(node: ast.Call, known: Mapping[str, Any]) -> Any:
-    """Of methods of strings, and of textwrap.dedent and the like, which change no line's code."""
+    """The value of a call of a string's method, or of textwrap.dedent and the like, which change no line of
+    code."""
     function = node.func
     name = getattr(function, "attr", getattr(function, "id", ""))
     if name in ("dedent", "cleandoc") and node.args:
@@ -353,7 +354,7 @@ def calculated(value: Callable[[], Any], node: ast.expr) -> Any:
 
 
 def lost(text: str, error: Untold, line: int) -> Untold:
-    """Of text that has a kernel its line as well."""
+    """The error, with the line of the text if the text has a kernel."""
     return Formatted(str(error), line) if has_kernel(text) else error
 
 

@@ -292,9 +292,8 @@ def requests_for(
     beside_kernel: str = "",
     judged: bool = False,
 ) -> list[Request]:
-    """Of a file or a function of TVM's: each check of a file, or one and the kernel beside it. judged:
-    whether a function that is known as it was before its schedule says what is right, where nothing is
-    expected."""
+    """The checks of a file, or the check of a function of TVM and that of the kernel beside it. judged:
+    whether a function whose form before scheduling is known says what is right, if nothing is expected."""
     if beside_kernel and beside is None:
         raise BadInput("beside_kernel= names the second kernel: say beside= as well")
     if asked.get("schedule") and not callable(asked["schedule"]):
@@ -315,7 +314,7 @@ def requests_for(
 
 
 def request_of_own(subject: Any, arch: str, asked: Mapping[str, Any], beside: bool, judged: bool) -> Request:
-    """Of a function. beside, judged: see `requests_for`."""
+    """The check of a function. beside, judged: see `requests_for`."""
     own = own_of(subject, asked.get("kernel") or "", asked.get("sizes") or {}, asked.get("schedule"),
                  asked.get("arguments") or ())  # fmt: skip
     check_launch(asked, beside)
@@ -335,8 +334,9 @@ def check_launch(asked: Mapping[str, Any], beside: bool) -> None:
 def request_beside(
     beside: str | Path, kernel: str, first: Request, arch: str, is_own: bool, asked: Mapping[str, Any]
 ) -> Request:
-    """Of the second kernel, which has the arguments and the expected values of the first. Of a function also
-    its launch, where none is said. kernel: its name, where that is not in `beside`."""
+    """The check of the second kernel, which has the arguments and the expected values of the first. For a
+    function it also has the launch of the function, if no other is given. kernel: its name, if that is not in
+    `beside`."""
     if known_kind(beside) != CODE:
         raise BadInput(
             f"beside= takes a file of CUDA or PTX, or its text, not {shown(str(beside))}; that of a rung is"
@@ -356,7 +356,7 @@ def request_beside(
 
 
 def result_of_rung(found: Verdicts) -> Check:
-    """Of a rung's two kernels, on one shape or several."""
+    """The result of both kernels of a rung, on one shape or several."""
     words = [verdict.word for verdict in found]
     worst = found[words.index(min(words, key=WORST.index))]
     twin = result_of_outcome(worst.twin) if worst.twin else None

@@ -84,7 +84,7 @@ class Costs(Result):
 
 @dataclass(frozen=True, repr=False)
 class RungCosts(Costs):
-    """Of rungs, each with its twin."""
+    """Costs of rungs, each with its twin."""
 
     inspections: tuple[Inspection, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class RungCosts(Costs):
 
     @property
     def time_rows(self) -> list[tuple[str, ...]]:
-        """Those of the first rung, where times were asked for."""
+        """Predicted times of the first rung, if they were asked for."""
         if not self.times or not self.target:
             return []
         return rows_beside(
@@ -163,7 +163,7 @@ def json_of_rung(inspection: Inspection, view: str | None, times: Mapping[tuple[
 
 @dataclass(frozen=True, repr=False)
 class FileCosts(Costs):
-    """Of kernels of files, and of functions of TVM's."""
+    """Costs of kernels of files, and of functions of TVM."""
 
     views: tuple[View, ...] = ()
     timed: tuple[Timed, ...] = ()
@@ -192,8 +192,8 @@ class FileCosts(Costs):
 
 @dataclass(frozen=True, repr=False)
 class CostsBeside(FileCosts):
-    """Of two kernels beside each other. differing: the counters that differ most, and the lines that cause
-    it."""
+    """Costs of two kernels beside each other. differing: the counters that differ most, and the lines that
+    cause it."""
 
     differing: tuple[Difference, ...] = field(default=())
 
@@ -292,7 +292,7 @@ def costs_of_rungs(
 def times_of(
     inspections: Sequence[Inspection], target: Target, what_if: bool
 ) -> dict[tuple[str, str], Timed]:
-    """Of the kernels that were counted, by rung and form. what_if: see `timed_or_refused`."""
+    """Predicted times of the kernels that were counted, by rung and form. what_if: see `timed_or_refused`."""
     found: dict[tuple[str, str], Timed] = {}
     for one in inspections:
         for form, launches in one.kernels.items():

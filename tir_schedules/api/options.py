@@ -63,7 +63,7 @@ class Asking(TypedDict, total=False):
 
 
 class AskingAll(Shape, Asking):
-    """Of a rung, or of a kernel of one's own."""
+    """What is asked of a rung, or of a kernel of your own."""
 
 
 class Running(AskingAll, total=False):

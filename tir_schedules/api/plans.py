@@ -38,7 +38,8 @@ class Plan(Result):
 
 
 def plan_of_jobs(jobs: Sequence[Job], arch: str, *notes: str, twins: bool = True) -> Plan:
-    """Of rungs on workloads, each in the configuration that it takes. twins: whether theirs run, too."""
+    """The plan for rungs on workloads, each in the configuration that it takes. twins: whether twins run,
+    too."""
     rows: list[tuple[str, ...]] = []
     for asked, workload in jobs:
         rung = asked.settled(workload, arch).fitted(workload)
@@ -52,7 +53,8 @@ def plan_of_jobs(jobs: Sequence[Job], arch: str, *notes: str, twins: bool = True
 
 
 def plan_of_requests(requests: Sequence[Request], *notes: str) -> Plan:
-    """Of kernels of files, a row for each launch. Raises BadInput or CheckFailed if one cannot be run."""
+    """The plan for kernels of files, a row for each launch. Raises BadInput or CheckFailed if one cannot be
+    run."""
     rows: list[tuple[str, ...]] = []
     for request in requests:
         check_plan(request)

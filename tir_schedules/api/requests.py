@@ -29,9 +29,9 @@ from tir_schedules.source import Source, read_source
 
 
 def requests_of_file(file: str | Path, arch: str, **asked: Any) -> list[Request]:
-    """Of a path of CUDA or PTX, perhaps with the kernel behind it, "mine.cu:sgemm", or of the text itself.
-    Where no grid and block are given, `// check:` comments or launches in the file say them, as they do for
-    the command. asked: see Asking."""
+    """The checks of a path of CUDA or PTX, perhaps followed by a kernel, "mine.cu:sgemm", or of the text
+    itself. Without grid and block, `// check:` comments or launches in the file give them, as for the
+    command. asked: see Asking."""
     if is_text(file):
         source, kernel = Source(str(file), "kernel.cu", ""), ""
     else:
@@ -211,8 +211,9 @@ def as_value(name: str, value: Any) -> Any:
 
 
 def request_of_function(own: Own, made: Kernel, arch: str, **asked: Any) -> Request:
-    """Of a function of TVM's and its kernel. What is not given of its arrays is drawn; an array that is only
-    written has nothing in it before. Raises BadInput if an array has another shape or format."""
+    """The check of a function of TVM and its kernel. Arrays that are not given are drawn at random, and an
+    array that is only written is unwritten before. Raises BadInput if an array has another shape or
+    format."""
     if made.maps:
         raise BadInput(f"{own.name} takes tensor maps, made only for rungs: run(rung) verifies one")
     given, ready = arguments_of(own, asked.get("arguments") or (), asked.get("outputs") or ())

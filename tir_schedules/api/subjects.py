@@ -59,7 +59,7 @@ def as_rung(subject: object) -> str | Rung:
 
 
 def known_kind(subject: object) -> str:
-    """The same of anything; "" for what is none of them."""
+    """The kind of any object; "" if it is of no kind."""
     from tir_schedules.api.functions import is_tvm
 
     if isinstance(subject, Rung):

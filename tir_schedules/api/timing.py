@@ -103,7 +103,7 @@ def times_of_rungs(
 
 
 def times_of_jobs(jobs: Sequence[Job], target: Target, arch: str, timeline: bool = False) -> TimeReport:
-    """The same of rungs on workloads."""
+    """Predicted times of rungs on workloads."""
     rows = tuple(time_rungs(jobs, target, arch, ISSUES * timeline))
     known = recorded_times(target.table.device)
     mine = {key_of(row): known[key_of(row)] for row in rows if key_of(row) in known}

@@ -57,7 +57,7 @@ HINTS = re.compile(r"--(?:finite|tolerance|machine cpu)\b")
 
 
 def reworded_hints(fault: str) -> str:
-    """The same of a fault."""
+    """A fault, with its hints in the words of Python."""
     return HINTS.sub(lambda match: reworded(match[0]), fault)
 
 

@@ -20,7 +20,7 @@ from tir_schedules.subjects.subject import vendors_of
 EQUAL, NEAR = 1.0, 0.97
 """Ratios below which shapes are counted."""
 EDGES = (0.8, 0.9, NEAR, EQUAL, 1.03, 1.1, 1.25, 1.5, 2.0)
-"""Of the histogram's bars."""
+"""Edges of the bars of the histogram."""
 SHOWN = 10
 """Shapes of the lowest ratios that a table has."""
 
@@ -67,7 +67,8 @@ def compared(results: Json) -> dict[str, list[Compared]]:
 
 
 def compared_at(shape: str, rows: Sequence[Json], drawing: Json) -> Compared | None:
-    """Of the rows of a shape; None where the schedule that counts or the libraries were not timed."""
+    """The comparison at a shape from its rows; None if the schedule that counts or the libraries were not
+    timed."""
     ours = {row["name"]: row["rate"] for row in rows if row["form"] == "schedule"}
     theirs = [row["rate"] for row in rows if row["form"] == "vendor"]
     best = max(ours, key=ours.__getitem__, default="")

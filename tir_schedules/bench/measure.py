@@ -330,7 +330,7 @@ class Choice:
         }
 
     def facts(self, subject: Subject) -> Json:
-        """Of a candidate: what the library says of it, and what came of it."""
+        """Facts of a candidate: the library's description, and the result."""
         assert subject.candidate
         samples = {"samples_us": self.samples[subject]} if self.samples.get(subject) else {}
         refused = {"refused": self.refused[subject]} if subject in self.refused else {}

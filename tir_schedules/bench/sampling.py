@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Sequence
 
 CONFIDENCE = 0.9375
-"""Of the interval around a median: what the least and the greatest of five samples give."""
+"""Confidence of the interval around a median: that of the least and the greatest of five samples."""
 
 LONG_S = 0.1
 """A launch that takes this long is a sample by itself."""

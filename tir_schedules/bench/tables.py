@@ -46,7 +46,7 @@ def print_results(results: Json) -> None:
 
 
 def print_distribution(family: str, shapes: Sequence[Compared], drawing: Json) -> None:
-    """Of drawn shapes: tables of their ratios, and what these come to."""
+    """Print tables of the ratios of drawn shapes, and a summary of them."""
     for head, lines in tables_of(family, shapes):
         print_table(escape_cells(head), map(escape_cells, lines))
         print_line()

@@ -122,7 +122,7 @@ class Product:
 
 
 def types_of(workload: Any) -> Types:
-    """Of a Gemm or HalfGemm. CheckFailed for formats that are not in TYPES."""
+    """The types of a Gemm or HalfGemm. CheckFailed for formats that are not in TYPES."""
     operands, sums = getattr(workload, "dtype", "float32"), getattr(workload, "accumulate", "float32")
     types = TYPES.get((operands, sums, workload.result))
     if types is None:
@@ -340,7 +340,7 @@ class CublasLt:
         return release(number())
 
     def plan(self, workload: Workload) -> Plan:
-        """Of a workload, made when it is first asked for."""
+        """The plan for a workload, made when it is first asked for."""
         if workload not in self.plans:
             self.plans[workload] = self.make_plan(Product.of(workload))
         return self.plans[workload]
@@ -424,7 +424,7 @@ class Vendors:
         return library.bind(subject.workload, arguments)
 
     def versions(self) -> dict[str, str]:
-        """Of the libraries used so far, those that tell."""
+        """Versions of the libraries used so far, if they have a function for it."""
         return {name: vars(self)[name].version() for name in ("cublas", "cublaslt") if name in vars(self)}
 
     @cached_property

@@ -65,7 +65,7 @@ class Code:
 
     @property
     def columns(self) -> list[int]:
-        """Of LINE_COUNTERS those that some line has, but for conflicts, which mark the wavefronts."""
+        """The columns of LINE_COUNTERS that some line has, except conflicts, which mark the wavefronts."""
         cells = [one.cells for one in self.lines if one.cells]
         return [at for at in HEADS if any(each[at] for each in cells)]
 

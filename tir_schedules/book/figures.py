@@ -56,7 +56,7 @@ def figures_of(binaries: list[Binary], place: int, workload: Workload) -> list[F
 
 
 def who_computes_what(binaries: list[Binary], workload: Workload) -> Iterator[Figure]:
-    """Of a product who stores C, of a sum who loads X: the block by warp, a warp of it by lane."""
+    """Who stores C of a product, or loads X of a sum: the block by warp, one of its warps by lane."""
     array = "X" if "X" in workload.inputs else workload.outputs[0]
     asked = Asked(array)
     try:
@@ -75,7 +75,7 @@ def who_computes_what(binaries: list[Binary], workload: Workload) -> Iterator[Fi
 
 
 def banks_of(binary: Binary, workload: Workload) -> Iterator[Figure]:
-    """Of the loads and of the stores of a warp those that lose most wavefronts; of Hopper's units a tile."""
+    """The loads and the stores of a warp that lose most wavefronts; for Hopper's units, a tile."""
     try:
         execution, inputs = watch_block(binary, workload, BLOCK, 0)
     except CheckFailed:
@@ -103,7 +103,7 @@ def capital(text: str) -> str:
 
 
 def ring_of(binary: Binary, workload: Workload) -> Iterator[Figure]:
-    """Of a kernel with mbarriers."""
+    """The ring of a kernel with mbarriers."""
     if "mbarrier" not in binary.ptx:
         return
     events = watch_units(binary, workload, BLOCK).events
@@ -200,7 +200,7 @@ def marks(row: Sequence[tuple[int, int, int]], first: int, last: int, least: flo
 
 
 def colour_name(number: int) -> str:
-    """Of a state's colour in the style of pages."""
+    """The name of a state's colour in the style of pages."""
     return "var(--fg)" if number == 0 else "var(--line)" if number == 9 else f"var(--c{number})"
 
 

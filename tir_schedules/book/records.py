@@ -67,7 +67,7 @@ class Records:
 
     # ---- for chapters
     def gains(self, name: str, before: Sequence[str]) -> Iterator[Gain]:
-        """Of every recorded kind of a ladder that has the rung. before: the rungs below it, the nearest
+        """Gains in every recorded kind of a ladder that has the rung. before: the rungs below it, the nearest
         last."""
         for title in self.found.recordings:
             found = self.best(title, name)
@@ -104,7 +104,7 @@ class Records:
 
     @cached_property
     def predictions(self) -> dict[str, Json]:
-        """Of each ladder, where there are some."""
+        """Predictions of each ladder that has some."""
         paths = {
             family: path for family in FAMILIES
             for path in sorted((self.folder / "predictions").glob(f"{family}_*.json"))
@@ -116,8 +116,8 @@ class Records:
         return agreement_of(self.found.counters)
 
     def best(self, title: str, *names: str) -> tuple[Group, Document] | None:
-        """Of the recordings that have the rungs the one with most usual sizes of the first; the one with most
-        rungs among those."""
+        """Among the recordings that have the rungs, the one with most usual sizes of the first rung, and
+        among those the one with most rungs."""
         able = [
             one for one in self.found.recordings.get(title, ())
             if all(any(key[:2] == (name, "schedule") for key in one[0].cells) for name in names)
@@ -158,8 +158,8 @@ class Records:
         return f"{median(abs(row['us'] / row['median_us'] - 1) * 100 for row in rows if row.get('us')):.0f}"
 
     def count(self, what: str) -> str:
-        """Of launches whose counters were compared. what: "launches" counts all of them, and "equal" those
-        whose counters are all as predicted."""
+        """The number of launches whose counters were compared. what: "launches" counts all of them, and
+        "equal" those whose counters are all as predicted."""
         found = {"launches": len(self.agreement.launches), "equal": self.agreement.equal}
         return f"{found[what]:,}"
 

@@ -37,7 +37,8 @@ from tir_schedules.version import VERSION
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent
 MADE = "book.json"
-"""Of a folder with a book: its files, so that those that are no more are removed when it is built again."""
+"""The list of files in a folder with a book. When the book is built again, files that it no longer has are
+removed."""
 
 TITLE = "tir_schedules, the book"
 GUIDES = {

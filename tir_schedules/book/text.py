@@ -221,7 +221,7 @@ def plain_of(token: Token) -> str:
 
 
 def language_of(token: Token) -> str:
-    """Of a block of code. Indented blocks are commands, Python or output."""
+    """The language of a block of code. Indented blocks are commands, Python or output."""
     named = token.info.strip().split(" ")[0]
     if named:
         return named if named in ("cu", "python", "diff") else ""

@@ -37,10 +37,10 @@ OTHER_FILE = re.compile(r"[\w./~-]+\.(npy|npz|pt|pth|bin|csv|txt|safetensors|h5)
 
 LARGEST_FILE = 1 << 30
 MOST_BYTES = 1 << 32
-"""Of an array that is made."""
+"""Most bytes of an array that is drawn."""
 
 WIDEST = 1e300
-"""Of LOW..HIGH."""
+"""Largest magnitude of LOW and HIGH."""
 
 OCTAVES = 2
 """Random reals differ by so many powers of two in either direction."""

@@ -78,7 +78,7 @@ SIZE_FUNCTIONS: Functions = {
     "cdiv": ceil_div, "ceil_div": ceil_div, "ceil": math.ceil, "floor": math.floor, "min": min, "max": max,
     "log2": math.log2, "sqrt": math.sqrt, "abs": abs, "int": int,
 }  # fmt: skip
-"""Of sizes, grids and scalars."""
+"""Functions in sizes, grids and scalars."""
 
 
 class Refused(Exception):
@@ -228,8 +228,8 @@ class Evaluation:
         return slice(*(part and self(part) for part in (node.lower, node.upper, node.step)))
 
     def of_Call(self, node: ast.Call) -> Any:
-        """Of a method the array stands first: `x.sum(1)` is `sum(x, 1)`. Where numpy, torch and methods
-        differ, the table has functions of their own: "np.max", "torch.max", ".max"."""
+        """A call. The array of a method is its first argument: `x.sum(1)` is `sum(x, 1)`. Where numpy, torch
+        and methods differ, the table has a function for each: "np.max", "torch.max", ".max"."""
         function, first = node.func, ()
         if isinstance(function, ast.Attribute):
             of_module = self.is_module(function.value)
@@ -339,8 +339,8 @@ def names_read(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def axis_taken_for_value(text: str) -> str:
-    """Of `max(x, 1)` what says the axis, "max(x, axis=1)"; "" where there is no maximum or minimum of an
-    array and a whole number."""
+    """For `max(x, 1)` the form that means an axis, "max(x, axis=1)"; "" if there is no maximum or minimum of
+    an array and a whole number."""
     for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Call) and dotted(node.func) in ("max", "min") and len(node.args) == 2:
             array, axis = map(ast.unparse, node.args)
@@ -463,7 +463,7 @@ class Asked:
 
 
 def launch_of_options(kernel: str, grid: str, block: str, shared: str, sizes: Mapping[str, Any]) -> Asked:
-    """Of `--kernel`, `--grid`, `--block` and `--shared`."""
+    """The launch that `--kernel`, `--grid`, `--block` and `--shared` describe."""
     extents = [
         dim3(wholes(text, sizes, option), text, option)
         for option, text in (("--grid", grid), ("--block", block))
@@ -472,7 +472,7 @@ def launch_of_options(kernel: str, grid: str, block: str, shared: str, sizes: Ma
 
 
 def parse_launch(text: str, sizes: Mapping[str, Any]) -> Asked:
-    """Of `--launch`. BadInput for text of another form."""
+    """The launch that `--launch` describes. BadInput for text of another form."""
     opening = text.find("[")
     end = closing(text, opening) if opening > 0 else None
     if end is None:

@@ -261,7 +261,7 @@ class Reading:
         self.arguments = self.by_address() if call.by_address else call.arguments
 
     def by_address(self) -> tuple[str, ...]:
-        """Of `void *arguments[] = {&A, &n}`, what stands in the braces."""
+        """For `void *arguments[] = {&A, &n}`, the names in the braces."""
         scope = self.host.at(self.call.position)
         name = CAST.sub("", self.call.arguments[0]).strip("* ()")
         there = scope.of(name)

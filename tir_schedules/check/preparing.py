@@ -42,7 +42,7 @@ from tir_schedules.source import Source
 from tir_schedules.verdicts import Outcome
 
 MOST_THREADS = 1 << 28
-"""Of a launch: some minutes of the CPU machine."""
+"""Most threads of a launch: some minutes of the CPU machine."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ DECLARATOR = re.compile(
     r"\s*((?:\*|\s|const\b|__restrict__\b|__restrict\b)*)(\w+)\s*((?:\[[^\]]*\]\s*)*)(?:(?:=|\{).*)?", re.S
 )
 DEFINITION = re.compile(r"\s*(?:struct|class|union|enum(?:\s+class)?)\s+[A-Za-z_]\w*[^{;()]*\{.*\}\s*", re.S)
-"""Of a type, without a member of it."""
+"""The definition of a type, without a member of it."""
 
 EMPTY = re.compile(r"(?:std|cuda|thrust|cub)::")
 """Namespaces whose classes of one byte have no members, such as cuda::std::plus."""
@@ -189,8 +189,8 @@ def other_names(parameters: Iterable[Parameter]) -> dict[str, str]:
 
 
 def accessor_members(parameter: Parameter, shape: Sequence[int]) -> list[tuple[Parameter, int | None]] | None:
-    """Of a packed accessor of PyTorch the members for a contiguous array of this shape, and their values,
-    None for the pointer; None for another type, or another number of dimensions."""
+    """The members of a packed accessor of PyTorch for a contiguous array of this shape, and their values,
+    None for the pointer. None for another type, or another number of dimensions."""
     match = ACCESSOR.fullmatch(parameter.type.text)
     if not match or int(match[2]) != len(shape):
         return None

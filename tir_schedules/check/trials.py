@@ -54,11 +54,11 @@ NOISE = 1e-12
 """Smaller changes, as a share, are rounding errors of float64."""
 
 LOOSE = 0.25
-"""Of the elements that are sampled: where tolerances hide so many, a kernel is not called verified."""
+"""Share of the sampled elements. If tolerances hide so many, a kernel is not called verified."""
 
 SHARE = 0.5
-"""Of the values that depend on an element. In a softmax x[j] decides y[j] alone, and has a small part in all
-other values of its row: to see it in y[j] says nothing about the sum."""
+"""Share of the values that depend on an element. In a softmax x[j] decides only y[j], and has a small part in
+all other values of its row. So a change of y[j] says nothing about the sum."""
 
 FEWEST, MOST = 6, 24
 """Elements that are sampled of each input."""

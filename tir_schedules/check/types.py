@@ -245,7 +245,7 @@ class Rounding:
 
 
 def rounding_of(output: str, arithmetic: Arithmetic = Arithmetic()) -> Rounding:
-    """Of a kernel that leaves a format."""
+    """The rounding of a kernel whose output has this format."""
     if output == "f64":
         normal, denormal = SMALLEST["f64"]
         return Rounding(UNITS["f64"], UNITS["f64"], 1 / UNITS["f64"], normal=normal, least=denormal)

@@ -93,7 +93,7 @@ OF_SYSTEMS = re.compile(r"_|WIN32|USE_ROCM|HIP|NDEBUG|NVCC_PREPROCESSOR|true|fal
 
 ROUNDS = 30
 ERROR_LIMIT = "100000"
-"""Of one call of the compiler; nvcc's is 100."""
+"""Most errors of one call of the compiler; nvcc's limit is 100."""
 
 USERS_TEXT, NOTES = "users.cu", "notes.json"
 CODE = "".join(map(hash_of, ("compiler/device_code.py", "compiler/host_code.py", "compiler/front_end.py")))

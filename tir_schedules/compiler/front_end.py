@@ -422,7 +422,7 @@ class Places:
         self.ends = [end for end, _, _ in self.markers]
 
     def __call__(self, offset: int) -> tuple[int, str]:
-        """Of the first letter at or after the offset."""
+        """The place of the first letter at or after the offset."""
         while self.text[offset : offset + 1].isspace():
             offset += 1
         end, line, file = self.markers[bisect_right(self.ends, offset) - 1]

@@ -168,8 +168,8 @@ def without_macros(declared: str, end: int, first: int, lines: set[int]) -> str:
 
 
 def instances_of(declared: str, templates: set[str], scalars: bool) -> str:
-    """Of a declaration of host code a function with nothing but the constants in it and what makes instances
-    of these templates, a line for each; "" where there is no instance. scalars: whether `scalar_t` is a type
+    """For a declaration of host code, a function that has only its constants and what makes instances of
+    these templates, a line for each; "" if there is no instance. scalars: whether `scalar_t` is a type
     there."""
     text = blank_literals(MARKER.sub("", declared))
     opening = text.find("{")

@@ -148,7 +148,7 @@ def bound_reductions(module: "IRModule") -> list[tuple[str, str, str]]:
 
 
 def mentioned(loops: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """Those of the loops whose variables are in some of the expressions."""
+    """The loops whose variables are in some of the expressions."""
     kind = import_tvm().tirx.Var
     seen = [each for value in values for each in nodes_in(value, kind)]
     return [loop for loop in loops if any(each.same_as(loop.loop_var) for each in seen)]

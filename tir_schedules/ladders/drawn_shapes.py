@@ -18,7 +18,7 @@ from tir_schedules.ladders.problems import Problem, possible
 MNK = ("M", "N", "K")
 MOST_SHAPES, MOST_SEED = 1000, 2**32
 MOST_ELEMENTS = 2**28
-"""Of a matrix: 1 GiB of float32."""
+"""Most elements of a matrix: 1 GiB of float32."""
 MOST_FLOPS = 2 * 8192**3
 """1.1 TFLOP, 20 ms of an H200 in fp32."""
 

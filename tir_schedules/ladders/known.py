@@ -50,7 +50,7 @@ class OfLadders(Mapping[str, Fact], Generic[Fact]):
 
 
 def ladder_names() -> tuple[str, ...]:
-    """Those of this package, those installed, those loaded."""
+    """Names of the ladders of this package, of installed ones, and of loaded ones."""
     return tuple(dict.fromkeys((*FAMILIES, *installed(), *LOADED)))
 
 
@@ -127,7 +127,7 @@ def package_rungs(family: str) -> list[Rung]:
 
 
 def rungs_beside(family: str) -> list[Rung]:
-    """Those of this package that stand beside a ladder; see Ladder.beside."""
+    """The rungs of this package that are beside a ladder; see Ladder.beside."""
     return modules_rungs(family, ladder_of(family).beside) if family in FAMILIES else []
 
 

@@ -141,7 +141,7 @@ def ladder_rungs(family: str) -> list[Rung]:
 
 
 def name_of(path: Path) -> str:
-    """Of the module of a file or folder."""
+    """The name of the module of a file or folder."""
     return PREFIX + os.fsencode(path).hex()
 
 

@@ -184,8 +184,8 @@ def sample_kinds(jobs: Sequence[Job]) -> list[Job]:
 
 
 def every_value(jobs: Sequence[Job], first: int) -> list[Job]:
-    """Of the jobs of a rung so few that every value of each kind is in one. first: a number of the job to
-    begin with, counted round."""
+    """As few jobs of a rung as have every value of each kind. first: the number of the job to begin with,
+    counted round."""
     kinds = ladder_of(jobs[0][0].family).kinds
     values = [{(name, getattr(workload, name)) for name in kinds} for _, workload in jobs]
     order = [(first + step) % len(jobs) for step in range(len(jobs))]

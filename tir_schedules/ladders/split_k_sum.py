@@ -145,7 +145,7 @@ def schedule(sch: Schedule, sums: PartialSums, config: Config) -> None:
 
 
 def rung(family: str) -> Rung:
-    """That of a ladder, which has a twin of its own."""
+    """The rung of this launch for a ladder; each ladder has a twin of it."""
     return Rung(
         family=family,
         name="split_k_sum",

@@ -49,7 +49,7 @@ class Attributes:
 
 
 def attributes_of(ptx: str, entry: str) -> Attributes:
-    """Those of one kernel in PTX text; none where it has no such kernel."""
+    """The attributes of one kernel in PTX text; none if the text does not have the kernel."""
     found = {name: extents(numbers) for name, numbers in DIRECTIVE.findall(heading(ptx, entry))}
     return Attributes(
         found.get(".maxntid"), found.get(".reqntid"), found.get(".reqnctapercluster"),

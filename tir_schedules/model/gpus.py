@@ -60,7 +60,7 @@ SMS = {
 
 
 def known_sm(arch: str) -> StreamingMultiprocessor | None:
-    """That of "sm_90", and of "sm_90a" too; None where its figures are not known."""
+    """The figures of "sm_90", also for "sm_90a"; None if they are not known."""
     return SMS.get(re.sub(r"[a-z]$", "", arch))
 
 

@@ -11,15 +11,16 @@ from tir_schedules.model.workload import Workload
 
 
 class Estimate(Protocol):
-    """Of a rung in one configuration on one workload. Its text is a sentence with the figures that the time
-    follows from, such as "128 tiles, 1 for an SM: 52.9 us"."""
+    """The estimated time of a rung in one configuration on one workload. Its text is a sentence with the
+    figures that the time follows from, such as "128 tiles, 1 for an SM: 52.9 us"."""
 
     @property
     def microseconds(self) -> float: ...
 
 
 Estimator = Callable[[Any, Rung], "Estimate | None"]
-"""Of a workload and a rung, which is in its configuration for that; None where it has no figures of that."""
+"""Gives the estimate for a workload and a rung, which is already in its configuration; None if it has no
+figures for these."""
 
 
 Shape = tuple[int, ...]

@@ -13,7 +13,7 @@ LINE = 128
 """Bytes of a line of L2. Rows of copies are a multiple of it."""
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
-"""Of a grid along x, y and z (CUDA programming guide, compute capabilities)."""
+"""Most blocks of a grid along x, y and z (CUDA programming guide, compute capabilities)."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ def promotion_of(pitch: int) -> int:
 
 
 def described_array(name: str, row: int, pitch: int) -> str:
-    """Of what a map of a matrix with rows of so many bytes is: of itself, or of a copy whose rows lie
-    further apart, "A_rows"."""
+    """The name of the array that a tensor map describes: the matrix itself, or a copy whose rows are further
+    apart, "A_rows"."""
     return f"{name}_rows" if pitch != row else name
 
 

@@ -31,7 +31,7 @@ NextC = TypeVar("NextC")
 
 @dataclass(frozen=True)
 class NoConfig:
-    """Of a rung without constants."""
+    """The configuration of a rung without constants."""
 
 
 NO_CONFIG = NoConfig()

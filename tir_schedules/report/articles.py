@@ -34,7 +34,7 @@ class Here:
         self.rows = {(row["name"], row["shape"]): row for row in rows if row["form"] == "schedule"}
 
     def figures(self, article: Article, step: Step) -> tuple[str, ...]:
-        """Of the schedule, one for each of the article's sizes; "" where it was not measured."""
+        """Figures of the schedule, one for each of the article's sizes; "" if it was not measured."""
         found = (self.rows.get((step.rung, str(article.workload(size)))) for size in article.sizes)
         return tuple(figures(in_unit(row, article.unit)) if row else "" for row in found)
 

@@ -68,7 +68,7 @@ def count(jobs: Sequence[Job], arch: str) -> tuple[list[Counted], list[dict[str,
 
 
 def index_by_kernel(kernels: Iterable[Counted], jobs: Sequence[Job]) -> ByKernel:
-    """Those of some jobs."""
+    """The kernels of some jobs."""
     wanted = {(rung.id, workload) for rung, workload in jobs}
     return {
         (c.subject.name, c.subject.form): c for c in kernels if (c.subject.name, c.subject.workload) in wanted

@@ -48,7 +48,7 @@ class Layout:
 
     @property
     def config(self) -> Any:
-        """Of the rung as it runs: a dataclass of the rung's own."""
+        """The configuration of the rung as it runs: the rung's dataclass."""
         return find(self.kernel.subject.name)[0].fitted(self.kernel.subject.workload).config
 
     @property
@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def row_bytes(self) -> int:
-        """Of the tile of A."""
+        """Bytes of a row of the tile of A."""
         return HALF * (self.config.bk + self.padding)
 
     @property
@@ -89,7 +89,7 @@ class Layout:
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block."""
+        """Bytes of shared memory of a block."""
         return self.kernel.first.binary.shared_bytes
 
     @property

@@ -91,7 +91,7 @@ def ladders_of(found: Recorded, quick: bool, target: Target | None = None) -> tu
 
 
 def times_of(kernels: ByKernel, target: Target) -> dict[tuple[str, str], Timed]:
-    """Of what was counted."""
+    """Times of the kernels that were counted."""
     with progress(len(kernels), "predicting") as step:
         found = {}
         for key, one in kernels.items():

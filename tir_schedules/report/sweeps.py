@@ -48,7 +48,7 @@ class Series:
 
     @property
     def name(self) -> str:
-        """Of the field."""
+        """The name of the field."""
         return FIELDS.get(self.recorded_field, self.recorded_field)
 
     @property

@@ -114,14 +114,14 @@ class Gemm:
         return padded(self.n, Gemm.vector)
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
-        """Of A, B and C, which has a matrix for each part of K that blocks along z take, with rows that are
-        filled up; and of workspaces, with rows of whole lines of L2."""
+        """Shapes of A, B and C, and of workspaces. C has a matrix for each part of K that blocks along z
+        take, with padded rows. Rows of workspaces are whole lines of L2."""
         rows = self.stored | {"C": (self.m, self.n)}
         parts = {"C": (grid[2], self.m, self.part_pitch)} if grid[2] > 1 else {}
         return rows | parts | self.workspace_shapes(rows)
 
     def workspace_shapes(self, rows: dict[str, tuple[int, int]]) -> dict[str, tuple[int, ...]]:
-        """Of workspaces. rows: rows and columns of A, B and C."""
+        """Shapes of workspaces. rows: rows and columns of A, B and C."""
         copies = {name: rows[name.removesuffix("_rows")] for name in self.workspaces}
         return {name: (height, in_lines(width, self.vector)) for name, (height, width) in copies.items()}
 

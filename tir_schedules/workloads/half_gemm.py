@@ -179,8 +179,8 @@ class HalfGemm(Gemm):
 
     @property
     def classes(self) -> int:
-        """Of how many k one has a term that is not 0, in a row of A: 1 unless so many would add up to too
-        much for float16."""
+        """In a row of A one of so many k has a term that is not 0. It is 1 unless all terms would add up to
+        too much for float16."""
         return -(-self.k // int((2 ** MANTISSA[self.accumulate] / SPREAD) ** 2))
 
     def arguments(self, seed: int = 0, xp: Any = np, kind: str = REALS) -> Arguments:

@@ -72,7 +72,7 @@ class PartialSums(OneLaunch):
         return (4 * self.parts + element_type(self.result).itemsize) * self.m * self.n
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
-        """Of S and C."""
+        """Shapes of S and C."""
         return {"S": (self.parts, self.m, self.pitch), "C": (self.m, self.n)}
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:

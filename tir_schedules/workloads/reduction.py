@@ -85,7 +85,7 @@ class Reduction:
         return 4 * self.n
 
     def array_shapes(self, grid: Dim3) -> dict[str, tuple[int, ...]]:
-        """Of X and Y, which has one sum per block along x."""
+        """Shapes of X and Y, which has one sum per block along x."""
         return {"X": (self.n,), "Y": (grid[0],)}
 
     def draws(self, seed: int = 0) -> list[tuple[str, int]]:

@@ -20,7 +20,7 @@ ROW_STEP = 32
 """Bytes of a row along K that a tensor core multiplies at once."""
 
 LONGEST = 256
-"""Of K: a form that promotes its sums adds them to others in float32 after so much of it at the latest."""
+"""Longest part of K after which a form that promotes adds its sums to others in float32."""
 
 PADDED = 64
 """Rows of parts are filled up with zeros to a multiple of so many elements of each part."""
@@ -33,8 +33,9 @@ its parts is below 2**-25, or 2**-39 of the largest of its row."""
 LOST = 2.0**-25 / (LARGEST / 2)
 
 CUT = 2.0**-21
-"""Of the largest term and sum, what a tensor core loses when it adds 16 products to a sum. On Hopper each of
-the 17 is cut off 25 bits below the largest, and the sum to 24 bits: less than 17 / 2**25 + 1 / 2**23."""
+"""Share of the largest term and sum that a tensor core loses when it adds 16 products to a sum. On Hopper
+each of the 17 is cut off 25 bits below the largest, and the sum to 24 bits: less than 17 / 2**25 + 1 /
+2**23."""
 
 
 def filled_up(k: int) -> int:
@@ -67,7 +68,7 @@ class Form:
 
     @property
     def step(self) -> int:
-        """Of K, what a tensor core adds up at once."""
+        """The part of K that a tensor core adds up at once."""
         return ROW_STEP // self.size
 
     @property
@@ -134,7 +135,7 @@ class SplitGemm(Gemm):
         return super().parameters | kinds
 
     def workspace_shapes(self, rows: dict[str, tuple[int, int]]) -> dict[str, tuple[int, ...]]:
-        """Of the parts of A and B, and what elements of a row are to be multiplied by."""
+        """Shapes of the parts of A and B, and of the factors of rows."""
         parts = {"A_parts": (self.m, self.row), "B_parts": (self.n, self.row)}
         scales = {"A_scales": (self.m,), "B_scales": (self.n,)}
         return {name: (parts | scales)[name] for name in self.workspaces}
@@ -177,8 +178,8 @@ class SplitGemm(Gemm):
 
     @property
     def bound(self) -> float:
-        """Of the error of an element of C, in units of |A| |B|: what products leave out, what tensor cores
-        cut off, and the additions in float32 of sums that are promoted."""
+        """Bound of the error of an element of C, in units of |A| |B|: products that are left out, bits that
+        tensor cores cut off, and the additions in float32 of sums that are promoted."""
         form, length = self.form, min(self.k, LONGEST) if self.form.promoted else self.k
         cuts = -(-length // form.step) * len(form.products)
         promotions = -(-self.k // LONGEST) if form.promoted else 0

@@ -21,7 +21,7 @@ MOST = 255 * 2.0**120
 """The largest bfloat16. A finite element is not split into an infinite part and the rest."""
 
 LOW_BITS = 13
-"""Of a float32, those that tf32 has not."""
+"""The low bits of a float32 that tf32 does not have."""
 
 LEAST_SCALE = 2.0**-126
 

@@ -14,7 +14,7 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def softmax(x, out, columns, stride, BLOCK: tl.constexpr):
-    """Of each row."""
+    """Softmax of each row."""
     row = tl.program_id(0)
     at = tl.arange(0, BLOCK)
     inside = at < columns

@@ -21,7 +21,7 @@ from tir_schedules.check.host.values import (
 from tir_schedules.compiler.signature import declaration
 
 MOST_TURNS = 256
-"""Of a loop that is followed."""
+"""Most iterations of a loop that is followed."""
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 INVOKED = re.compile(r"[A-Za-z_]\w*\s*(?=\()")

@@ -85,7 +85,7 @@ def configuration(source: Source, kernel: str) -> dict[str, Any]:
 
 
 def path_of(source: Source) -> Path:
-    """Of a file as it was named, where that leads to it."""
+    """The path of a file as the user named it, if that leads to the file."""
     path = Path(source.file)
     return path if path.is_file() else Path(source.folder, path.name)
 
@@ -110,7 +110,7 @@ def place_arguments(function: Any, request: Request) -> dict[str, Any]:
 
 
 def numbers(given: Mapping[str, Any]) -> dict[str, int | float]:
-    """Those of the arguments that expressions may name."""
+    """The arguments that expressions may name."""
     return {name: value for name, value in given.items() if isinstance(value, (int, float))}
 
 

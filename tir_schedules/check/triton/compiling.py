@@ -310,7 +310,7 @@ def complaint(error: Any, function: Any, source: PythonFile) -> str:
 
 
 def first_line(function: Any) -> int:
-    """Of its `def`: Triton leaves decorators out of what it compiles."""
+    """The line of its `def`, because Triton leaves decorators out of what it compiles."""
     texts, number = inspect.getsourcelines(function.fn)
     above = (at for at, text in enumerate(texts) if re.match(r"\s*def\s", text))
     return number + next(above, 0)

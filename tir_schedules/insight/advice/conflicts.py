@@ -36,7 +36,7 @@ from tir_schedules.machines.cpu.extents import source_name
 from tir_schedules.model.gpus import STATIC_SHARED
 
 LEAST_GAIN = 0.25
-"""Of the wavefronts beyond the ideal ones: what takes less of them away is not a remedy."""
+"""Share of the wavefronts beyond the ideal ones. A change that saves less is not a remedy."""
 
 SHOWN = 3
 """Lines that are named, of one array."""
@@ -237,7 +237,7 @@ def try_padding(subject: Subject, array: SharedArray, found: Sequence[Replay], b
 
 
 ROW_BYTES = 16
-"""Of an 8x8 matrix of ldmatrix; as many bytes its address is aligned to."""
+"""Bytes of a row of an 8x8 matrix of ldmatrix, and the alignment of its address."""
 
 ELEMENTS = {
     "float": 4, "int": 4, "unsigned": 4, "unsigned int": 4, "uint": 4, "uint32_t": 4, "int32_t": 4,
@@ -259,8 +259,8 @@ QUALIFIERS = re.compile(r"\b(?:__align__|alignas)\s*\([^)]*\)|\b(?:volatile|cons
 
 @dataclass(frozen=True)
 class Declaration:
-    """Of an array in CUDA. extents: as they are written. end: where in the source the last extent ends.
-    values: the extents, where the source says what they are."""
+    """The declaration of an array in CUDA. extents: as they are written. end: where in the source the last
+    extent ends. values: the extents, if the source says what they are."""
 
     element: int
     type: str
@@ -388,7 +388,7 @@ def values_of(extents: tuple[str, ...], source: str) -> tuple[int, ...]:
 
 
 PADDINGS = (0, 1, 2, 4, 8)
-"""Of a row, in units of what its accesses must be aligned to."""
+"""Paddings of a row, in units of the alignment that its accesses need."""
 
 STRIDES = 6
 """Distances of lanes that are tried as rows, the commonest first."""

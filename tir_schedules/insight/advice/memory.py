@@ -30,7 +30,7 @@ ACTIONS = {
     "tma_load": "boxes loaded", "tma_store": "boxes stored",
 }  # fmt: skip
 LEAST_GAIN = 0.1
-"""Of all sectors of the kernel, that another numbering of threads saves."""
+"""The least share of all sectors of the kernel that another numbering of threads has to save."""
 
 WIDEST = 16
 """Bytes of a lane's access."""

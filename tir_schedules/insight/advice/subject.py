@@ -187,7 +187,7 @@ class Advice:
 
 
 def mean(cost: int, requests: int) -> str:
-    """Of one request: "4", or "3.5"."""
+    """The mean cost of a request: "4", or "3.5"."""
     return f"{cost / requests:.1f}".removesuffix(".0") if requests else "0"
 
 

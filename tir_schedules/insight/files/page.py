@@ -29,7 +29,7 @@ from tir_schedules.provenance import named_versions
 from tir_schedules.verdicts import CELLS, LOOSE, PASS, UNJUDGED
 
 MOST_PICTURES = 4
-"""Of a launch."""
+"""Most pictures of a launch."""
 
 MOST_FAULTS = 12
 STYLES = {

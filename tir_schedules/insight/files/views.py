@@ -114,7 +114,7 @@ def ready_for(request: Request) -> Prepared | CheckFailed:
 
 
 def metrics(checked: Checked) -> tuple[Metrics, ...]:
-    """Of each launch that was counted."""
+    """Metrics of each launch that was counted."""
     return tuple(
         Metrics(step.binary, occupancy_of(step.binary), done.counters, done.findings)
         for step, done in zip(checked.steps, checked.executions)
@@ -277,8 +277,8 @@ def dynamic_name(binary: Binary) -> str:
 
 
 def chosen(patterns: Sequence[Pattern], what: str, arrays: Sequence[str]) -> list[Pattern]:
-    """Those of an array or a line. BadInput where there are none, with those there are. arrays: those in
-    global memory."""
+    """The patterns of an array or a line. BadInput if there are none, with the names of those there are.
+    arrays: names of arrays in global memory."""
     found = [pattern for pattern in patterns if what in (pattern.variable, pattern.name)]
     line = None if found else LINE.fullmatch(what)
     if line:

@@ -206,7 +206,7 @@ def short_rows(inspection: Inspection) -> Iterator[Row]:
 
 
 def short_cells(one: Metrics) -> Iterator[str]:
-    """Those of SHORT_COLUMNS that a launch alone has: all but the name and the last."""
+    """The cells of SHORT_COLUMNS that a launch has: all but the name and the last."""
     yield from (
         number(one.binary.resources.registers),
         number(one.binary.shared_bytes),

@@ -41,12 +41,12 @@ class Inspection:
 
     @property
     def place(self) -> int:
-        """Of the rung's own launch among all: others may copy before it what it reads."""
+        """The place of the rung's own launch among all, because others may copy its operands before it."""
         before, _ = self.rung.others(self.workload)
         return len(before)
 
     def own(self, form: str) -> Metrics:
-        """Of that launch."""
+        """The metrics of that launch."""
         return self.kernels[form][self.place]
 
     def roofline(self, form: str) -> Roofline:

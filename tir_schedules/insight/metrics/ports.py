@@ -56,10 +56,8 @@ class MainLoop:
 
 
 def main_loop(binary: Binary) -> MainLoop | None:
-    """That of a kernel. None where no loop has an FFMA, or the model does not apply to the architecture.
-
-    MissingTool without nvdisasm.
-    """
+    """The main loop of a kernel. None if no loop has an FFMA, or the model does not apply to the
+    architecture. MissingTool without nvdisasm."""
     sm = known_sm(binary.kernel.arch)
     if not sm or sm.lanes != LANES or IN_PTX not in binary.ptx:
         return None
@@ -82,7 +80,7 @@ def is_ffma(instruction: str) -> bool:
 
 
 def cycles_of(code: Sequence[str]) -> Iterator[int]:
-    """Of each instruction."""
+    """Cycles of each instruction."""
     kept: dict[int, str] = {}  # by place among the operands
     for instruction in code:
         if not is_ffma(instruction):
@@ -98,8 +96,8 @@ def cycles_of(code: Sequence[str]) -> Iterator[int]:
 
 
 def until_needed(code: Sequence[str], cycles: Sequence[int]) -> Iterator[int]:
-    """Of each load of shared memory the cycles until an instruction reads what it brings, in this turn of the
-    loop or the next."""
+    """For each load of shared memory, the cycles until an instruction reads its result, in this iteration of
+    the loop or the next."""
     read = [set(map(int, NUMBER.findall(instruction.partition(",")[2]))) for instruction in code] * 2
     start = [0, *accumulate([*cycles, *cycles])]
     for place, instruction in enumerate(code):

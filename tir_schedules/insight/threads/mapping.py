@@ -222,7 +222,7 @@ def these_launches(numbers: Sequence[int]) -> str:
 
 
 def array_names(kernels: Sequence[Kernel], workload: Workload) -> list[str]:
-    """Of all that kernels take."""
+    """Names of all arrays that kernels take."""
     numbers = [name for name, kind in workload.parameters.items() if "*" not in kind]
     return [name for kernel in kernels for name in arrays_of(kernel) if name not in numbers]
 
@@ -335,7 +335,7 @@ def lines_of(touches: Touches, table: np.ndarray) -> tuple[str, ...]:
 
 
 def tiles_of(table: np.ndarray) -> np.ndarray:
-    """Of each access the number of its tile in its block, in the order in which tiles are first met."""
+    """For each access the number of its tile in its block, in the order in which tiles are first met."""
     keys = np.stack([table["block"].astype(np.uint64), table["tile"]], 1)
     _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     order = np.lexsort([first, table["block"][first]])
@@ -345,7 +345,7 @@ def tiles_of(table: np.ndarray) -> np.ndarray:
 
 
 def ranks_within(groups: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Of each value its place among the different values of its group. Both are sorted, by group first."""
+    """For each value its rank among the different values of its group. Both are sorted, by group first."""
     fresh = np.ones(len(values), bool)
     fresh[1:] = (groups[1:] != groups[:-1]) | (values[1:] != values[:-1])
     count = np.cumsum(fresh) - 1

@@ -41,7 +41,7 @@ class Picture:
 
 
 def picture_of(found: ThreadMap, by: str, warp: int | None = None, lane: int | None = None) -> Picture:
-    """Of the block, or of a warp of it, or of a lane of that."""
+    """The picture of the block, or of one of its warps, or of a lane of that warp."""
     of = "all blocks" if found.block is None else "the block"
     if warp is not None:
         found, of = found.among(found.accesses["warp"] == warp), f"warp {warp}"
@@ -89,8 +89,8 @@ def text_of(picture: Picture, width: int | None = None) -> tuple[Text, list[str]
 
 
 def places_of(grid: Grid) -> dict[int, int]:
-    """Of each key, rising, the place of its symbol: the key itself; where one has no symbol, its place among
-    those that are drawn, from the first symbol on again where they are more."""
+    """For each key, in rising order, the number of its symbol: the key itself or, if some key has no symbol,
+    its rank among the keys that are drawn. After the last symbol the first follows again."""
     keys = sorted({*np.unique(grid.keys).tolist()} - {NOBODY, SEVERAL})
     ranked = bool(keys) and keys[-1] >= len(SYMBOLS)
     return {key: (at if ranked else key) % len(SYMBOLS) for at, key in enumerate(keys)}

@@ -177,7 +177,7 @@ def runs_of(sorted_values: np.ndarray) -> list[tuple[int, int]]:
 
 
 def pieces(runs: Sequence[tuple[int, int]]) -> str:
-    """Of an array of one dimension."""
+    """The pieces of an array of one dimension."""
     first, length = runs[0]
     if len(runs) == 1:
         return f": {span(first, first + length - 1)}"
@@ -216,7 +216,7 @@ def plural_times(count: int) -> str:
 
 
 def in_steps(own: ThreadMap) -> str:
-    """Of a lane: ", in 8 steps of 4 elements (16 bytes)"."""
+    """The steps of a lane: ", in 8 steps of 4 elements (16 bytes)"."""
     _, sizes = np.unique(own.accesses["step"], return_counts=True)
     each, steps = int(sizes[0]), len(sizes)
     if (sizes != each).any() or len(np.unique(own.accesses["element"])) == 1:

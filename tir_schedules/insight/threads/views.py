@@ -89,8 +89,8 @@ class Shown:
         return [one for one in with_accesses(drawn) if one.by != "step" or one.found.accesses["step"].any()]
 
     def coloured(self, by: str) -> Picture:
-        """Of the block, or of the warp or lane that is named; where `by` is not asked for, of no less than
-        tells its colours apart."""
+        """The picture of the block, or of the warp or lane that is named. If `by` is not given, it shows at
+        least as much as tells the colours apart."""
         warp = self.warp
         if warp is None and self.lane is not None:
             warp, _ = first_of(self.found, None, None)

@@ -33,7 +33,7 @@ from tir_schedules.timing.states import BEYOND, SELECTED, states_of
 from tir_schedules.workloads.drawing import ZEROS
 
 MOST_BYTES = 4 << 30
-"""Of the arrays that a prediction may need on this computer."""
+"""Most bytes of the arrays that a prediction may need on this computer."""
 
 ARCHS = {"sm_90": "sm_90a"}
 """Architecture of a GPU -> what kernels are compiled for where all that it has is wanted."""

@@ -49,8 +49,8 @@ def rows(trace: Trace) -> Iterator[list[str]]:
 
 
 def gains(trace: Trace, times: Mapping[int, float]) -> Iterator[tuple[str, str]]:
-    """Of each state the predicted microseconds, and how many fewer they are than those of the last state that
-    has some; "" where a state has none, or those of the one before."""
+    """For each state the predicted microseconds, and how many fewer they are than those of the last state
+    that has some; "" for a state without a prediction, and for no difference."""
     last: float | None = None
     for state in trace.states:
         now = times.get(state.number)

@@ -15,7 +15,7 @@ SUMS = (
 
 
 def offered(rung: Rung) -> dict[str, tuple[str, ...]]:
-    """Of each kind what a rung has: float16 and the format of the sums, where it says nothing else."""
+    """The values of each kind that a rung has: float16 and the format of the sums, if it names no others."""
     return {
         "accumulate": getattr(rung.config, "accumulators", ()),
         "dtype": rung.dtypes or OPERANDS[:1],

@@ -95,7 +95,7 @@ class Tiling:
 
     @property
     def blocks(self) -> int:
-        """Of a cluster."""
+        """Blocks of a cluster."""
         return self.cluster_m * self.cluster_n
 
     @property
@@ -110,7 +110,7 @@ class Tiling:
 
     @property
     def most_registers(self) -> int:
-        """Of a thread, for sums. Other numbers of warpgroups are refused later."""
+        """Most registers of a thread for sums. Other numbers of warpgroups are refused later."""
         most = MORE_SUM_REGISTERS if self.free else SUM_REGISTERS
         return most.get(self.consumers, WARPGROUP)
 
@@ -120,7 +120,7 @@ class Tiling:
         return tuple(name for name in ACCUMULATORS if self.registers(name) <= self.most_registers)
 
     def registers(self, accumulate: str) -> int:
-        """Of a thread, for sums."""
+        """Registers of a thread for sums."""
         return self.rows * self.columns * SIZES[accumulate] // (4 * WARPGROUP)
 
     @property
@@ -309,8 +309,8 @@ def cast(value: Any, dtype: str, of: str) -> Any:
 
 
 def product_of(gemm: HalfGemm, tiling: Tiling, A: Any, B: Any, i: Any, j: Any, k: Any) -> Any:
-    """Of a row of A and a column of B, or of a column and a row where they are swapped, in the format of
-    sums."""
+    """The product of a row of A and a column of B, or of a column and a row if they are swapped, in the
+    format of sums."""
     row, column = (j, i) if tiling.swap else (i, j)
     factors = A[row, k], B[column, k] if gemm.transposed else B[k, column]
     first, second = (cast(each, gemm.accumulate, gemm.dtype) for each in factors)

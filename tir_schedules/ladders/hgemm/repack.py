@@ -69,7 +69,8 @@ def bytes_of_row(shape: tuple[int, int]) -> int:
 
 
 def chosen_pitches(gemm: HalfGemm, line: int) -> dict[str, int]:
-    """Of those that the copy engine would take as they are, the bytes from row to row of the copy."""
+    """The bytes from row to row of the copy, for matrices that the copy engine would also take without a
+    copy."""
     return {
         name: pitch_of(bytes_of_row(shape), line)
         for name, shape in copied(gemm, line).items()

@@ -74,7 +74,7 @@ def parts_of(gemm: HalfGemm, config: Config) -> int:
 
 
 def count_k_tiles(gemm: HalfGemm, config: Config) -> int:
-    """Of a part of K."""
+    """The number of K tiles of a part of K."""
     parts = config.splits or (1 if config.boxes else tile_choice.parts_of(gemm, config))
     return ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
 

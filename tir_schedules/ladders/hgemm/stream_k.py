@@ -61,8 +61,9 @@ from tir_schedules.tir.schedule import Schedule
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 MOST_PARTS = 8
-"""Of a tile, where there are fewer tiles than programs: their sums are added one after the other. None has
-fewer than two K tiles: ptxas has products of a loop that ends at once wait for each other."""
+"""Most parts of a tile, if there are fewer tiles than programs, because their sums are added one after the
+other. Each has at least two K tiles, because ptxas lets products of a loop that ends at once wait for each
+other."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ class Estimate:
 
 
 def bytes_at_a_time(gemm: HalfGemm, config: Config, programs: int) -> int:
-    """Of A and B, in the rows and columns of so many neighbouring tiles."""
+    """Bytes of A and B in the rows and columns of so many neighbouring tiles."""
     across = ceil_div(gemm.n, config.bn)
     tall = min(config.group, ceil_div(gemm.m, config.bm))
     stripes = ceil_div(ceil_div(programs, tall), across)
@@ -236,7 +237,7 @@ def choose(gemm: HalfGemm) -> str:
 
 
 def estimate(gemm: HalfGemm, rung: Rung) -> Estimate:
-    """Of a rung in a configuration, what `choose` compares."""
+    """The estimate for a rung in a configuration, which `choose` compares."""
     return Estimate.of(gemm, rung.config)
 
 

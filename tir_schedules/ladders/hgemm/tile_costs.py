@@ -196,12 +196,12 @@ class Estimate:
 
     @property
     def nanoseconds(self) -> float:
-        """Of that launch."""
+        """Nanoseconds of the rung's own launch."""
         return max(self.multiplying, self.reading) + self.besides
 
     @property
     def microseconds(self) -> float:
-        """Of all launches."""
+        """Microseconds of all launches."""
         return self.slower * self.nanoseconds / 1000 + self.adding + self.copying
 
     def __str__(self) -> str:
@@ -246,8 +246,8 @@ def estimate(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -> E
 
 
 def cycles_once(elements: int, share: float) -> float:
-    """Of a launch, until the first K tiles of so many elements of C are there, while a share of the SMs have
-    a tile."""
+    """Cycles of a launch until the first K tiles of so many elements of C have arrived, if a share of the SMs
+    have a tile."""
     return LAUNCH + FIRST * elements * (1 + share)
 
 
@@ -263,8 +263,8 @@ def clock_of(multiplied: float, copied: float) -> float:
 
 
 def cycles_per_k_tile(gemm: HalfGemm, config: hopper.Tiling, share: float, rounds: int = 1) -> float:
-    """Of a tile, while a share of the SMs multiply: the longest of products, copies, and what a turn of the
-    ring takes for each of its stages."""
+    """Cycles of a K tile while a share of the SMs multiply: the longest of its products, its copies, and the
+    time of a turn of the ring divided by its stages."""
     full, few = form_cycles(form_of(config), way_of(config), rounds > 1)
     copies = cycles_of_rows(gemm, config, share)
     turn = LATENCY + (copies or copied_rows(config)) + 2 * products_of(config)
@@ -361,7 +361,7 @@ def alignment(row: int, line: int) -> int:
 
 
 def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share: float) -> float:
-    """Of a tile of C, at its end, while a share of the SMs have one."""
+    """Cycles for each element of C at the end of a tile, while a share of the SMs have one."""
     each = ELEMENT * (1 + share)
     if getattr(config, "boxes", 1):
         row = specialization.box_of(gemm, config)[1] * hopper.SIZES[gemm.result]
@@ -372,7 +372,7 @@ def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share:
 
 
 def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
-    """Of a tile's end, because its boxes have fewer than 64 rows."""
+    """Additional cycles at the end of a tile whose boxes have fewer than 64 rows."""
     if not config.swap or not getattr(config, "boxes", 0):
         return 0
     height, _ = specialization.box_of(gemm, config)
@@ -380,7 +380,7 @@ def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
 
 
 def cycles_from_registers(single: bool, share: float) -> float:
-    """Of an element of C that is written from registers. single: one at a time."""
+    """Cycles of an element of C that is written from registers. single: one at a time."""
     return ELEMENT * (1 + share) + (SINGLE if single else REGISTERS)
 
 

@@ -50,7 +50,7 @@ from tir_schedules.workloads import ACCUMULATORS, OPERANDS, RESULTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 STEP = 16
-"""Of an mma along each extent, two of its columns together."""
+"""Extent of an mma along each axis, with two of them along the columns."""
 
 PADDING = 8
 """Elements behind a row of a K tile: eight rows that ldmatrix reads at once lie in different banks."""
@@ -108,7 +108,7 @@ def stage_of(gemm: HalfGemm, config: Config) -> tuple[int, int]:
 
 
 def shared_bytes(gemm: HalfGemm, config: Config) -> int:
-    """Of the stages, or of the sums that warps along K leave."""
+    """Bytes of the stages, or of the sums that warps along K leave."""
     return max(
         2 * config.stages * sum(stage_of(gemm, config)), 4 * (config.warps_k - 1) * config.bm * config.bn
     )
@@ -125,8 +125,8 @@ def parts_of(gemm: HalfGemm, config: Config) -> int:
 
 
 def k_tiles_of(gemm: HalfGemm, config: Config) -> int:
-    """Of a part of K. Where the shape decides, there are no more parts than leave BLOCKS blocks, and each has
-    LEAST K tiles or more."""
+    """K tiles of a part of K. If the shape decides, there are at most as many parts as leave BLOCKS blocks,
+    and each has at least LEAST K tiles."""
     k_tiles = ceil_div(gemm.k, config.bk)
     tiles = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn)
     return ceil_div(k_tiles, config.splits or max(1, min(BLOCKS // tiles, k_tiles // LEAST)))
@@ -290,7 +290,7 @@ def copies_of(rows: int, columns: int, piece: int) -> int:
 
 
 def microseconds(gemm: HalfGemm, config: Config) -> float:
-    """Of a configuration: SMs copy, or multiply, or wait for memory; and write C."""
+    """Microseconds of a configuration: SMs copy, or multiply, or wait for memory; then they write C."""
     nt, parts = gemm.transposed, parts_of(gemm, config)
     of_a = copies_of(config.bm, config.bk, piece_of(gemm.k))
     b_tile = (config.bn, config.bk) if nt else (config.bk, config.bn)
@@ -304,8 +304,8 @@ def microseconds(gemm: HalfGemm, config: Config) -> float:
 
 
 def estimate(gemm: HalfGemm, rung: Rung) -> Waves | None:
-    """Of the rung; None where its figures are fitted to nothing: where rows have an odd number of elements,
-    or are all multiples of 16 bytes."""
+    """The estimate for the rung. None if its figures are not fitted: for rows of an odd number of elements,
+    and if all rows are multiples of 16 bytes."""
     if not gemm.misaligned or gemm.k % 2 or gemm.stored["B"][1] % 2:
         return None
     columns, rows, parts = rung.declared(gemm).grid

@@ -65,7 +65,7 @@ class Config(steps.Config):
 
     @property
     def elements(self) -> int:
-        """Of a piece."""
+        """Elements of a piece."""
         return self.piece // 4
 
 

@@ -50,8 +50,8 @@ BLOCKS = 2 * 132
 """Blocks to have where the matrix is large enough: two for each SM of an H100 or H200."""
 
 BYTES = 64
-"""Of a row that neighbouring threads read at least, where they read columns: two sectors, what DRAM hands
-out at once."""
+"""Bytes of a row that neighbouring threads read at least, if they read columns: two sectors, the least that
+DRAM delivers."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ NARROW, COLUMNS = 1.0, 1.5
 
 
 def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
-    """Of `gemv`, also that of HGEMM, which takes as long as the matrix is read."""
+    """The estimate of `gemv`, also that of HGEMM: the time to read the matrix."""
     narrow = width_of(gemm) < gemm.vector
     more = NARROW * narrow + COLUMNS * (not by_rows(gemm))
     blocks = prod(rung.declared(gemm).grid)
@@ -40,20 +40,20 @@ def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
 
 
 def unsplit(gemm: Gemm, rung: Rung) -> shapes.Estimate:
-    """Of `multistage`, whose kernel `split_k` has for one part."""
+    """The estimate of `multistage`, whose kernel is that of `split_k` with one part."""
     return one_part_estimate(gemm, rung, **vars(rung.config))
 
 
 def one_part_estimate(gemm: Gemm, rung: Rung, **fields: int) -> shapes.Estimate:
-    """Of `split_k` with these fields."""
+    """The estimate of `split_k` with these fields."""
     return shapes.estimate(gemm, replace(rung, config=split_k.Config(**fields, splits=1)))
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """Of `stream_k` where programs share tiles. rate: multiply-adds of an SM in a nanosecond. tile, once:
-    microseconds for each tile of an SM, and once. adding: those for each part of a tile that is added to
-    others, one after the other, where there are fewer tiles than programs."""
+    """Times of `stream_k` if programs share tiles. rate: multiply-adds of an SM in a nanosecond. tile, once:
+    microseconds for each tile of an SM, and once. adding: microseconds for each part of a tile that is added
+    to others, one after the other, if there are fewer tiles than programs."""
 
     rate: float
     tile: float
@@ -80,7 +80,8 @@ class Streamed:
 
 
 def stream_k_estimate(gemm: Gemm, rung: Rung) -> Waves | shapes.Estimate | Streamed:
-    """Of `stream_k`, which is `serpentine`, or `split_k` in one part, where nothing is shared."""
+    """The estimate of `stream_k`. If nothing is shared, it is that of `serpentine`, or of `split_k` in one
+    part."""
     shares, tile = stream_k.Shares.of(gemm, rung.config), rung.config.bm * rung.config.bn
     if not shares.streamed and stream_k.writes_in_rows(gemm, rung.config):
         tiles = {

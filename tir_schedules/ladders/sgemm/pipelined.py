@@ -54,7 +54,7 @@ class Config(lane_quads.Config):
 
 
 def tiles_bytes(config: WarpTiling, padding: int) -> int:
-    """Of shared memory, for two tiles of A, with rows so many floats longer, and two of B."""
+    """Bytes of shared memory for two tiles of A, whose rows are so many floats longer, and two of B."""
     return 2 * 4 * config.bk * (config.bm + padding + config.bn)
 
 

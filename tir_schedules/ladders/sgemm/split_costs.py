@@ -53,8 +53,8 @@ STRIPE = 34 << 20
 fp16x3 took 5.22 ms in stripes of 67 MB and 5.03 in stripes of 34."""
 
 FEWEST_ROWS = 8
-"""Of a stripe. At 8192 cubed 192x128 of fp16x3, 128x128 and 128x192 of bf16x6 took up to 2 % longer in
-stripes of 5, though these fit and those of 8 do not."""
+"""Fewest rows of a stripe. At 8192 cubed 192x128 of fp16x3, 128x128 and 128x192 of bf16x6 took up to 2 %
+longer in stripes of 5, though these fit and those of 8 do not."""
 
 C = TypeVar("C", bound=Config)
 

@@ -48,7 +48,7 @@ def launch(splitting: Splitting, config: NoConfig) -> Launch:
 
 
 def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
-    """Of each matrix the loads of a thread; and the parts, of whichever it has."""
+    """For each matrix the loads of a thread and its parts."""
     from tvm.script import tirx as T
     from tvm.tirx import FloatImm
 
@@ -71,7 +71,7 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
         return column, (block // columns * (WARP // COLUMNS) + lane // COLUMNS) * VECTOR
 
     def kept(value: Any, part: Any) -> Any:
-        """Of the first part of several: a finite number."""
+        """The first of several parts is kept finite."""
         if form.parts == 1:
             return value
         return T.if_then_else(part == 0, T.max(T.min(value, most), -most), value)

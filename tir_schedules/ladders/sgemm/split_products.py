@@ -21,7 +21,7 @@ from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.split_gemm import FORMS, LONGEST, Form, SplitGemm
 
 ROW_BYTES = (64, 128)
-"""Of rows of a K tile, each under the swizzle of as many."""
+"""Bytes of rows of a K tile; the swizzle has as many."""
 
 SUM_REGISTERS = {1: 208, 2: 208, 3: 128}
 """Warpgroups that multiply -> registers of a thread for both sums, at most."""

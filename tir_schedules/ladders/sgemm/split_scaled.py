@@ -66,7 +66,7 @@ def launch(splitting: Splitting, config: NoConfig) -> Launch:
 
 
 def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
-    """Of each matrix the search for the largest of each row, and the parts."""
+    """For each matrix the search for the largest element of each row, and the parts."""
     from tvm.script import tirx as T
     from tvm.tirx import FloatImm
 

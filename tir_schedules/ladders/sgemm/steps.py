@@ -157,7 +157,8 @@ def launch_thread_tiles(gemm: Gemm, tiling: ThreadTiling) -> Launch:
 
 @dataclass(frozen=True)
 class Loops:
-    """Of a tiled GEMM. thread: the innermost that is bound. fmas: those of a thread's FMA within k_inner."""
+    """Loops of a tiled GEMM. thread: the innermost that is bound. fmas: those of a thread's FMA within
+    k_inner."""
 
     thread: Loop
     k_tile: Loop

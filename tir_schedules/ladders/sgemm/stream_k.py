@@ -64,7 +64,8 @@ STAGES = 2
 up to pairs."""
 
 MOST_PARTS = 8
-"""Of a tile, where there are fewer tiles than programs: their sums are added one after the other."""
+"""Most parts of a tile, if there are fewer tiles than programs, because their sums are added one after the
+other."""
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,8 @@ DEPTH = 32  # of a K tile: rows of A of 128 bytes, what the swizzle takes
 TRANSPOSED_STAGES = 2  # K tiles of A laid out anew
 FEWEST, MOST = 2, 8  # stages
 FMAS = 1024
-"""Of a thread, in the loop over k as it is unrolled: with four times as many the code leaves the instruction
-cache."""
+"""FMA of a thread in the unrolled loop over k. With four times as many the code does not fit into the
+instruction cache."""
 BARRIERS = 1024
 """Bytes of static shared memory: the barriers of stages, and what aligns boxes behind them."""
 
@@ -83,7 +83,7 @@ class Config(warp_tiles.WarpTiling):
 
     @property
     def box_bytes(self) -> int:
-        """Of a K tile of A and one of B."""
+        """Bytes of a K tile of A and one of B."""
         return 4 * self.bk * (self.bm + self.bn)
 
     @property
@@ -93,7 +93,7 @@ class Config(warp_tiles.WarpTiling):
 
     @property
     def shared_bytes(self) -> int:
-        """Of all stages, and of K tiles of A laid out anew."""
+        """Bytes of all stages, and of transposed K tiles of A."""
         return self.stages * self.box_bytes + TRANSPOSED_STAGES * 4 * self.bk * self.bm
 
 

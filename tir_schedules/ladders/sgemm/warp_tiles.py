@@ -73,7 +73,7 @@ class Parts:
 
 
 def launch(gemm: Gemm, tiling: WarpTiling, dynamic_shared: int) -> Launch:
-    """That of `warp_tiling`, with so many bytes of dynamic shared memory."""
+    """The launch of `warp_tiling`, with so many bytes of dynamic shared memory."""
     return replace(warp_tiling.launch(gemm, tiling), dynamic_shared=dynamic_shared)
 
 
@@ -180,7 +180,7 @@ def write_in_rows(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
 
 
 def rows_bytes(tiling: WarpTiling) -> int:
-    """Of shared memory, for the tile of C of `write_in_rows`."""
+    """Bytes of shared memory for the tile of C of `write_in_rows`."""
     return 4 * tiling.bm * (tiling.bn + ROW_PADDING)
 
 

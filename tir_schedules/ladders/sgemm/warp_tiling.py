@@ -127,8 +127,9 @@ def hold_in_registers(sch: Schedule, block: Block) -> tuple[tuple[Block, ...], B
 
 @dataclass(frozen=True)
 class Loops:
-    """Of a product in warp tiles. blocks, warps, lanes: along the rows of C and along its columns. sub_i,
-    sub_j: over sub-tiles, empty where there is one. inner_i, inner_j: over the elements of a lane in one."""
+    """Loops of a product in warp tiles. blocks, warps, lanes: along the rows of C and along its columns.
+    sub_i, sub_j: over sub-tiles, empty if there is one. inner_i, inner_j: over the elements of a lane in a
+    sub-tile."""
 
     blocks: tuple[Loop, Loop]
     warps: tuple[Loop, Loop]

@@ -96,7 +96,7 @@ products or stores have been waited for. MET: at a barrier of threads."""
 
 
 def function_address(number: int) -> int:
-    """Of a function of a module."""
+    """The address of a function of a module."""
     return FUNCTION_WINDOW + (number + 1) * FUNCTION_BYTES
 
 

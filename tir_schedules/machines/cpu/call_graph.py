@@ -152,7 +152,7 @@ def targets_of(caller: ptx.PtxFunction, i: ptx.Instruction) -> list[str] | None:
 
 
 def prototype_of(caller: ptx.PtxFunction, i: ptx.Instruction) -> ptx.Prototype:
-    """Of a call through a pointer."""
+    """The prototype of a call through a pointer."""
     label = split_call(i)[3]
     if label not in caller.prototypes:
         raise i.unsupported("a call through a pointer without a .callprototype or .calltargets")

@@ -30,7 +30,8 @@ SPACE_NAMES = ("shared memory", "global memory", "local memory", "memory")
 
 
 def rank_and_byte(address: int) -> tuple[int, int]:
-    """Of an address of shared memory of the cluster: the rank of the block, -1 for the own one; the rest."""
+    """The parts of an address of shared memory of the cluster: the rank of the block, -1 for the own one, and
+    the offset."""
     rank, byte = divmod(address, 1 << RANK_SHIFT)
     return (rank - 1, byte) if 1 <= rank <= 16 else (-1, address)
 
@@ -86,7 +87,7 @@ class Fault:
 
     @property
     def variable_name(self) -> str:
-        """Of the variable; empty for an array on the stack."""
+        """Name of the variable; empty for an array on the stack."""
         return self.extent.name if self.extent else ""
 
     @property
@@ -294,7 +295,8 @@ def unfenced_proxy(fault: Fault) -> str:
 
 
 def missing_barrier(fault: Fault) -> str:
-    """Of a race between a unit and a thread, or about an mbarrier itself; empty for others."""
+    """The missing barrier of a race between a unit and a thread, or of one about an mbarrier itself; empty
+    for others."""
     mixes = {fault.sources.mix(line) for line in (fault.record.line, fault.record.other_line)}
     if fault.record.other_block or mixes.isdisjoint((COPY, PRODUCT, BARRIER)):
         return ""
@@ -302,7 +304,8 @@ def missing_barrier(fault: Fault) -> str:
 
 
 def unit_deadlock(fault: Fault) -> str:
-    """Of lanes that wait for an mbarrier, other blocks of the cluster, or warps of their warpgroup."""
+    """The text for lanes that wait for an mbarrier, other blocks of the cluster, or warps of their
+    warpgroup."""
     if fault.record.act == Act.WRITE:
         return (
             "waits at the barrier of the cluster, which not all threads of its blocks reach",
@@ -447,7 +450,7 @@ def bad_tensor_map(fault: Fault) -> str:
 
 
 ROUNDED = " up to rounding"
-"""Of a same_value whose bits are not all alike."""
+"""Added to a same_value whose bits are not all alike."""
 
 # ---- all ---
 NAMED = (

@@ -122,7 +122,7 @@ def observed(i: Instruction) -> Polls:
 
 
 def is_strong(i: Instruction) -> bool:
-    """Of a load or store, by its opcode."""
+    """Whether a load or store is strong, by its opcode."""
     return not STRONG.isdisjoint(i.parts)
 
 

@@ -115,7 +115,7 @@ class Linker:
         )  # fmt: skip
 
     def prototype(self, caller: ptx.PtxFunction, i: ptx.Instruction) -> ptx.Prototype:
-        """Of what a call goes to."""
+        """The prototype of the function that a call goes to."""
         target = call_graph.call_target(i)
         if isinstance(target, ptx.Symbol) and target.name in call_graph.BUILT_IN:
             return BUILT_IN_PROTOTYPES[target.name]

@@ -212,7 +212,7 @@ class Undefined:
         return [Pass(self.low, i, how=how, predicate=chooses, results=results, sources=found)]
 
     def _places(self, operand: ptx.Operand) -> list[int]:
-        """Of each register of an operand; NONE for what is always defined."""
+        """The place of each register of an operand; NONE for what is always defined."""
         return [self.places.get(one, NONE) for one in ptx.items(operand)]
 
 

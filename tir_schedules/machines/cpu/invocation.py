@@ -61,8 +61,8 @@ MULTIPROCESSORS = {
     "sm_75": 40, "sm_80": 108, "sm_86": 82, "sm_87": 16, "sm_89": 128, "sm_90": 132, "sm_100": 148,
     "sm_120": 170,
 }  # fmt: skip
-"""Of the GPU whose size decides how many blocks are resident together: T4, A100, RTX 3090, Orin, RTX 4090,
-H100, B200, RTX 5090."""
+"""SMs of the GPU whose size decides how many blocks are resident together: T4, A100, RTX 3090, Orin, RTX
+4090, H100, B200, RTX 5090."""
 
 
 class Room(NamedTuple):

@@ -42,7 +42,7 @@ def merged_accesses(kernel: ptx.PtxKernel) -> dict[int, Merged]:
 
 
 def address_of(i: ptx.Instruction) -> ptx.Address:
-    """Of a load or a store."""
+    """The address of a load or a store."""
     return i.address(1 if i.has_result else 0)
 
 

@@ -138,7 +138,8 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_named(text: str) -> Kind:
-    """Of a declaration: `Words?` may be left out, `Words[]` is a list; other words name an enumeration."""
+    """The kind of a declaration: `Words?` may be left out, `Words[]` is a list; other words name an
+    enumeration."""
     item = text.removesuffix("[]")
     kind = KINDS.get(item.removesuffix("?")) or Number(item)
     if item.endswith("?"):
@@ -180,7 +181,7 @@ class MicroOpType:
         return op
 
     def __getitem__(self, function: str) -> MicroOpType:
-        """That of a function, one of several."""
+        """The variant with this function, one of several."""
         made = MICRO_OPS[function]
         assert made.extended is self
         return made

@@ -96,7 +96,7 @@ SINK = Symbol("_")
 
 
 def items(operand: Operand) -> list[Operand]:
-    """Those of a vector; any other operand by itself."""
+    """The items of a vector; any other operand by itself."""
     return list(operand.items) if isinstance(operand, Vector) else [operand]
 
 
@@ -353,7 +353,7 @@ class PtxKernel:
 
     @property
     def first_blocks(self) -> list[int]:
-        """Of the entry and of each function."""
+        """The first blocks of the entry and of each function."""
         return [0, *self.starts.values()]
 
     @property

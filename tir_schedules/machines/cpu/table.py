@@ -69,7 +69,7 @@ class Slot(NamedTuple):
 
 @lru_cache(maxsize=None)
 def slots(operands: str) -> tuple[Slot, ...]:
-    """Of a text such as "=d|=p?, [a], b{}, #n, c:pred?, d...": see README.md."""
+    """The operands of a text such as "=d|=p?, [a], b{}, #n, c:pred?, d...": see README.md."""
     return tuple(map(slot, operands.split(", "))) if operands else ()
 
 
@@ -170,7 +170,7 @@ class Row:
 
     @cached_property
     def operand_types(self) -> Mapping[int, str]:
-        """Of operands whose type is not the opcode's, by position."""
+        """Types of operands that do not have the opcode's type, by position."""
         return {k: slot.kind for k, slot in enumerate(self.slots) if slot.kind}
 
     @cached_property

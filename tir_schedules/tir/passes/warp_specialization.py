@@ -92,7 +92,7 @@ class Work:
         return copy_loop(self.k_loop, sequence([body, *state.advance()]), annotations)
 
     def whether_added(self, node: Any) -> Any:
-        """Of placeholders for it: all K tiles but the first of a part of K are added to sums."""
+        """The value of placeholders for it: true for all K tiles of a part of K except the first."""
         if not ring.stands_for(node, ring.ADDED):
             return node
         return tirx.Cast("int32", self.k_loop.loop_var > 0)

@@ -44,7 +44,7 @@ class Candidate:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """Of all launches for the workload."""
+        """Kernels of all launches for the workload."""
         return tuple(binary.kernel for binary in self.binaries)
 
     @property

@@ -111,6 +111,6 @@ def check_alike(host: Host, there: Mapping[str, str]) -> None:
 
 
 def versions() -> dict[str, Any]:
-    """Those of ALIKE here, and this project's revision, which is empty outside git."""
+    """Versions of ALIKE here, and this project's revision, which is empty outside git."""
     known = software_versions()
     return {"revision": git_revision()} | {name: known.get(name, "") for name in ALIKE}

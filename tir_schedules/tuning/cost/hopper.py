@@ -62,7 +62,7 @@ class Demand:
 
     @property
     def k_tile_time(self) -> float:
-        """Of one, in the mean."""
+        """Mean time of a K tile."""
         busy = max(self.products, self.lines)
         if self.stages == 1:
             return busy + SYNCHRONOUS / self.resident
@@ -71,7 +71,7 @@ class Demand:
 
     @property
     def nanoseconds(self) -> float:
-        """Of the kernel."""
+        """Nanoseconds of the kernel."""
         return ONCE + self.tiles * (self.k_tiles * self.k_tile_time + self.end / self.resident)
 
 
@@ -83,7 +83,7 @@ def predicted_seconds(candidate: Candidate, gpu: Gpu, arch: str) -> float:
 
 
 def demand(gemm: HalfGemm, config: hopper.Tiling, gpu: Gpu, grid: int, held: int) -> Demand:
-    """Of a configuration. grid: its blocks. held: how many of them an SM can hold."""
+    """The demand of a configuration. grid: its blocks. held: how many of them an SM can hold."""
     tiles = specialization.tiles_of(gemm, config) * config.blocks
     blocks = ceil_div(grid, gpu.multiprocessors)
     elements = config.bm * config.bn

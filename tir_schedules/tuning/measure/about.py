@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def about() -> About:
-    """Of its GPUs, those that are like the first."""
+    """Facts of the GPUs that are like the first."""
     machine, cores = choose("auto"), os.cpu_count() or 1
     if machine.name != "gpu":
         return About([], "", "", cores, versions())

@@ -56,7 +56,7 @@ FEWEST_REGISTERS, MOST_REGISTERS = 24, 256
 
 
 def held_registers(i: ptx.Instruction) -> set[ptx.Register]:
-    """Those of a product that have to be left alone until somebody has waited for it: sums, and rows of A."""
+    """The registers of a product that must not be touched until it was waited for: sums, and rows of A."""
     left = [operand for operand in i.operands[1:2] if isinstance(operand, ptx.Vector)]
     return {*ptx.registers_of((*i.operands[:1], *left))}
 
