@@ -1,5 +1,5 @@
-// Double buffering twice, of tiles in shared memory and of fragments in registers, with tiles on their way
-// through registers.
+// Double buffering twice, of tiles in shared memory and of fragments in registers. Tiles come to shared
+// memory through registers.
 #pragma once
 
 #include "tile_starts.cuh"
@@ -22,13 +22,13 @@ template <class Tiles> static __device__ __forceinline__ Tiles part_of_thread(in
 //
 // An iteration of the loop over tiles multiplies one tile, stores the next, which is in registers, to the
 // other stage in shared memory, reads the one after it from global memory into these registers, and passes
-// one barrier: before it all warps have read the last of the present tile, behind it the next one is there.
-// The reads have the whole next multiplication to arrive; before the barrier they stay early, while from the
-// head of the loop the compiler moves them down among the FMA, to save registers. Fragments are read one k
-// ahead: those of k + 1 before the FMA of k, the first of the next tile before the last FMA of this one. The
-// last iterations read tiles beyond K, zeros without a read of global memory, which nobody multiplies: that
-// is cheaper than a second copy of the FMA. Both stages are unrolled: so addresses are constants. ALIGNED
-// promises K % 4 == 0 and N % 4 == 0: then rows are read four floats at a time.
+// one barrier. Before the barrier all warps have read the last of the present tile, and after it the next
+// tile is there. The reads have the whole next multiplication to arrive. Before the barrier they stay early;
+// at the head of the loop the compiler would move them down among the FMA, to save registers. Fragments are
+// read one k ahead: those of k + 1 before the FMA of k, the first of the next tile before the last FMA of
+// this one. The last iterations read tiles beyond K, which are zeros without a read of global memory and are
+// not multiplied. That is cheaper than a second copy of the FMA. Both stages are unrolled, so that addresses
+// are constants. ALIGNED promises K % 4 == 0 and N % 4 == 0: then rows are read four floats at a time.
 template <class Tiles, bool ALIGNED, int DEPTH, int A_ROW, int B_ROW, typename Multiply>
 static __device__ __forceinline__ void
 add_products(const Tiles &part, float (&thread_results)[Tiles::THREAD_ROWS][Tiles::THREAD_COLS],

@@ -2,7 +2,7 @@
 // its length is a multiple of 4: other matrices are read and written element by element.
 #pragma once
 
-// Writes those of the elements (row, col) to (row, col + 3) of a row-major matrix that lie in it. col is a
+// Writes the elements (row, col) to (row, col + 3) of a row-major matrix, except those outside. col is a
 // multiple of 4. ALIGNED promises cols % 4 == 0.
 template <bool ALIGNED = false>
 __device__ __forceinline__ void store4(float *__restrict__ matrix, int row, int col, int rows, int cols,
@@ -22,8 +22,8 @@ __device__ __forceinline__ void store4(float *__restrict__ matrix, int row, int 
     }
 }
 
-// COUNT neighbours in shared memory to registers, 4, 2 or 1 at a time: so many as divide COUNT, for who reads
-// COUNT neighbours starts at a multiple of it.
+// COUNT neighbours in shared memory to registers, 4, 2 or 1 at a time: the largest of these that divides
+// COUNT, because reads of COUNT neighbours start at a multiple of COUNT.
 template <int COUNT> __device__ __forceinline__ void read_shared(float *to, const float *from)
 {
     if constexpr (COUNT % 4 == 0)

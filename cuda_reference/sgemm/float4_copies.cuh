@@ -39,8 +39,8 @@ __device__ __forceinline__ void copy_tile4(float (&tile)[HEIGHT][WIDTH], const f
     }
 }
 
-// Where an element of a row of LENGTH lies in it. SHIFTED: each row begins four elements after the row above
-// it, and goes on at its beginning.
+// The place of an element in a row of LENGTH. SHIFTED: each row is rotated by four elements more than the row
+// above it.
 template <int LENGTH, bool SHIFTED> __device__ __forceinline__ int place_in_row(int row, int element)
 {
     return SHIFTED ? (element + 4 * row) % LENGTH : element;

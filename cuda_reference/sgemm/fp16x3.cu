@@ -6,7 +6,8 @@
 //   dynamic shared memory: STAGES stages of two parts of (BM + BN) * BK elements
 //   maps: of A_parts, boxes of BM x BK; of B_parts, of BN x BK
 //
-// As bf16x6.cu, with parts of half. A_scales and B_scales have what rows of A and columns of B were divided by.
+// As bf16x6.cu, with parts of half. A_scales and B_scales are the powers of two that rows of A and columns of
+// B were divided by.
 
 #include <cuda.h>
 #include <cuda_bf16.h>

@@ -5,10 +5,10 @@
 //   N = 1: grid (ceil(M / (BLOCK/lanes * TM)), parts); lanes share rows of A
 //   M = 1: grid (ceil(N / (lanes * width)), parts); lanes, at most 32, are neighbours in a row of B
 //
-// Loads are of 16 bytes where the rows of the matrix are multiples of these, else of 8 or 4; width is the floats
-// of one. Each has sums in registers. Lanes fold them by shuffles, warps by shared memory. Blocks along y have
-// parts of K; the last of them adds up what they leave, in order, see last_block.cuh. More parts than one are
-// for a block of at most 32 sums, all parts together for at most PLACES. Launches must follow one another.
+// A load has 16 bytes if the rows of the matrix are multiples of 16 bytes, else 8 or 4; width is its floats.
+// Each thread has sums in registers. Lanes fold them by shuffles, warps by shared memory. Blocks along y have
+// parts of K, and the last of them adds up their sums, in order, see last_block.cuh. With several parts a
+// block has at most 32 sums, and all parts together at most PLACES. Launches must follow one another.
 
 #include "../gemv.cuh"
 #include "../sizes.cuh"

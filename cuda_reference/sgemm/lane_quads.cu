@@ -1,13 +1,13 @@
-// SGEMM with a tile of C per warp whose lanes stand two by two, so that shared memory is read without waste.
+// SGEMM with a tile of C per warp whose lanes are two by two, so that shared memory is read without waste.
 //
 //   nvcc -arch=sm_80 -cubin lane_quads.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
 //
-// Only where a lane stands in a sub-tile is different from warp_tiling.cu. A warp's read of 16 bytes per lane
-// takes one wavefront for each half of it where lanes agree in pairs on what they read, else one for each
-// quarter. Lanes in rows agree on A but not on B. Here they stand in pairs of rows, lane 1 below lane 0 and
-// lane 2 to the right of it: 0 and 1 agree on B, 0 and 2 on A.
-// All of it exists twice, for rows that float4s can take and for others, and the kernel chooses once.
+// Only the place of a lane in a sub-tile differs from warp_tiling.cu. A warp that reads 16 bytes per lane
+// takes one wavefront for each half of the warp if pairs of lanes read the same, else one for each quarter.
+// Lanes in rows read the same of A but not of B. Here lanes are in pairs of rows, lane 1 below lane 0 and
+// lane 2 to the right of it: 0 and 1 read the same of B, 0 and 2 the same of A.
+// The code exists twice, for rows that float4s can take and for others, and the kernel chooses once.
 
 #include "../sizes.cuh"
 #include "tiles_in_registers.cuh"

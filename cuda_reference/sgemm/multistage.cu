@@ -1,20 +1,21 @@
-// SGEMM with several tiles under way by cp.async: no register and no thread holds what is on its way.
+// SGEMM with several tiles under way by cp.async: copied data needs no register, and no thread waits for it.
 //
 //   nvcc -arch=sm_80 -cubin multistage.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
 //   dynamic shared memory: STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those of B
 //
-// The multistage buffer holds STAGES tiles: one is multiplied, the next have been asked for. An iteration
-// multiplies all k of a tile but the last, asks for the tile STAGES - 1 further on, whose stage nobody has
-// read since the last barrier, waits until the next tile is there, passes the one barrier, and reads the next
-// tile's first fragments before the FMA of the last k. Every tile is a group of copies, also those beyond K,
-// which are zeros without a read of global memory: so wait_group can always leave STAGES - 2, and the last
-// iterations are like all others. B comes in pieces of 16 bytes where N % 4 == 0, of 8 where N % 2 == 0. A is transposed on the way,
-// and cp.async moves bytes as they lie: it comes in single floats, to rows PADDING longer than BM. Beyond the
-// last row of A, and the last column of B, tiles start again at the first: they add only to elements of C
-// that are not written, and many lanes that copy one element are slow. The order of a thread's FMA and
-// whether the stages are unrolled, ROWS_FIRST, go by measurement. Lanes stand in pairs of rows as in
-// lane_quads.cu, fragments are double buffered as in pipelined.cu.
+// The multistage buffer holds STAGES tiles: one is multiplied, and the copies of the next have started. An
+// iteration multiplies all k of a tile but the last, starts the copy of the tile STAGES - 1 further on, whose
+// stage was not read since the last barrier, waits until the next tile is there, passes the one barrier, and
+// reads the next tile's first fragments before the FMA of the last k. Every tile is a group of copies, also
+// those beyond K, which are zeros without a read of global memory. So wait_group can always leave STAGES - 2,
+// and the last iterations are like all others. B comes in pieces of 16 bytes if N % 4 == 0, of 8 if N % 2 ==
+// 0. A is transposed on the way, but cp.async does not rearrange bytes, so A comes in single floats, to rows
+// PADDING longer than BM. Beyond the last row of A, and the last column of B, tiles start again at the first.
+// These elements add only to elements of C that are not written, and many lanes that copy one element would
+// be slow. The order of a thread's FMA and whether the stages are unrolled, ROWS_FIRST, were chosen by
+// measurement. Lanes are in pairs of rows as in lane_quads.cu, and fragments are double buffered as in
+// pipelined.cu.
 
 #include "../sizes.cuh"
 #include "multistage.cuh"

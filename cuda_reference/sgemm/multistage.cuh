@@ -5,10 +5,10 @@
 #include "warp_tiles.cuh"
 
 // C of a block: the sums of the first `terms` products. Tiles are WarpTiles; DEPTH, STAGE_COUNT, PAD and
-// BY_ROWS are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. B_FLOATS of B go at a time, which N is a
-// multiple of: 4, 2 or 1; and 4 of C with 4 of B. IN_ROWS: C goes through shared memory, see write_results_in_rows, where
-// its rows are no multiples of 16 bytes. pitch: floats from a row of C to the next. shared: memory for
-// STAGE_COUNT tiles of A, then of B.
+// BY_ROWS are BK, STAGES, PADDING and ROWS_FIRST of multistage.cu. B_FLOATS of B are copied at a time, 4, 2
+// or 1, and N is a multiple of it; with 4 of B, 4 of C are written at a time. IN_ROWS: C goes through shared
+// memory, see write_results_in_rows, if its rows are not multiples of 16 bytes. pitch: floats from a row of C
+// to the next. shared: memory for STAGE_COUNT tiles of A, then of B.
 template <class Tiles, int DEPTH, int STAGE_COUNT, int PAD, bool BY_ROWS, int B_FLOATS, bool IN_ROWS = false>
 static __device__ __forceinline__ void
 multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M,

@@ -1,14 +1,14 @@
-// SGEMM double buffered twice: tiles come to shared memory through registers, fragments to registers, while
-// others are multiplied.
+// SGEMM double buffered twice: tiles come to shared memory through registers, and fragments to registers,
+// while others are multiplied.
 //
 //   nvcc -arch=sm_80 -cubin pipelined.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
 //
 // What an iteration of the loop over tiles does, and in which order, is in double_buffering.cuh.
 // Rows of the tile of A are PADDING longer than BM: the four elements of a float4 go to four rows, and with
-// PADDING 4 the stores of a warp meet no bank twice. Lanes stand in pairs of rows as in lane_quads.cu. The
+// PADDING 4 the stores of a warp have no bank conflicts. Lanes are in pairs of rows as in lane_quads.cu. The
 // thread tile is 8 x 16, the largest that registers hold, and its FMA go down one column after the other.
-// All of it exists twice, for rows that float4s can take and for others, and the kernel chooses once.
+// The code exists twice, for rows that float4s can take and for others, and the kernel chooses once.
 
 #include "../sizes.cuh"
 #include "double_buffering.cuh"

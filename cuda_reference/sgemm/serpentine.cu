@@ -3,9 +3,9 @@
 //   nvcc -arch=sm_80 -cubin serpentine.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)
 //
-// All is as in pipelined.cu but for the order of the FMA of one k: they go down one column and up the next. So
-// the element of A that the last FMA of a column has read is that of the first of the next column, and an FMA
-// always finds one of its factors where the FMA before has read it.
+// Everything is as in pipelined.cu, except for the order of the FMA of one k: they go down one column and up
+// the next. So the last FMA of a column and the first of the next column read the same element of A, and each
+// FMA shares one of its factors with the FMA before.
 
 #include "../sizes.cuh"
 #include "double_buffering.cuh"

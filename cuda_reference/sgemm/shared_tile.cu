@@ -3,10 +3,10 @@
 //   nvcc -arch=sm_80 -cubin shared_tile.cu
 //   grid (ceil(M/TS), ceil(N/TS)), block (TS, TS)
 //
-// Each element of a tile is read from global memory once and used TS times. Two barriers per tile: nobody
-// computes before the tile is complete, nobody overwrites it before all are done. Tiles reaching beyond a
-// matrix are filled with zeros, which add nothing, so that every thread takes part in every barrier. (article
-// 003, "choiBLAMS", kernel 3)
+// Each element of a tile is read from global memory once and used TS times. There are two barriers per tile:
+// no thread computes before the tile is complete, and none overwrites it before all are done. Tiles reaching
+// beyond a matrix are filled with zeros, which add nothing, so that every thread takes part in every barrier.
+// (article 003, "choiBLAMS", kernel 3)
 
 #include "../sizes.cuh"
 

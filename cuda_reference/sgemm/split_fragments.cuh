@@ -9,8 +9,8 @@
 // those of as many mma, so that a lane's sums are up to eight neighbours of a row of C.
 #pragma once
 
-// Two neighbours along k as three parts each: what is left by the parts before, rounded. The first part is finite
-// where the element is. The third one is exact.
+// Two neighbours along k as three parts each: each part is the rest that the parts before leave, rounded. The
+// first part is finite if the element is. The third part is exact.
 static __device__ __forceinline__ void split_pair(float low, float high, unsigned &first, unsigned &second,
                                                   unsigned &third)
 {

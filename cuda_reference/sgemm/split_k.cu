@@ -8,9 +8,9 @@
 //   split_k_sum.cu adds them up
 //
 // multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are
-// whole tiles, as many in each; the last may have less. With one part C is what multistage.cu leaves, and
-// nothing is to be added up. Where rows of C are no multiples of 16 bytes, C is written through shared
-// memory, row by row. SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
+// whole tiles, as many in each; the last may have less. With one part C is that of multistage.cu, and there
+// is nothing to add up. If rows of C are not multiples of 16 bytes, C is written through shared memory, row
+// by row. SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
 
 #include "../dependent_launch.cuh"
 #include "../sizes.cuh"

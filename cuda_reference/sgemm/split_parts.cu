@@ -5,8 +5,8 @@
 //   multiple of 64
 //
 // X is M x K and X_2 is K x N. Y has a row of parts for each row of X, Y_2 one for each column of X_2: for each
-// K tile, SPLIT_DEPTH of K, all first parts, then all second ones. A part is what is left of an element by those
-// before, rounded.
+// K tile, SPLIT_DEPTH of K, all first parts, then all second ones. A part is the rest of an element after the
+// parts before, rounded.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

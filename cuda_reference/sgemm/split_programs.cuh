@@ -1,5 +1,5 @@
-// What a block does that computes tile after tile of C by products of parts: as in ../hgemm/programs.cuh, with
-// sums that are promoted.
+// The work of a block that computes tile after tile of C by products of parts: as in ../hgemm/programs.cuh,
+// with sums that are promoted.
 #pragma once
 
 #include "../hgemm/programs.cuh"
@@ -67,8 +67,8 @@ static __device__ __forceinline__ void store_sums(const Tile &tile, float *__res
     store_sums(tile, C, row, col, M, N, [](const auto &pair, int, int) { return pair; });
 }
 
-// The same of sums that are multiplied by the powers of two that their row and their column were divided by, the
-// smaller one first: what overflows then does so in float32, too.
+// The same for sums that are multiplied by the powers of two that their row and their column were divided by,
+// the smaller one first. A sum that overflows then would also overflow in float32.
 template <typename Tile>
 static __device__ __forceinline__ void store_scaled(const Tile &tile, float *__restrict__ C, int row, int col, int M,
                                                     int N, const float *__restrict__ of_rows,

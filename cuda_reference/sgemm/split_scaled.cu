@@ -4,9 +4,9 @@
 //   block (32, W): W is ceil(K / 128), but a power of two, and 8 to 32
 //   grid ceil(M / R) + ceil(N / 8): R is W / ceil(K / 256), but a power of two, and 1 at least
 //
-// As split_parts.cu. A row of X, or a column of X_2, is divided by a power of two before, which SCALES or SCALES_2
-// gets: its largest element is then below 2^15, and at least half of that. It is read twice: the largest element
-// is known when all have been read.
+// As split_parts.cu. Before the split a row of X, or a column of X_2, is divided by a power of two, which
+// goes to SCALES or SCALES_2. Its largest element is then below 2^15, and at least half of that. It is read
+// twice, because the largest element is known only when all have been read.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -23,7 +23,7 @@
 
 constexpr int WARP = 32, COLUMNS = 8, VECTOR = 8;
 
-// What a line is divided by, from the largest of its elements.
+// The divisor of a row or column, from the largest of its elements.
 static __device__ __forceinline__ float divisor_of(float largest, float *__restrict__ scale, bool inside)
 {
     const float divisor = scale_for(largest);

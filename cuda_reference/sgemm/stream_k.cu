@@ -7,16 +7,15 @@
 // Stream-K: a program is a persistent block; in whole rounds each program computes a tile of C. The first
 // tiles, those that are left of whole rounds, are shared: their K tiles, tile after tile, are cut into equal
 // shares, in pairs. The program with the first pair of a tile stores its sums, and programs with later pairs
-// add to these, in the order of programs: see added_sums.cuh. A program begins with the tile that its share
-// ends in, which it stores, so that the next program need not wait when it comes to what it adds to that
-// tile.
-// Nothing is shared where sharing would save a program fewer than WORTH pairs. The last pair of a tile may
-// have less of K than others.
-// Rows that are not a multiple of 16 bytes are read and written float by float. The schedule has C go through
-// shared memory there. Here nvcc would then put a thread's sums where two of three operands of most FMA are
-// in one bank of registers: by the model that `tir-schedules inspect` has of banks the loop over K would take
-// 1.4 times as long. So the twin does not use the dynamic shared memory that the schedule is launched with.
-// Marks are a variable of the module: launches of this kernel must follow one another.
+// add to these, in the order of programs: see added_sums.cuh. A program begins with the tile in which its
+// share ends, and stores it, so that the next program need not wait when it adds to that tile.
+// If sharing would save a program fewer than WORTH pairs, nothing is shared. The last pair of a tile may have
+// less of K than others.
+// Rows that are not a multiple of 16 bytes are read and written float by float. The schedule writes such a C
+// through shared memory. In the twin nvcc would then choose registers in which two of three operands of most
+// FMA are in one bank. By the model of `tir-schedules inspect` the loop over K would take 1.4 times as long.
+// So the twin does not use the dynamic shared memory that the schedule is launched with.
+// Marks are a variable of the module, so launches of this kernel must follow one another.
 
 #include "../program_shares.cuh"
 #include "../sizes.cuh"
@@ -48,8 +47,8 @@ struct Piece {
     int row, col, first, behind;
 };
 
-// A number of which the compiler does not know that it had it before: what follows from it is computed anew.
-// In registers it would push sums out of these.
+// A number that the compiler does not recognise as one that it already has, so that values that depend on it
+// are computed anew. Kept in registers, they would push out sums.
 static __device__ __forceinline__ int anew(int number)
 {
     asm volatile("" : "+r"(number));
@@ -81,8 +80,8 @@ static __device__ __forceinline__ Piece piece_of(int iteration, int M, int N, in
     return make_piece(tile, max(begin - before, 0) * K_PAIR, min((end - before) * K_PAIR, K));
 }
 
-// Sums of a piece to C, or with ADDS to what is there. ALIGNED promises N % 4 == 0. Where a thread stands,
-// and C is, is computed anew, like the piece.
+// Sums of a piece to C, or with ADDS added to C. ALIGNED promises N % 4 == 0. The place of the thread and the
+// address of C are computed anew, like the piece.
 template <bool ALIGNED, bool ADDS, typename Results>
 static __device__ __forceinline__ void leave_sums(const Results &results, float *__restrict__ C, const Piece &piece,
                                                   int M, int N)

@@ -27,8 +27,8 @@ template <int COUNT> __device__ __forceinline__ void store_floats(float *to, con
 // neighbours at a time, neighbouring threads neighbouring ones, and stores them later. ALIGNED promises rows of A
 // and B that float4s can take, and COUNT is 4; else it is 1, where threads share rows evenly so.
 // row, col: where the tile of C starts; first: the k of the first tiles. ENDS_WITH_C: the last tiles of C start
-// early enough, see tile_starts.cuh, so that nothing lies beyond a matrix that is no smaller than a tile. A
-// thread then asks for no row, and all its rows stand at fixed distances: one address is enough.
+// early enough, see tile_starts.cuh, so that nothing lies beyond a matrix that is no smaller than a tile.
+// Then a thread tests no row, and its rows are at fixed distances, so that one address is enough.
 template <int THREADS, int HEIGHT, int WIDTH, int DEPTH, bool ALIGNED, bool ENDS_WITH_C = false>
 struct TilesInRegisters {
     static constexpr int ROWS_OF_B = THREADS / WIDTH; // copied at once, float by float

@@ -5,12 +5,12 @@
 //   dynamic shared memory: 2 * BK * BM + STAGES * BK * (BM + BN) floats, transposed K tiles of A, then stages
 //   maps: of A, boxes of BM x 32 under the swizzle of 128 bytes; of B, boxes of 32 x BN as they lie
 //
-// No thread computes an address in A or B, and none has a guard: a K tile is two instructions of one thread.
-// Of STAGES stages, STAGES - 1 are filled or being filled while one is multiplied. A stage has an mbarrier,
+// No thread computes an address in A or B or has a guard: a K tile is two instructions of one thread. Of
+// STAGES stages, STAGES - 1 are filled or being filled while one is multiplied. A stage has an mbarrier,
 // whose phase ends when all bytes of a K tile have arrived.
-// TMA does not transpose. All threads transpose a K tile of A in shared memory before it is multiplied, and
-// then meet: that is the one barrier per K tile, behind which the stage of the K tile before is free.
-// Fragments are double buffered as in pipelined.cu, and a thread's FMA are in the order of serpentine.cu.
+// TMA does not transpose. All threads transpose a K tile of A in shared memory before it is multiplied. Then
+// comes the one barrier per K tile, after which the stage of the K tile before is free. Fragments are double
+// buffered as in pipelined.cu, and a thread's FMA are in the order of serpentine.cu.
 
 #include <cuda.h>
 

@@ -5,10 +5,10 @@
 //
 // A thread needs TM elements of one column of A. They become neighbours, and so float4s, when the tile of A
 // is stored transposed: the float4 read along K is spread over four rows of tile_a. Then four reads of a
-// thread bring 8 elements of A and 8 of B for 64 FMA. The stores cost more: the threads of a warp meet in a
-// few banks. With DIAGONAL 1 they do not: rows of A's tile are shifted against each other, without padding,
-// as article 004, "Why does padding resolve bank conflicts?", says of fp32. (the step before that of article
-// 000, "Warp Tiling", which calls it vectorized accesses)
+// thread bring 8 elements of A and 8 of B for 64 FMA. The stores cost more, because the threads of a warp
+// store to a few banks. With DIAGONAL 1 they do not: rows of A's tile are shifted against each other, without
+// padding, as article 004, "Why does padding resolve bank conflicts?", says of fp32. (the step before that of
+// article 000, "Warp Tiling", which calls it vectorized accesses)
 
 #include "../sizes.cuh"
 #include "float4_copies.cuh"

@@ -3,8 +3,8 @@
 
 // A box of ROWS x 32 floats lies as the matrix does, row by row, under the swizzle of 128 bytes: 16 bytes
 // with the number c in row r lie at c ^ (r % 8). All THREADS threads store it column by column: a thread
-// takes 16 bytes of a row at a time, and neighbours neighbouring rows, so that neither its reads nor its
-// stores meet in a bank.
+// takes 16 bytes of a row at a time, and neighbouring threads take neighbouring rows, so that neither reads
+// nor stores have bank conflicts.
 template <int ROWS, int THREADS>
 static __device__ __forceinline__ void transpose_k_tile(float *transposed, const float *box, unsigned barrier,
                                                  unsigned parity)

@@ -16,14 +16,14 @@ template <int WARPGROUPS> static __device__ __forceinline__ void pass_turn()
         asm volatile("bar.arrive %0, 256;" ::"r"(1 + (threadIdx.y + 1) % WARPGROUPS) : "memory");
 }
 
-// The first turn is that of the first warpgroup: the last one passes it.
+// The first turn is that of the first warpgroup: the last warpgroup passes it.
 template <int WARPGROUPS> static __device__ __forceinline__ void begin_turns()
 {
     if (threadIdx.y + 1 == WARPGROUPS)
         pass_turn<WARPGROUPS>();
 }
 
-// The last turn that was passed is nobody's.
+// No warpgroup takes the last turn that was passed.
 template <int WARPGROUPS> static __device__ __forceinline__ void end_turns()
 {
     if (threadIdx.y == 0)

@@ -154,9 +154,10 @@ struct WarpTiles {
                       [&](int index, float value) { C[index] = value; });
     }
 
-    // Writes them in rows of C: lanes store their elements to `rows`, ROWS_FLOATS of shared memory that nobody
-    // uses any more, and all threads copy them from there, neighbours neighbouring elements. For rows that are
-    // no multiples of 16 bytes: lanes that hold four neighbours touch eight rows with each store.
+    // Writes them in rows of C: lanes store their elements to `rows`, ROWS_FLOATS of shared memory that is
+    // not used any more, and all threads copy them from there, neighbouring threads neighbouring elements.
+    // This is for rows that are not multiples of 16 bytes, because lanes that hold four neighbours touch
+    // eight rows with each store.
     static constexpr int ROW = BLOCK_N + 4; // floats: lanes that store to two rows meet in no bank
     static constexpr int ROWS_FLOATS = BLOCK_M * ROW;
 
