@@ -17,21 +17,21 @@ ODD = "odd rows are copied element by element"
 
 REASONS = {
     "wmma_shared": (
-        "few blocks. A tile of 256x128 leaves most of 132 SMs without one: 512 has 8 blocks, and of"
-        " `wmma_naive`, whose blocks have 32 rows and 64 columns, 128"
+        "few blocks. Tiles of 256x128 leave most of 132 SMs without a block: 512 has 8 blocks, and 128 with"
+        " `wmma_naive`, whose blocks have 32 rows and 64 columns"
     ),
     "wmma_register_pipelined": (
         f"{ODD}. Two sets of fragments leave registers for five such loads at a time; `wmma_pipelined` has 42"
         " under way"
     ),
     "mma_multistage": (
-        f"{ODD}. Those of a tile 64 deep are loaded in nine goes, which wait one after another;"
-        " `mma_xor_swizzle` takes one for 32"
+        f"{ODD}. The elements of a tile 64 deep are loaded in nine steps, each of which waits for its loads;"
+        " `mma_xor_swizzle` takes one step for a tile 32 deep"
     ),
-    "cluster": "one tile of C or a few. `tma_store` has tiles of 64x64 then, `cluster` of 128x128 at least",
+    "cluster": "one tile of C or a few. Then `tma_store` has tiles of 64x64, and `cluster` of at least 128x128",
     "stream_k": (
-        "a long K and hardly a tile. One program adds up the parts of a tile, one after another, so few share"
-        " it: 3 and 28 programs run. `split_k` has 52 and 120 blocks, whose parts another launch adds up"
+        "a long K and few tiles. One program adds up the parts of a tile, one after another, so few programs"
+        " share it: 3 and 28 run. `split_k` has 52 and 120 blocks, whose parts another launch adds up"
     ),
 }
 """Rung -> why it falls behind the one before it."""

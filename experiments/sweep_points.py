@@ -207,9 +207,9 @@ SWIZZLE = Sweep(
 )
 BLOCK = Sweep(
     "block",
-    "threads of a block; with twice as many a tree has a level more, at which all warps wait and most rest,"
-    " and leaves half as many sums to the next launch: see how sequential pays for that level in barriers and"
-    " instructions, and shuffle hardly does",
+    "threads of a block. With twice as many a tree has one more level, at which all warps wait and most have"
+    " no work, and leaves half as many sums to the next launch. sequential pays for that level in barriers"
+    " and instructions, shuffle hardly does",
     "block",
     tuple(
         Series(f"reduce/{name}", "block", BLOCKS, (Reduction(1 << 25),), Reduction(1 << 16))
@@ -225,10 +225,10 @@ def tile_sizes(rung: str, field: str, values: tuple[int, ...], size: int) -> Ser
 
 TILE = Sweep(
     "tile",
-    "rows of a block's tile of C, of naive, coalesced and shared_tile also its columns; with larger tiles"
-    " less of A and B is read, by fewer blocks: see how shared_tile reads each sector once, where a block of"
-    " coalesced asks for it again and again; the L1 cache may serve that, as article 003 remarks of what"
-    " little it gains by shared memory",
+    "rows of a block's tile of C, for naive, coalesced and shared_tile also its columns. With larger tiles"
+    " fewer blocks read less of A and B. shared_tile reads each sector once, but a block of coalesced asks"
+    " for it again and again. The L1 cache may serve these requests, as article 003 remarks about its small"
+    " gain from shared memory",
     "tile",
     (
         tile_sizes("sgemm/naive", "ts", (8, 16, 32), 4096),

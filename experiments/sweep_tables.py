@@ -101,7 +101,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 NOTES = {
     "padding": (
         "wavefronts and conflicts: of shared memory, counted by the CPU machine for {counted}; a conflict is"
-        " a wavefront beyond those that would do; writes include cp.async, of which the count is a model"
+        " a wavefront beyond the necessary ones; writes include cp.async, whose count is a model"
     ),
     "tile": (
         "sectors read: all that warps ask the L1 cache for, counted by the CPU machine for {counted}; of each"
@@ -110,11 +110,11 @@ NOTES = {
     ),
     "block": (
         "warp instructions, barriers and wavefronts of shared memory: of all launches, counted by the CPU"
-        " machine for {counted}; a barrier counts once for each warp at it, __syncwarp too"
+        " machine for {counted}; a barrier and a __syncwarp count once for each warp"
     ),
     "swizzle": (
         "waves, MiB per wave: a model, not a measurement: {multiprocessors} SMs hold their blocks at once, in"
-        " the order of their number; MiB: of the tiles of A and B that a wave touches, each once, in the mean"
+        " the order of their number; MiB: the mean size of the tiles of A and B that a wave touches, each once"
     ),
 }
 HOW = "schedule / twin where they differ; blocks: that an SM holds at once"

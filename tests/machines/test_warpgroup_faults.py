@@ -206,7 +206,7 @@ def test_a_box_in_another_swizzle_than_the_descriptor(swizzle, box, rows):
         assert findings == ()
     else:
         (finding,) = findings
-        says = f"swizzle is of 128 bytes, the tensor map's {f'of {swizzle}' if swizzle else 'of none'}"
+        says = f"has a swizzle of 128 bytes, and the tensor map one of {swizzle or 'no'} bytes"
         assert finding.kind == "bad_descriptor" and says in finding.message
 
 

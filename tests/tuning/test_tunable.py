@@ -190,7 +190,7 @@ REFUSED = [
         {"most_blocks": 32768},
         "most_blocks does not limit the grid; 131072 means no limit",
     ),
-    ("reduce/vectorized", {"most_blocks": 65536, "unroll": 4}, "not limited by most_blocks"),
+    ("reduce/vectorized", {"most_blocks": 65536, "unroll": 4}, "does not limit the grid"),
     ("hgemm/wgmma", {"bm": 64}, "multiple of 64 for each of the consumers"),
     ("hgemm/tma", {"consumers": 1}, "the sums of a warpgroup"),
     ("hgemm/tma", {"stages": 2}, "the rung refuses it"),

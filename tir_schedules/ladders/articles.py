@@ -97,8 +97,8 @@ WARP_TILING = Article(
             " per block and 8 deep, with tiles only in shared memory 32x32 and 32 deep."
         ),
         (
-            "The article calls its figures nanoseconds; read so, warp tiling at 2048 would run at 6479 TFLOPS"
-            " on a GPU of 11: they are microseconds."
+            "The article calls its figures nanoseconds. Then warp tiling at 2048 would run at 6479 TFLOPS on"
+            " a GPU of 11 TFLOPS, so they are microseconds."
         ),
         (
             "Naive and shared memory take 39 and 42 times as long at 1024 as at 512, for 8 times the work,"
@@ -143,7 +143,7 @@ HALF_PRECISION = Article(
     notes=(
         "The article has one figure and no size; 4096 and 8192 are our choice.",
         (
-            "61 TFLOPS take a card that runs faster than its datasheet's 2460 MHz, at which tensor cores do"
+            "At 61 TFLOPS the card ran faster than the 2460 MHz of its datasheet, at which tensor cores reach"
             " 60.5."
         ),
         (
@@ -156,8 +156,8 @@ HALF_PRECISION = Article(
         ),
         (
             "The article asks for 92,160 bytes of shared memory where a multiprocessor has more than that"
-            " (sharedMemPerMultiprocessor). What a block may have is sharedMemPerBlockOptin, 1 KiB less on"
-            " most GPUs: of a size in between the launch fails."
+            " (sharedMemPerMultiprocessor). A block may have only sharedMemPerBlockOptin, which is 1 KiB"
+            " less on most GPUs: with a size in between the launch fails."
         ),
         (
             "The article says that cp.async.ca, unlike .cg, has L2 evict what it copies. PTX says otherwise:"
@@ -200,13 +200,13 @@ UNROLLING = Article(
             " elements are 134 MB; no number of elements makes all rows agree."
         ),
         (
-            "The article's speed-ups are ratios of times, but for 2.29, which is the ratio of bandwidths:"
-            " that of times is 2.11."
+            "The article's speed-ups are ratios of times, except for 2.29, which is the ratio of bandwidths:"
+            " the ratio of times is 2.11."
         ),
         # They stand as "3118.442.503", "1904.473.522", and so on.
         (
-            "The article's times and bandwidths have run together. Split in another way, a row's time x"
-            " bandwidth is less than half of what it is here, or more than four times as much."
+            "The article's times and bandwidths have run together. If a row is split in another way, its time"
+            " x bandwidth is less than half of the value here, or more than four times as much."
         ),
         (
             "The article says that threads of a warp are synchronous, so that the last warp needs nothing"
@@ -253,8 +253,7 @@ BLAMS = Article(
     ),
     notes=(
         (
-            "The article's matrix size is lost from its text, as are the figures after kernel 3; 4096 is our"
-            " choice."
+            "The article's text has lost the matrix size and the figures after kernel 3; 4096 is our choice."
         ),
         (
             "The article's kernels are right where whole tiles cover M, N and K. From kernel 3 on a loop over"
@@ -262,8 +261,8 @@ BLAMS = Article(
         ),
         (
             "From kernel 3 on threads outside C return before __syncthreads, which all threads of a block"
-            " must reach. What they should copy is then missing from the tiles. Here they stay, and tiles are"
-            " filled with zeros."
+            " must reach. The elements that they should copy are then missing from the tiles. Here they stay,"
+            " and tiles are filled with zeros."
         ),
     ),
     gpu="t4",
@@ -291,10 +290,10 @@ PADDING = Article(
     ),
     notes=(
         (
-            "The article expects half of the bandwidth to be lost without padding, for a row of a fragment"
-            " lies in half of the 16 banks of a row of the tile. A load takes 8 such rows at once, which lie"
-            " in 8 of the 32 banks: 4 times the wavefronts, as the CPU machine counts, and Nsight Compute on"
-            " an H200."
+            "The article expects half of the bandwidth to be lost without padding, because a row of a"
+            " fragment lies in half of the 16 banks of a row of the tile. A load takes 8 such rows at once,"
+            " which lie in 8 of the 32 banks: 4 times the wavefronts, as the CPU machine counts, and Nsight"
+            " Compute on an H200."
         ),
         "The article says that a thread computes 64 x 64 of C. A warp does.",
         (
@@ -302,7 +301,7 @@ PADDING = Article(
             " 8: 4 fragments of each for either half of the 32."
         ),
         (
-            "The article names diagonal storage as what fp32 can have in place of padding:"
+            "The article names diagonal storage as an alternative to padding for fp32:"
             " sgemm/transposed:diagonal."
         ),
     ),
