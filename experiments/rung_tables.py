@@ -28,7 +28,7 @@ REASONS = {
         f"{ODD}. The elements of a tile 64 deep are loaded in nine steps, each of which waits for its loads;"
         " `mma_xor_swizzle` takes one step for a tile 32 deep"
     ),
-    "cluster": "one tile of C or a few. Then `tma_store` has tiles of 64x64, and `cluster` of at least 128x128",
+    "cluster": "one or a few tiles of C. Then `tma_store` has tiles of 64x64, `cluster` of at least 128x128",
     "stream_k": (
         "a long K and few tiles. One program adds up the parts of a tile, one after another, so few programs"
         " share it: 3 and 28 run. `split_k` has 52 and 120 blocks, whose parts another launch adds up"

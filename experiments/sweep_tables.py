@@ -114,7 +114,7 @@ NOTES = {
     ),
     "swizzle": (
         "waves, MiB per wave: a model, not a measurement: {multiprocessors} SMs hold their blocks at once, in"
-        " the order of their number; MiB: the mean size of the tiles of A and B that a wave touches, each once"
+        " the order of their number; MiB: the mean size of the tiles of A and B of a wave, each once"
     ),
 }
 HOW = "schedule / twin where they differ; blocks: that an SM holds at once"
