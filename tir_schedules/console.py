@@ -132,9 +132,9 @@ def print_table(
 
     prose: columns that may be wrapped between words -> the columns of a terminal that they need. In a pipe
     only those of `piped` are wrapped, so that `grep` finds a record in a line. What is
-    wider yet loses columns of `spare`, the first of them first; returns those that are left out. Where that
-    is not enough, the table is cut into a few blocks, each with the first `keys` columns, or each record
-    stands on end, a line to a field; without `keys` always the latter.
+    wider yet loses columns of `spare`, the first of them first; returns those that are left out. If that is
+    not enough, the table is cut into a few blocks, each with the first `keys` columns, or each record is
+    printed with a line for each field. Without `keys` it is always the latter.
     """
     out, cells = console(), [[Text.from_markup(printable(cell, "\n")) for cell in row] for row in rows]
     if HTML:

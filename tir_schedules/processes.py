@@ -2,9 +2,9 @@
 however it ended.
 
 A program is the head of a process group of its own. So Ctrl-C on a terminal does not reach it, which would
-look as if it had refused its input, and what it started goes with it. keeper.py does that for a process that
-is killed. PR_SET_PDEATHSIG does not serve: it kills a program when the thread that started it ends, and not
-what the program started.
+look as if it had refused its input. When it is ended, so are the processes that it started. keeper.py does
+that for a process that is killed. PR_SET_PDEATHSIG does not serve: it kills a program when the thread that
+started it ends, and not what the program started.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def end(process: subprocess.Popen) -> None:
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[None]:
-    """A file or folder that is to be removed if this process ends meanwhile; who uses it makes it in here,
+    """A file or folder that is removed if this process ends meanwhile. The caller makes it in this context,
     and removes or renames it.
 
     What is there nevertheless goes when this process ends: a signal may come at any moment, also while it is

@@ -170,8 +170,8 @@ def blame_line(
 ) -> WrongValue:
     """The wrong element, and which line of which launch stored it.
 
-    done: execution and arguments of each launch. Of several launches the first that lost something is to
-    blame: what it left no longer adds up.
+    done: execution and arguments of each launch. With several launches the first that lost something is at
+    fault, because its results no longer add up.
     """
     output, shape = mismatch.output, done[-1][1][mismatch.output].shape
     kernel, execution, index = kernels[-1], done[-1][0], mismatch.flat_index(shape)

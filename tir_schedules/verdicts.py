@@ -21,9 +21,9 @@ RIGHT = (PASS, UNJUDGED, LOOSE)
 """Verdicts on a kernel that has no fault."""
 
 CELLS = {PASS: "pass", FAIL: "FAIL", HAZARD: "HAZARD", ERROR: "ERROR", UNJUDGED: "no hazard", LOOSE: "loose"}
-"""Verdicts on a kernel as a table has them. It passes when all values are right and nothing was found. Where
-nothing says what is right and nothing was found, the verdict is that there is no expected value. It is loose
-where rounding explains more than elements of its inputs change. It
+"""Verdicts on a kernel as a table has them. It passes when all values are right and nothing was found. If
+there is no expected value and nothing was found, the verdict says that there is no expected value. It is
+loose where rounding explains more than elements of its inputs change. It
 fails when a value is wrong. A hazard is a finding with values that came out right. An error: it could not be
 compiled or launched."""
 

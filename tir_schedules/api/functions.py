@@ -76,7 +76,8 @@ class Array:
 
     @property
     def text(self) -> str:
-        """How `--arg` has an array of random numbers for it; of one that is only written, of nothing."""
+        """The text of `--arg` for it: an array of random numbers, or an unwritten array if it is only
+        written."""
         out, fill = self.written and not self.read, ":0..1" if self.dtype == "bool" else ""
         return f"{self.format}[{','.join(map(str, self.shape or (1,)))}]{':out' if out else fill}"
 

@@ -219,8 +219,8 @@ def seed_of(name: str, seed: int) -> int:
 
 
 def sizes_of(texts: list[str]) -> dict[str, int | float]:
-    """`--let M=512`, each of which may use those before it; of two with one name the later one takes the
-    place of the first."""
+    """The values of `--let M=512`. Each may use those before it. If two have the same name, the later one is
+    taken."""
     written: dict[str, str] = {}
     for text in texts:
         for part in split(text):

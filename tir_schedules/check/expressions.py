@@ -95,7 +95,7 @@ class Format:
 def evaluate(text: str, names: Mapping[str, Any], functions: Functions, what: str) -> Any:
     """The value of an expression. what: the option that it comes from, for messages.
 
-    BadInput for text that is not an expression, that asks for what is not there, or whose evaluation fails.
+    BadInput for text that is not an expression, that uses an unknown name, or whose evaluation fails.
     """
     try:
         if len(text) > LONGEST:
@@ -179,7 +179,7 @@ class Evaluation:
         return found
 
     def operand(self, node: ast.AST) -> Any:
-        """A value; of a list, such as [[1, 2], [3, 4]], the array."""
+        """A value; for a list, such as [[1, 2], [3, 4]], an array."""
         if isinstance(node, ast.List) and self.of_arrays:
             return self.functions["array"](self(node))
         return self(node)
@@ -323,8 +323,8 @@ OF_SHAPES = frozenset(("shape", "size", "ndim", "numel", "len", "zeros_like", "o
 
 @lru_cache(maxsize=256)
 def names_read(text: str) -> frozenset[str]:
-    """Names in an expression, but for functions that are called, and arrays whose shape alone is asked
-    for."""
+    """Names in an expression, except functions that are called, and arrays of which only the shape is
+    used."""
     others: list[ast.AST] = []
     for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Attribute) and node.attr in OF_SHAPES:

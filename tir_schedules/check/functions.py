@@ -375,7 +375,7 @@ def functions_of(rounding: Rounding) -> dict[str, Callable[..., Any]]:
     """The functions, where arrays that are made carry bounds as well: a kernel computes with them, too."""
 
     def bounded(name: str) -> Callable[..., Any]:
-        """Of numbers between two, such as those of linspace, a kernel rounds the step and each product."""
+        """For numbers between two, such as those of linspace, a kernel rounds the step and each product."""
 
         def call(*given: Any, **named: Any) -> Any:
             made = np.asarray(FUNCTIONS[name](*given, **named))

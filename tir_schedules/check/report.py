@@ -123,7 +123,7 @@ def costly(counters: Counters) -> Iterator[str]:
 
 
 def as_json(one: Checked) -> Json:
-    """A check, and of each launch what it is, what ptxas says and what it costs."""
+    """A check, with a description of each launch, the figures of ptxas, and its cost."""
     launches = [
         launch_json(step, done.counters if done else None)
         for step, done in zip_longest(one.steps, one.executions)

@@ -96,8 +96,8 @@ def run_trials(prepared: Prepared, machine: Machine) -> Checked:
 
 
 def unjudged_outputs(prepared: Prepared, outputs: Mapping[str, np.ndarray], judged: bool) -> Iterator[str]:
-    """Outputs, and elements of them, for which nothing says what they should be, where something says so of
-    others; and those that have no elements."""
+    """Outputs and elements of outputs that have no expected value, if others have one; and outputs that have
+    no elements."""
     first = prepared.trials.runs[0]
     said: dict[str, list[Truth]] = {}
     for key, truth in first.truths.items():

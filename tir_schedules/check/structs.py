@@ -34,9 +34,9 @@ class NotSupported(Exception):
 
 
 def members_of(parameter: Parameter, source: str) -> tuple[Parameter, ...]:
-    """The members of a struct, each with its offset, and those of structs in it; none of one that is empty.
-    NotSupported where its definition is not found, or has what is not a number, an array of numbers or a
-    pointer. source: what the user wrote, after the preprocessor, with blanks for comments and literals."""
+    """The members of a struct and of structs in it, each with its offset; an empty struct has no members.
+    NotSupported if its definition is not found, or has a member that is not a number, an array of numbers or
+    a pointer. source: what the user wrote, after the preprocessor, with blanks for comments and literals."""
     type_ = parameter.type.text
     if body_of(type_, source) is None and parameter.bytes == 1 and EMPTY.match(type_):
         return ()
@@ -136,7 +136,7 @@ def declared_in(body: str) -> Iterator[tuple[CType, str, str]]:
 
 
 def statements_in(body: str) -> Iterator[str]:
-    """Declarations in a class, those of functions with nothing for what they do."""
+    """Declarations in a class; those of functions have no bodies."""
     start = at = 0
     while at < len(body):
         if body[at] == "{":

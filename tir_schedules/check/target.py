@@ -224,7 +224,8 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
 
 
 def written_in(found: Sequence[Target], source: str) -> list[Target]:
-    """The kernels that the user wrote, without those of headers such as CUB's; all where there is none."""
+    """The kernels that the user wrote, without those of headers such as CUB's; all kernels if the user wrote
+    none."""
     names = set(functions(source))
     return [target for target in found if base(target.shown) in names] or list(found)
 

@@ -314,8 +314,8 @@ class Sensitivity:
     def impulse_trial(
         self, name: str, places: Sequence[tuple[int, ...]], sign: int
     ) -> tuple[Trial | None, list[tuple[int, ...]]]:
-        """A trial in which some elements of an array are large, each another number, and those of them that
-        it shows to matter; the trial is None where nothing shows more. sign: -1 for negative numbers."""
+        """A trial in which some elements of an array are large, each a different number, and those elements
+        that it shows to matter. The trial is None if no trial shows more. sign: -1 for negative numbers."""
         first = self.trials[0].arguments
         best: tuple[Trial | None, list[tuple[int, ...]]] = None, []
         for kind in (SPARSE, WHOLE, "") if places else ():
@@ -364,8 +364,8 @@ def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 # ---- NaN, infinity, -0, denormal numbers and the largest power of two, in single places ---
 # IEEE arithmetic judges them: an output that depends on NaN or infinity has to be what the expression gives.
-# Three things are not judged, because kernels that are right differ there: what a comparison makes of NaN;
-# a value that overflows in float32 on the way; and an element that the expression multiplies by 0, which a
+# Three things are not judged, because right kernels differ in them: the result of a comparison with NaN; a
+# value that overflows in float32 on the way; and an element that the expression multiplies by 0, which a
 # kernel may skip.
 Places = Mapping[str, Sequence[tuple[int, ...]]]
 

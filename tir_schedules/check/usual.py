@@ -1,9 +1,9 @@
-"""`--as sgemm`: the parameters of a kernel that does what a ladder does, whatever it calls them, with the
-ladder's inputs, truth and tolerance.
+"""`--as sgemm`: the parameters of a kernel that computes the same as a ladder, by any names, with the
+ladder's inputs, results and tolerance.
 
-Pointers are told apart by `const`, by their names, else by their order, A, B, C; extents by their names, else
-by their order, M, N, K; one extent alone is that of square matrices. C = alpha A B + beta C where a kernel
-takes alpha and beta.
+Pointers are told apart by `const`, by their names, or else by their order, A, B, C; extents by their names,
+or else by their order, M, N, K. A single extent is that of square matrices. C = alpha A B + beta C where a
+kernel takes alpha and beta.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def report_error(error: Exception, debug: bool, name: str) -> int:
     if isinstance(error, (OutputLost, BrokenPipeError)):
         raise error
     if isinstance(error, TirSchedulesError):
-        # Of an error only what a compiler says has lines; others hold names of files and words of the user,
-        # with whatever is in them.
+        # Only errors with the words of a compiler have several lines. Others have names of files and words of
+        # the user, which may have any character.
         say(name, printable(str(error), "\n\t" if isinstance(error, CheckFailed) else ""))
         return error.exit_code
     if isinstance(error, MemoryError):
@@ -161,7 +161,7 @@ class Output(io.FileIO):
 
 
 class Unheard(io.FileIO):
-    """Standard error. Where it cannot be written there is no way left to say so."""
+    """Standard error. If it cannot be written, there is no way left to say so."""
 
     def write(self, data: Any) -> int | None:
         try:

@@ -74,8 +74,8 @@ def fits_beside(launch: Launch | None) -> bool:
 
 
 def add_dependent_launch(source: str, entry: str, arch: str) -> str:
-    """CUDA source whose kernel begins with a wait for the launch before it, and lets the next one begin; as
-    it is for a GPU that has no such launches."""
+    """CUDA source whose kernel begins with a wait for the launch before it, and lets the next one begin. For
+    a GPU without dependent launches the source is unchanged."""
     if int(re.sub(r"\D", "", arch)) < LEAST_ARCH:
         return source
     head = re.compile(rf'extern "C" __global__ [^;{{]*\b{re.escape(entry)}\([^)]*\) \{{\n')

@@ -280,7 +280,7 @@ def expand(kernel: Kernel, toolchain: Toolchain, folder: Path) -> Expanded | Non
 
 
 def undefined_macros(source: str, preprocess: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Macros that a file tests by #if and the like, and that nothing defines, but for those of compilers and
+    """Macros that a file tests by #if and the like but that nothing defines, except those of compilers and
     systems."""
     lines = TESTING.findall(blank_literals(source))
     tested = {name for line in lines for name in WORD.findall(line) if name != "defined"}

@@ -51,9 +51,9 @@ UNKNOWN = re.compile(r"__COUNTER__|__INCLUDE_LEVEL__|push_macro|_Pragma")
 """What a text cannot have that is preprocessed apart from its headers."""
 
 UNDETERMINED = '.pragma "used_bytes_mask'
-"""How cicc marks an access of memory that it has widened beyond what is used. Of some kernels it widens one
-or not, by where things lie in its own memory, which depends on the length of the text and differs from call
-to call."""
+"""How cicc marks an access of memory that it has widened beyond what is used. In some kernels it widens an
+access or not, depending on addresses in its own memory, which depend on the length of the text and differ
+from call to call."""
 
 CODE = hash_of("compiler/front_end.py")
 """The code that decides what cicc gets to read."""

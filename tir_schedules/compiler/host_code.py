@@ -233,7 +233,7 @@ def function_name(text: str) -> str:
 
 
 def blank(text: str) -> str:
-    """A text without what stands in its lines, but for the preprocessor's own."""
+    """A text whose lines are empty, except those of the preprocessor."""
     return re.sub(r"^(?!# \d).*$", "", text, flags=re.M)
 
 

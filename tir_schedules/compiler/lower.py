@@ -319,8 +319,8 @@ def emit(
 
 @contextmanager
 def source_only() -> Iterator[None]:
-    """TVM prints CUDA and leaves it at that. Where the CUDA runtime is at hand it would have NVRTC or nvcc
-    compile what it prints, too, with options of its own, and fail without cuda-bindings or a GPU."""
+    """TVM prints CUDA and leaves it at that. If the CUDA runtime is installed, TVM would also compile the
+    printed code by NVRTC or nvcc, with other options, and fail without cuda-bindings or a GPU."""
     name = "TVM_COMPILE_FORCE_FALLBACK"
     before = os.environ.get(name)
     os.environ[name] = "1"

@@ -120,9 +120,9 @@ def define_macros(text: str, rung: Rung, others: Mapping[str, str | int]) -> str
 
 
 def inline_headers(text: str, folder: Path) -> str:
-    """A text that compiles alone: each header that stands in the folder in place of the line that includes it
-    first, and what these include of CUDA's above the first of them. What does not stand there is for nvcc to
-    look for."""
+    """A text that compiles without other files: each header of the folder replaces the line that includes it
+    first, and CUDA's headers that they include are above the first of them. What does not stand there is for
+    nvcc to look for."""
     met: set[Path] = set()
     cuda: dict[str, None] = {}
 

@@ -1,8 +1,8 @@
-"""The five articles: what each is about, the rung that each of its steps is here, and what it measured. What
-its listings cost is in `listings.py`.
+"""The five articles: the subject of each, the rung for each of its steps, and its measured figures. The cost
+of their listings is in `listings.py`.
 
-Figures are as the articles print them. Their tables reached us as text whose columns had run together; where
-the digits could be split in more than one way, or do not agree with each other, a note says so.
+Figures are as the articles print them. Their tables reached us as text whose columns had run together. If the
+digits could be split in more than one way, or do not agree with each other, a note says so.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The ladders there are: those of this package, those that others installed, and those loaded by their
-path."""
+"""All ladders: those of this package, those of other installed packages, and those loaded by their path."""
 
 from __future__ import annotations
 

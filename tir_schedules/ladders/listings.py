@@ -1,8 +1,8 @@
-"""What the articles' listings cost: one table, which schedules and twins are held against.
+"""The cost of the articles' listings: one table, which schedules and twins are compared with.
 
-The numbers were counted by the CPU machine from the listings themselves, compiled for sm_80, on the sizes of
-EXTENTS. Schedule and twin of a step have the same numbers, but where a Difference says otherwise and why.
-`tests/ladders/test_listings.py` holds both.
+The CPU machine counted these numbers from the listings themselves, compiled for sm_80, on the sizes of
+EXTENTS. Schedule and twin of a step have the same numbers, except where a Difference says otherwise and why.
+`tests/ladders/test_listings.py` checks both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rungs and ladders of one's own: a file with a rung, a folder with a ladder, found by their paths.
+"""Rungs and ladders of the user: a file with a rung, or a folder with a ladder, found by its path.
 
-Their modules have names that say where they are, so that every process that imports this module can import
-them: functions and configurations go to workers by these names.
+The names of their modules say where they are, so that every process that imports this module can import them.
+Functions and configurations go to workers by these names.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What commands are about: problems, the workloads that rungs are run on, and the shapes that are taken where
-none is named."""
+"""The problems of commands: the workloads that rungs are run on, and the shapes that are taken if none is
+named."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def square_shapes(ladder: str, sizes: Iterable[int]) -> tuple[tuple[int, ...], .
 def workloads_of(rung: Rung, problem: Problem) -> list[Workload]:
     """The workloads of a problem with a shape: one for each kind that it leaves open and the rung has.
 
-    Of a kind that the rung has not: those that there are; the rung says that it does not take them. BadInput
-    for a problem of another ladder, without a shape, or of a shape or kind that cannot be.
+    For a kind that the rung does not have, these are all values; the rung says that it does not take them.
+    BadInput for a problem of another ladder, without a shape, or of a shape or kind that cannot be.
     """
     if problem.ladder != rung.family or not problem.shape:
         raise BadInput(f"{rung.id} takes a problem of {rung.family} with a shape, not {problem}")

@@ -1,4 +1,4 @@
-"""Files to begin a rung or a ladder of one's own with: they run, and are verified, as they are written."""
+"""Files to begin your own rung or ladder with. They run, and are verified, as they are written."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How long a GEMM takes whose blocks all do the same work: a model with two or three figures for each rung.
+"""The time of a GEMM whose blocks all do the same work: a model with two or three figures for each rung.
 
-The busiest SM decides. It has as many blocks as the grid divided by the SMs gives, rounded up, and they
-multiply at a rate that was measured, less where they are few. To that comes a launch, and nothing is faster
-than memory. Figures are of an H200; on another GPU with about as many SMs the order of rungs is much the
-same.
+The busiest SM decides. Its number of blocks is the grid divided by the SMs, rounded up. They multiply at a
+rate that was measured, and that is lower if they are few. The model adds the time of a launch, and no kernel
+is faster than memory allows. Figures are of an H200; on another GPU with about as many SMs the order of rungs
+is much the same.
 """
 
 from __future__ import annotations

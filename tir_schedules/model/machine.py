@@ -1,5 +1,5 @@
-"""What every machine offers, to execute compiled kernels, and what it reports of a launch: findings, and on
-the CPU machine counters and who wrote each output element."""
+"""The interface of machines, which execute compiled kernels, and what they report of a launch: findings, and
+on the CPU machine also counters and the instruction that wrote each output element."""
 
 from __future__ import annotations
 

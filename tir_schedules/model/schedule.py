@@ -41,8 +41,8 @@ class Schedule(TvmSchedule):
     # Loops.
 
     def peel_last(self, loop: Loop) -> None:
-        """Loop peeling: the last iteration of a loop becomes a copy of the body behind the loop, where guards
-        at the edge of K stand alone."""
+        """Loop peeling: the last iteration of a loop becomes a copy of the body after the loop, so that only
+        this copy has guards at the edge of K."""
         self._on_loop(loop, annotations.LOOP_PEELING, 1)
 
     def unswitch(self, loop: Loop) -> None:

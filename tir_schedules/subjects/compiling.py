@@ -46,7 +46,8 @@ def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
 
 
 def settle_jobs(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | None = None) -> list[Job]:
-    """Jobs whose rungs are those that a name such as "sgemm/fastest" stands for; a line says which that is.
+    """Jobs in which a name such as "sgemm/fastest" is replaced by the rung that it stands for. A line says
+    which rung that is.
 
     refused: takes those for which there is none; without it, the first is raised.
     """

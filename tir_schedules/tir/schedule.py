@@ -73,10 +73,10 @@ def stage_operands(
 ) -> tuple[Block, ...]:
     """The copies of A and B to memory of `scope`, in blocks of their own that are not yet placed.
 
-    tile: block tile (M, N, K). Where it does not divide the shape, pad_einsum makes the problem as large as
-    whole tiles: the copies of A and B fill with zeros, which add nothing, and a copy of C leaves out what
-    lies beyond. So all guards are in the copies, and the multiplication has none. copied: False for a shape
-    of whole tiles whose operands are read where they are.
+    tile: block tile (M, N, K). If it does not divide the shape, pad_einsum makes the problem as large as
+    whole tiles. The copies of A and B fill with zeros, which add nothing, and a copy of C leaves out elements
+    beyond C. So all guards are in the copies, and the multiplication has none. copied: False for a shape of
+    whole tiles whose operands are read where they are.
     """
     sch.pad_einsum(block, list(tile))
     padded = {name_of(sch, producer): producer for producer in sch.get_producers(block)}

@@ -51,9 +51,9 @@ def array_of(arguments: Arguments, name: str) -> np.ndarray:
 def element_type(name: str) -> Any:
     """numpy's type of numbers of that name.
 
-    numpy has no bfloat16. That of ml_dtypes, which comes with TVM, has its conversions and comparisons, and
-    CuPy knows it from 14 on; numbers of 16 bits that stand for it would need conversions wherever an array is
-    read.
+    numpy has no bfloat16. The type of ml_dtypes, which comes with TVM, has conversions and comparisons, and
+    CuPy knows it from version 14 on. Integers of 16 bits in its place would need conversions wherever an
+    array is read.
     """
     import numpy as np
 

@@ -57,8 +57,8 @@ def growth(terms: int) -> float:
     """Largest error of a float32 sum of products that rounding explains in any order of summation, per
     largest partial sum.
 
-    The worst case (see `worst_growth`), or, where that is smaller, 10*sqrt(terms)*u, which rounding exceeds
-    with probability below 2*terms*exp(-50) (Higham and Mary, A New Approach to Probabilistic Rounding Error
+    The worst case (see `worst_growth`) or, if that is smaller, 10*sqrt(terms)*u, which rounding exceeds with
+    probability below 2*terms*exp(-50) (Higham and Mary, A New Approach to Probabilistic Rounding Error
     Analysis, 2019, theorem 3.1).
     """
     return min(worst_growth(terms, UNIT), 10 * terms**0.5 * UNIT)

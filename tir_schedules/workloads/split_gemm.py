@@ -168,8 +168,8 @@ class SplitGemm(Gemm):
         return a, b
 
     def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """What C may be off by: the form's bound times |A| |B|; of one that scales, also by what small
-        elements lose beside the largest of their row or column."""
+        """The tolerance of C: the bound of the form times |A| |B|. A form that scales also allows for the
+        bits that small elements lose beside the largest of their row or column."""
         a, b = np.abs(a), np.abs(b)
         found = self.bound * self.matmul(a, b)
         if self.form.scaled:

@@ -1,6 +1,6 @@
-"""A file as the compiler of the host sees it, near enough: comments, literals and directives are blank, the
-branches of `#if` that do not hold are left out, files beside it that it includes stand in their places, and
-macros that launch a kernel are expanded."""
+"""A file nearly as the compiler of the host sees it: comments, literals and directives are blank, branches of
+`#if` that do not hold are left out, included files beside it are inserted, and macros that launch a kernel
+are expanded."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ def compile_triton(
     """Compile a Triton kernel for its arguments.
 
     arguments: by name: arrays of numpy, numbers, constexprs, and Triton's options (num_warps, num_stages,
-    ...). file: what messages call the kernel's file. Of `@triton.autotune` the first configuration is taken,
-    but for what is given.
+    ...). file: what messages call the kernel's file. With `@triton.autotune` the first configuration is
+    taken, except for values that are given.
 
     BadInput for arguments that the kernel does not take; CheckFailed when Triton does not compile it, or for
     a launch that CUDA refuses; MissingTool when there is no Triton.

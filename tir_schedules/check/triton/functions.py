@@ -54,7 +54,7 @@ def execute_once(place: Path, path: Path, content: bytes) -> Executed:
 
 def kernel_of(path: Path, name: str = "") -> Any:
     """One kernel of a Python file; with one in it none need be named. BadInput lists those there are.
-    MissingTool where there is none, in a file that imports what is not installed."""
+    MissingTool if there is none and the file imports a package that is not installed."""
     kernels, known = kernels_in(path), executed(path)
     if not kernels and known.failed:
         raise BadInput(f"{known.failed}; {UNDER_MAIN}")

@@ -1,6 +1,6 @@
 """What keeps a block's tensor cores waiting: products that nothing overlaps, and rings of too few slots.
 
-Of kernels with wgmma whose SM holds one block: what hides latency there is work in flight, not more warps.
+For kernels with wgmma if an SM holds one block: work in flight hides latency there, not more warps.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Subject:
     """One launch.
 
     counters: of the whole of it. watched: executes one block alone. source: CUDA text that can be changed, ""
-    where there is none. tried: compiles, executes, verifies and counts a changed source, in blocks of other
+    if there is none. tried: compiles, executes, verifies and counts a changed source, in blocks of other
     extents where these are given.
     """
 

@@ -1,7 +1,7 @@
 """How one warp asks for its buffers in shared memory: the patterns of its requests on the CPU machine.
 
-Values tell which argument a request's data come from: every input is filled with a number of its own, which
-its copies in shared memory keep, in whatever array and layout.
+Values tell which argument the data of a request come from: every input is filled with a different number,
+which its copies in shared memory keep, in any array and layout.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Pattern:
 
     @property
     def by_banks(self) -> int:
-        """Wavefronts as its banks alone imply: those that are counted, but for cp.async, which has rules of
-        its own."""
+        """Wavefronts that follow from the banks only. They are the counted ones, except for cp.async, which
+        has other rules."""
         return cost(self.phases)
 
     def as_json(self) -> Json:

@@ -1,10 +1,10 @@
 """How much of a main loop's time is multiply-add, by a model of the ports of the register file.
 
 A quarter of an SM with 128 fp32 lanes starts an FFMA in each cycle, if the operands are there. Its registers
-stand in two banks, those of even and those of odd numbers, and each bank gives one operand per cycle. An FFMA
-takes three. What the FFMA right before it has left for it (`.reuse` in SASS) costs nothing. So an FFMA takes
-as many cycles as the bank that it reads most from, and at least one. Any other instruction takes one cycle
-and ends the reuse.
+are in two banks, those with even and those with odd numbers, and each bank gives one operand per cycle. An
+FFMA takes three. What the FFMA right before it has left for it (`.reuse` in SASS) costs nothing. So an FFMA
+takes as many cycles as the bank that it reads most from, and at least one. Any other instruction takes one
+cycle and ends the reuse.
 
 Nothing waits in the model. Whether anything has to is a second question: how many loads of shared memory are
 needed before they can be there.

@@ -1,5 +1,5 @@
-"""Results of `profile`, what a GPU counted beside what the CPU machine predicts: as files have them, and
-printed, a line for each rung or every counter of every launch."""
+"""Results of `profile`: counters of a GPU beside those that the CPU machine predicts. They are read from
+files, and printed with a line for each rung or with every counter of every launch."""
 
 from __future__ import annotations
 

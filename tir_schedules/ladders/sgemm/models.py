@@ -1,8 +1,9 @@
 """Models of the rungs of SGEMM.
 
-Those of rungs before `multistage` are fitted to 256..8192 of bench_sgemm_h200.json. They are off by up to
-9 %, transposed, lane_quads and warp_tiling by up to 19 %. Rungs before `vectorized` read single floats at any
-shape; of the others' shares at odd rows that of `serpentine` alone was measured.
+Models of rungs before `multistage` are fitted to sizes from 256 to 8192 of bench_sgemm_h200.json. They are
+off by up to 9 %, and those of transposed, lane_quads and warp_tiling by up to 19 %. Rungs before `vectorized`
+read single floats at any shape. Of the shares of other rungs at odd rows only that of `serpentine` was
+measured.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long products of parts take on Hopper, and which tiles take a GEMM the least time.
 
-As in HGEMM, what is measured is a tile, never the time of a gemm: the nanoseconds of a K tile while all SMs
-multiply and while few do. The rest of the estimate is that of `hgemm/tile_costs`: rounds in which SMs take
-tiles, what comes once, and the launch that splits A and B.
+As in HGEMM, tiles were measured, not GEMMs: the nanoseconds of a K tile while all SMs multiply, and while few
+do. The rest of the estimate is that of `hgemm/tile_costs`: rounds in which SMs take tiles, the time at the
+start and the end, and the launch that splits A and B.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Schedule steps of the SGEMM rungs that multiply on Hopper's tensor cores, by products of parts.
 
-They are those of HGEMM's rungs where these have them, see `ladders/hgemm/hopper.py` and `specialization.py`:
-tiles, warp specialization, a persistent grid. What is here is the rest: K tiles with all parts of an element,
-their products, and sums that are promoted.
+Tiles, warp specialization and the persistent grid are those of HGEMM's rungs, see `ladders/hgemm/hopper.py`
+and `specialization.py`. This module has the rest: K tiles with all parts of an element, their products, and
+sums that are promoted.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -78,8 +78,8 @@ class Config(specialization.Persistent):
         1 of B. Numbers, or expressions of TIR."""
         if self.together:
             return k_tile * self.held + part
-        # TVM knows what a block reads by sums, products, // and % alone, so the power of a digit is made from
-        # the bits of its place.
+        # TVM finds what a block reads only through sums, products, // and %, so the power of a digit is made
+        # from the bits of its place.
         base, place, power = self.form.parts, k_tile % self.repeats, 1
         for bit in range(self.repeats.bit_length()):
             power = power * (1 + (base**2**bit - 1) * (place // 2**bit % 2))

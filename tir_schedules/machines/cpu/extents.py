@@ -7,8 +7,8 @@ where the next one starts, at most some padding later. Arrays that are never ali
 which is as long as the longest of them.
 
 Where an address may come from several variables, it has to stay between the start of the first and the end of
-the last. Of one that may come from more than SEVERAL, that has been through memory, as what a call hands over
-has, or that lies in the frame of a recursive function, only the bounds of the whole space are known.
+the last. Only the bounds of the whole space are known for an address that may come from more than SEVERAL
+variables, that was in memory, as an argument of a call was, or that is in the frame of a recursive function.
 """
 
 from __future__ import annotations

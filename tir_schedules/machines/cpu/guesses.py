@@ -77,8 +77,8 @@ class Values:
         return getattr(base, "name", base), offset
 
     def decided_by(self, swaps: list[Instruction], load: Instruction) -> bool:
-        """Whether every use of what is loaded leads to these, compares it with what they have found, decides
-        a branch, or comes behind a loop that they have ended."""
+        """Whether every use of the loaded value leads to these swaps, compares it with a value that they
+        found, decides a branch, or comes after a loop that they ended."""
         found = {register for swap in swaps for register in swap.results}
         behind = self.behind(swaps, load, found)
         pending, seen, reaches = [*load.results], set(load.results), False
@@ -98,8 +98,9 @@ class Values:
         return reaches
 
     def behind(self, swaps: list[Instruction], load: Instruction, found: set[Register]) -> set[int]:
-        """The blocks in which a swap has found the value, or the value is not there: all but that of the load
-        and those of a loop that follows and that only a comparison with what is found ends."""
+        """The blocks in which a swap has found the value, or the value is not there. These are all blocks
+        except that of the load and those of a following loop that ends only by a comparison with the value
+        found."""
         own = self.block_of[load]
         for head, last in self.loops_after(own):
             inside = set(range(head, last + 1))

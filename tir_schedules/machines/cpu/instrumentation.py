@@ -2,13 +2,13 @@
 core/check/definedness.cpp. ProductRegisters: they watch registers that a wgmma changes or reads while the
 warp goes on, see core/check/warpgroups.cpp.
 
-An undefined value is in a register that is read before it is written, which is what a variable without an
-initial value becomes; in local memory, where nvcc keeps arrays that it cannot keep in registers; or what a
-shuffle takes from a lane that its mask does not name.
+An undefined value comes from a register that is read before it is written, as a variable without an initial
+value is; from local memory, where nvcc keeps arrays that it cannot keep in registers; or from a shuffle that
+reads a lane that its mask does not name.
 
-A load of global or shared memory that nothing has written is a fault itself, but for one whose value a
-`selp` or a guarded `mov` may drop: nvcc loads ahead of the condition. The value is followed to where it is
-dropped, or used where no later choice can drop it.
+A load of unwritten global or shared memory is itself a fault, unless a `selp` or a guarded `mov` may drop its
+value, because nvcc loads ahead of the condition. The value is followed to where it is dropped, or used where
+no later choice can drop it.
 
 Only the registers that may hold one are followed, so that most kernels have no such micro-ops. Where lanes
 meet otherwise, and in the factors of a matrix multiplication, nothing is followed: their results count as

@@ -29,8 +29,8 @@ KERNEL_FILE = 1
 
 
 def parse(text: str) -> ptx.PtxModule:
-    """Parse a whole PTX file. UnsupportedInstruction for what the CPU machine has no notion of, and for what
-    is no PTX."""
+    """Parse a whole PTX file. UnsupportedInstruction for instructions that the CPU machine does not know, and
+    for text that is not PTX."""
     parser = Parser(text)
     try:
         return parser.module()

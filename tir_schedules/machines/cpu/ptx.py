@@ -332,8 +332,8 @@ class PtxFunction:
 
 @dataclass
 class PtxKernel:
-    """One .entry with the functions it reaches, whose blocks stand before its own: lanes that have been
-    called run before those that wait for them.
+    """One .entry with the functions that it reaches. Their blocks come before its own, so that called lanes
+    run before the lanes that wait for them.
 
     shared_bytes: static shared memory; dynamic shared memory begins there, rounded up to 16. local_bytes:
     stack of each thread, without the frames of recursive functions, which lie behind it. starts: first block

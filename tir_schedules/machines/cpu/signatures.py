@@ -89,8 +89,8 @@ def signature_of(instruction: ptx.Instruction) -> tuple[str, Placed]:
 
 
 def word_of(operand: ptx.Operand, kind: str, instruction: ptx.Instruction, places: Placed) -> str:
-    """An operand in the signature; its registers are added to the places. kind: its type, where it has none
-    of its own."""
+    """An operand in the signature; its registers are added to the places. kind: its type, if the operand
+    itself has none."""
     if isinstance(operand, ptx.Register):
         kind = operand.type
     elif isinstance(operand, ptx.Vector):

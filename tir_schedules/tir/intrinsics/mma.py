@@ -10,10 +10,10 @@ of A or B is 8 halves, of C 8 accumulators, and a tile's number in its buffer, c
 they are.
 
 TVM's own `mma_ldmatrix_f16_a`, `mma_f16f16f32` and the like keep registers in the scope "warp" instead.
-LowerWarpMemory then handles the first of the three buffers of a statement alone, and leaves divisions in
+LowerWarpMemory then handles only the first of the three buffers of a statement, and leaves divisions in
 indices that do not fold: in a warp tile of 64x64, nvcc put the fragments into 368 bytes of local memory, with
-70 loads and 72 stores of it for each K tile. The ones below take no local memory. TVM's `m16n8k8` intrinsics,
-which have these scopes, multiply half as deep, and store C as every lane's copy of every element.
+70 loads and 72 stores for each K tile. The ones below take no local memory. TVM's `m16n8k8` intrinsics, which
+have these scopes, multiply half as deep, and store C as every lane's copy of every element.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -53,10 +53,10 @@ def scope(operand: str, transposed: bool) -> str:
 def row_of_lane(operand: str, transposed: bool, lane: Any, row_stride: Any) -> Any:
     """Offset in a tile of the 8 elements whose address a lane hands to ldmatrix.
 
-    The four 8x8 matrices must come in the order in which mma takes its registers: of A (rows m, columns k)
-    first the upper and the lower left, then the right; of B first those of the first 8 n, k ascending. A tile
-    stored as n x k (`transposed`) has them one beside the other; of a tile stored as k x n, read with .trans,
-    they are one below the other.
+    The four 8x8 matrices must come in the order in which mma takes its registers: for A (rows m, columns k)
+    first the upper and the lower left, then the right; for B first those of the first 8 n, with k ascending.
+    A tile stored as n x k (`transposed`) has them one beside the other; of a tile stored as k x n, read with
+    .trans, they are one below the other.
     """
     if operand == "b" and transposed:
         return (lane // 16 * 8 + lane % 8) * row_stride + lane // 8 % 2 * 8

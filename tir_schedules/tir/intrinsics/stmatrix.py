@@ -2,8 +2,8 @@
 
 A box has 64 rows of 128 bytes: 64 columns of 16 bits, or 32 of float32, which stmatrix does not know; lanes
 then store their pairs themselves. Of a tile with an odd number of columns its rows have 64 or 32 bytes, under
-the swizzle of as many. Where A and B are swapped the sums are those of C's transpose: stmatrix transposes
-them, 8 x 8 at a time, and a box has some rows of C, and the 64 columns that are the rows of a wgmma.
+the swizzle of as many. If A and B are swapped, the sums are those of C's transpose. stmatrix transposes them,
+8 x 8 at a time. A box has some rows of C, and the 64 columns that are the rows of a wgmma.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -87,8 +87,8 @@ SWIZZLES = {128: "row % 8", 64: "row / 2 % 4", 32: "row / 4 % 2"}
 
 
 def text_of(accumulate: str, result: str, row_bytes: int) -> str:
-    """A device function that stores some sums of a thread. It has no directive, such as that to unroll a
-    loop: what stands before the last one is read with the headers, see compiler/front_end.py."""
+    """A device function that stores some sums of a thread. It has no directive, such as one to unroll a loop,
+    because the text before the last directive is read with the headers, see compiler/front_end.py."""
     sums, swizzle = "float" if accumulate == "float32" else "half", SWIZZLES[row_bytes]
     if result == "float32":
         stores = [

@@ -207,8 +207,8 @@ def multiply(
             else:
                 for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
                     with T.sblock("begin"):
-                        # Of A alone: a pipeline counts the one group of copies once for each buffer that is
-                        # read, and would wait for half of what it must.
+                        # Only A is named, because a pipeline counts the one group of copies once for each
+                        # buffer that is read, and would wait for half as many as it must.
                         T.reads(A[all_of_a])
                         T.writes()
                         T.evaluate(begin())

@@ -31,7 +31,7 @@ def copies_after_compute(
     function: tirx.PrimFunc, module: IRModule, context: transform.PassContext
 ) -> tirx.PrimFunc:
     """Reorder every loop of the form above: [copy, (wait) compute, fragments, last] to [compute, copy, (wait)
-    fragments, last], but for those that a schedule annotates with COPIES_FIRST."""
+    fragments, last], except for those that a schedule annotates with COPIES_FIRST."""
 
     def reorder(loop: tirx.For) -> tirx.For:
         statements = list(loop.body.seq) if isinstance(loop.body, tirx.SeqStmt) else []

@@ -36,9 +36,9 @@ def shift_edge_tiles(
     function: tirx.PrimFunc, module: IRModule, context: transform.PassContext
 ) -> tirx.PrimFunc:
     """Shift what every block annotated with SHIFT_EDGE_TILES copies from a padded matrix, or to one. The
-    annotation has threes: an axis of the matrix, counted from its last, -1; the extent of a tile along it;
-    and the extent of the matrix, which is no smaller. Rows of a buffer may be longer than those of the
-    matrix."""
+    annotation is a list of triples: an axis of the matrix, counted from the last, -1; the extent of a tile
+    along it; and the extent of the matrix, which is at least as large. Rows of a buffer may be longer than
+    those of the matrix."""
 
     def shift(realize: Any) -> Any:
         given = [int(each) for each in realize.block.annotations.get(SHIFT_EDGE_TILES, ())]

@@ -6,8 +6,8 @@ computed first has arrived an iteration before. This pass moves the wait to the 
 tile but one is multiplied while the last is in flight.
 
 In the main loop copies_after_compute does the same, and moves the copy of a later tile behind the compute.
-Where a rung does not ask for that pass, this one moves the wait there, too, and leaves the copy at the head
-of the iteration: the barrier of the iteration before lies between it and the last read of the stage it
+If a rung does not ask for that pass, this one also moves the wait there, and leaves the copy at the head of
+the iteration. The barrier of the iteration before is between the copy and the last read of the stage that it
 refills, and a copy has the time of one tile more.
 """
 

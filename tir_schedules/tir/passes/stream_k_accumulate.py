@@ -2,10 +2,10 @@
 
 As in `stream_k` the first tiles are shared, and a share begins within a tile and ends within one. But sums
 stay in a thread's registers until they are stored. So the program with the first unit of K of a tile stores
-its sums, and the programs with later units add theirs in C, in the order of programs. For that a program
-begins with the tile that its share ends in: what it adds to C at the end of its share is added to what the
-program before stored at the beginning of its own. Programs wait for programs before them, so that blocks wait
-for blocks that began before them.
+its sums, and the programs with later units add theirs in C, in the order of programs. Therefore a program
+begins with the tile in which its share ends. The sums that it adds to C at the end of its work are added to
+those that the program before stored at the beginning of its work. Programs wait for programs before them, so
+that blocks wait for blocks that began before them.
 
 TVM pipelines the loop over K tiles for all of K: only then does it see which guards hold, and which stage is
 which. So `persistent_kernel` has `StreamKAccumulate` leave that loop as it is, and the pass

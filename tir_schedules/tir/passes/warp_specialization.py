@@ -35,8 +35,8 @@ REGISTERS = {2: (24, 240), 3: (32, 160)}
 threads have as many as a thread can have from the start."""
 
 NOT_UNROLLED = {"disable_unroll": True}
-"""The annotation of a loop that nvcc shall not unroll. Where it knows that K tiles are few it would unroll
-the producer's loop: much code, each line of which is executed once."""
+"""The annotation of a loop that nvcc shall not unroll. If nvcc knows that there are few K tiles, it would
+unroll the producer's loop, which makes much code that is executed once."""
 
 
 @dataclass(frozen=True)
@@ -307,8 +307,8 @@ def consumer(work: Work, state: PipelineState) -> tirx.Stmt:
 
 
 def wait_for_places(work: Work) -> list[tirx.Stmt]:
-    """A wait until all boxes of the tile before have been read, where a tile has no multiple of as many
-    boxes as there are places: its first box then takes a place whose turn it is not."""
+    """A wait until all boxes of the tile before have been read. It is needed if the number of boxes of a tile
+    is not a multiple of the number of places, because the first box then takes a place out of turn."""
     if not work.places or work.box_rows * work.box_columns % work.places == 0:
         return []
     return [*wait_for_stores(work), tirx.Evaluate(stmatrix.sync_own_warpgroup())]

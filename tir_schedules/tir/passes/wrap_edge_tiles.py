@@ -1,7 +1,7 @@
 """Branch-free loads of edge tiles: rows beyond the last wrap around to the first.
 
 pad_einsum fills a tile with zeros beyond the matrix. A row of A beyond the last, or a column of B, adds only
-to elements of C that are not written, so any values may stand there: here those of other rows. Their
+to elements of C that are not written. So it may have any values, and here it has those of other rows. Their
 addresses are computed before the loop over K tiles. A guard would cost instructions in the loop: a predicate,
 and a store of zero where it fails. Along K zeros are needed, and the guard stays; LoopPartition leaves it to
 the last K tile.

@@ -15,8 +15,8 @@ ONCE.
 The constants are fitted to an H200. Most are the times that `tile_costs` has of tiles of hgemm/tma_store,
 to 8 %; those of other rungs come from benchmarks of one tile, 128x256.
 
-Left out, for want of measurements or because they made less than 3 %: the order of tiles (`group`,
-`programs` but for its limit), how many boxes of C have a place, what a cluster saves of L2, how many
+The model leaves out what was not measured or made less than 3 %: the order of tiles (`group`, and `programs`
+except for its limit), how many boxes of C have a place, the traffic of L2 that a cluster saves, and how many
 warpgroups share a tile. Points that differ in these alone have equal predictions.
 """
 

@@ -39,9 +39,9 @@ class Evolution(PySearchStrategy):
     """First the hand-chosen configurations, what was best for other shapes, and random points; then the
     descendants of the fastest that the cost model ranks highest.
 
-    While results of some are awaited, others are under way, `window` at most. What is chosen depends on the
-    results of those that were chosen a window before, in that order, not on which happen to be there: a
-    search with the same seed, and the same results, chooses the same candidates.
+    While results of some are awaited, others are under way, `window` at most. The choice depends on the
+    results of the candidates that were chosen a window before, in that order, and not on which results have
+    arrived. So a search with the same seed and the same results chooses the same candidates.
 
     model: MetaSchedule's XGBModel, which the task's scheduler teaches. scores: key of a point -> what the
     model said of it before it was built, the higher the faster. taken: points that were chosen or refused, in
