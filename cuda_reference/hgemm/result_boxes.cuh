@@ -7,7 +7,7 @@
 #include "warpgroup_tile.cuh"
 
 // Four 8 x 8 matrices of 16-bit elements to shared memory, a register of each: the lane gives the address of
-// row lane % 8 of matrix lane / 8. Of each matrix it has elements 2t and 2t + 1 of row g, with t = lane % 4
+// row lane % 8 of matrix lane / 8. It has elements 2t and 2t + 1 of row g of each matrix, with t = lane % 4
 // and g = lane / 4: as wgmma leaves its sums.
 static __device__ inline void store_matrices(unsigned address, const unsigned (&value)[4])
 {
@@ -24,8 +24,8 @@ static __device__ inline void store_transposed_matrices(unsigned address, const 
                  : "memory");
 }
 
-// HEIGHT x WIDTH elements in boxes, those of the same rows one after the other. MOST: for how many of them
-// there is shared memory at most; they take turns.
+// HEIGHT x WIDTH elements in boxes, those of the same rows one after the other. MOST: the number of boxes
+// that shared memory has room for; they take turns.
 template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
     static constexpr int LENGTH = WIDTH * sizeof(Result); // bytes of a row of the tile, and of a box:
     static constexpr int ROW = LENGTH % 128 == 0 ? 128 : LENGTH % 64 == 0 ? 64 : 32;
@@ -36,7 +36,7 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
     static constexpr int PLACES = COUNT < MOST ? COUNT : MOST, BYTES = PLACES * BOX;
     static_assert(WIDTH % COLS == 0, "boxes must cover the tile");
 
-    // What the number of a row's 16 bytes is combined with by XOR.
+    // The number that is combined by XOR with the number of 16 bytes in a row.
     static __device__ unsigned swizzle(unsigned row)
     {
         return row / (128 / ROW) % (ROW / 16);

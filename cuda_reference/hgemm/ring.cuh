@@ -38,8 +38,8 @@ template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
         publish_barriers();
     }
 
-    // A lane of each consuming warp says that its warp is done with a stage, to every block that fills it.
-    // Each warp says so for itself: wgmma.wait_group is a promise to the warp that executes it.
+    // A lane of each consumer warp tells every block that fills a stage that its warp is done with it. Each
+    // warp does so for itself, because wgmma.wait_group is a promise only to the warp that executes it.
     __device__ __forceinline__ void release(int stage)
     {
         const unsigned lane = threadIdx.x % 32, barrier = shared_address(&empty[stage]);
@@ -67,9 +67,9 @@ template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
         }
     }
 
-    // A warpgroup, whose tile begins at a row and a column of the block's: multiplies what is in `k_tiles`
-    // stages, when they are full. A group of wgmma stays in flight: a stage is released when the products of
-    // the next are started.
+    // A warpgroup, whose tile begins at a row and a column of the block's: multiplies `k_tiles` stages, when
+    // they are full. A group of wgmma stays in flight: a stage is released when the products of the next are
+    // started.
     template <typename Tile>
     __device__ __forceinline__ void multiply(PipelineState<STAGE_COUNT> &state, unsigned stages, int k_tiles,
                                              int row, Tile &tile, int column = 0)

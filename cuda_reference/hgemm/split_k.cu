@@ -10,9 +10,10 @@
 //   C: of several parts a matrix of floats for each, whose rows are filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up. Of one part it is C
 //
-// As repacked.cu, with a part of K for each block along z. Parts have as many K tiles each; what the last one
-// has beyond K reads as 0. Sums of halves are stored as floats, too, so that adding them up rounds once.
-// SPLITS goes to the launch: 0 leaves the number of parts to the shape. With BOXES there is one part.
+// As repacked.cu, with a part of K for each block along z. All parts have the same number of K tiles;
+// elements of the last part beyond K read as 0. Sums of halves are stored as floats, too, so that adding them
+// up rounds once. SPLITS goes to the launch: 0 leaves the number of parts to the shape. With BOXES there is
+// one part.
 
 #include <cuda.h>
 #include <cuda_bf16.h>

@@ -6,7 +6,7 @@
 
 #include "../program_shares.cuh"
 
-// Where warps leave sums: 16 bytes of each lane, one behind the other, VECTORS times.
+// The place where warps leave sums: 16 bytes of each lane, one after the other, VECTORS times.
 template <int PLACES, int WARPS, int VECTORS> static __device__ uint4 *place_of_parts()
 {
     static uint4 streamed_parts[PLACES * WARPS * VECTORS * 32];

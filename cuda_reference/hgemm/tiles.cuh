@@ -48,8 +48,8 @@ template <bool ON_16_BYTES> struct PlainCopy {
 };
 using ElementCopy = PlainCopy<false>;
 
-// How the warps of a block share a tile of HEIGHT rows of PIECES pieces: each has rows of its own, which
-// follow each other, and its lanes take neighbouring pieces of DOWN rows at a time.
+// How the warps of a block share a tile of HEIGHT rows of PIECES pieces: each warp has rows that follow each
+// other, and its lanes take neighbouring pieces of DOWN rows at a time.
 template <int HEIGHT, int PIECES, int WARPS> struct RowsOfWarp {
     static constexpr int ACROSS = PIECES % 32 == 0 ? 32 : PIECES & -PIECES; // lanes along a row
     static constexpr int DOWN = 32 / ACROSS;
@@ -65,8 +65,8 @@ template <int HEIGHT, int PIECES, int WARPS> struct RowsOfWarp {
     }
 };
 
-// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory, in the manner of Copy;
-// what lies beyond the matrix becomes zeros.
+// All threads copy the tile at (row, col) of a rows x cols matrix to shared memory by Copy. Elements beyond
+// the matrix become zeros.
 template <typename Tile, int THREADS, typename Copy>
 static __device__ void copy_tile(half *tile, const half *__restrict__ matrix, int row, int col, int rows,
                                  int cols)
@@ -121,7 +121,7 @@ static __device__ __forceinline__ void write_neighbours(Result *to, const Neighb
 }
 
 // All threads write a tile of HEIGHT x WIDTH elements, in rows of STRIDE, to (row, col) of a rows x cols
-// matrix, in pieces of 16 bytes of the tile where rows of the matrix start on such, else of elements.
+// matrix, in pieces of 16 bytes of the tile if rows of the matrix start on 16 bytes, else element by element.
 template <int HEIGHT, int WIDTH, int STRIDE, int THREADS, bool ON_16_BYTES, typename Result,
           typename Element>
 static __device__ void write_tile(Result *__restrict__ matrix, const Element *tile, int row, int col,

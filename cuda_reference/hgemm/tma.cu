@@ -5,12 +5,12 @@
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK elements
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N
 //
-// As wgmma_async.cu, but for the copies. There each thread computes addresses, one for every 16 bytes, and
+// As wgmma_async.cu, except for the copies. There each thread computes addresses, one for every 16 bytes, and
 // starts, counts and awaits its own copies. Here a K tile is one instruction of one thread, or a few: a box
-// at a coordinate. Swizzle and edges are in the tensor map. No fence is needed, as copies and wgmma are of
-// the same proxy. A stage has a barrier. Its phase ends when all bytes of the K tile are there and every
-// thread has arrived: so it stands for __syncthreads, too. A thread arrives and waits for the phase in which
-// it did, by its token: nobody counts phases.
+// at a coordinate. Swizzle and edges are in the tensor map. No fence is needed, because copies and wgmma
+// belong to the same proxy. A stage has a barrier. Its phase ends when all bytes of the K tile have arrived
+// and every thread has arrived, so it also replaces __syncthreads. A thread arrives, and waits by its token
+// for the phase in which it arrived, so no thread counts phases.
 
 #include <cuda.h>
 #include <cuda_bf16.h>

@@ -7,12 +7,12 @@
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64
 //   rows of 128 bytes
 //
-// In persistent.cu a lane has two neighbours of a row of C, and a warp writes 8 rows of 16 bytes or 32 at
-// once: parts of lines, by 64 or 128 instructions with an address each, behind which the warpgroup waits its
-// iteration. Here stmatrix puts 16 x 16 elements into shared memory at once, without bank conflicts under the
-// swizzle, and one thread has the copy engine write boxes, as far as C has them, each as soon as it is there.
-// The warpgroup goes on with the next box or tile at once; what it overwrites has been read by then. Nobody
-// waits until a box is written.
+// In persistent.cu a lane has two neighbours of a row of C, and a warp writes 8 rows of 16 or 32 bytes at
+// once. These are parts of lines, written by 64 or 128 instructions with an address each, and the next
+// iteration of the warpgroup waits for them. Here stmatrix puts 16 x 16 elements into shared memory at once,
+// without bank conflicts under the swizzle. One thread starts the copy engine, which writes each box as soon
+// as it is there, without elements beyond C. The warpgroup goes on at once with the next box or tile, whose
+// place has been read by then. No thread waits until a box is written.
 // Rows of C must be multiples of 16 bytes.
 
 #include <cuda.h>

@@ -1,4 +1,4 @@
-// HGEMM of rows that start anywhere, copied as they lie: one launch where K is not parted.
+// HGEMM of rows that start at any address, copied without a launch before: one launch if K is not split.
 //
 //   nvcc -arch=sm_80 -cubin unaligned.cu
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (32, WARPS_M * WARPS_N * WARPS_K)
@@ -7,10 +7,10 @@
 //   C: of several parts a matrix of floats for each, whose rows are filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up. Of one part it is C
 //
-// K tiles come by asynchronous copies of as many bytes as all rows are multiples of, 16, 8 or 4, and rows of
-// an odd number of elements by words, see unaligned.cuh. Products are those of mma. WARPS_K warps have steps
-// along K in turn, and their sums are added at the end. SPLITS goes to the launch: 0 leaves the number of
-// parts to the shape.
+// K tiles come by asynchronous copies of 16, 8 or 4 bytes, the largest number of which all rows are
+// multiples, and rows of an odd number of elements come by words, see unaligned.cuh. Products are by mma.
+// WARPS_K warps take turns at steps along K, and their sums are added at the end. SPLITS goes to the launch:
+// 0 leaves the number of parts to the shape.
 
 #include <type_traits>
 
@@ -46,7 +46,7 @@ constexpr int SUMS = WM * WN / 32; // of a lane
 constexpr int A_STRIDE = BK + 8, B_ROWS = NT ? BN : BK, B_COLS = NT ? BK : BN, B_STRIDE = B_COLS + 8;
 constexpr int TILE_A = BM * A_STRIDE, STAGE = TILE_A + B_ROWS * B_STRIDE;
 
-// Elements of a copy, which rows of so many are multiples of: 8, 4, 2 or 1.
+// Elements of a copy, a divisor of the length of rows: 8, 4, 2 or 1.
 static __device__ __forceinline__ int piece_of(int columns)
 {
     return columns % 8 == 0 ? 8 : columns % 4 == 0 ? 4 : columns % 2 == 0 ? 2 : 1;

@@ -1,9 +1,9 @@
-// Tiles of matrices whose rows start anywhere, copied as they lie: asynchronous copies, fragments, products.
+// Tiles of matrices whose rows start at any address: asynchronous copies, fragments, products.
 //
-// Rows that are multiples of 8, 4 or 2 elements are copied in as many at a time, 16, 8 or 4 bytes. Rows of
-// an odd number of elements start on 4 bytes in turn: those with an odd number begin with the last element
-// of the row before. They are copied in words of 4 bytes from there on, so they lie one element further in
-// shared memory. What is beyond the matrix becomes 0, because a copy takes as many bytes as are inside.
+// Rows that are multiples of 8, 4 or 2 elements are copied in as many at a time, 16, 8 or 4 bytes. If rows
+// have an odd number of elements, every second row starts on 4 bytes. Copies of the others, rows 1, 3, ...,
+// begin with the last element of the row before, in words of 4 bytes, so these rows are one element further
+// in shared memory. Elements beyond the matrix become 0, because a copy takes only the bytes that are inside.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -77,7 +77,7 @@ template <typename T> static __device__ __forceinline__ unsigned pair_of(const T
            static_cast<unsigned>(*reinterpret_cast<const unsigned short *>(second)) << 16;
 }
 
-// A fragment of 16 x 16 of A, whose rows of STRIDE begin one element further where they are odd and ODD.
+// A fragment of 16 x 16 of A in rows of STRIDE. If ODD, rows 1, 3, ... begin one element further.
 template <int STRIDE, bool ODD, typename T>
 static __device__ __forceinline__ void read_of_a(unsigned (&value)[4], const T *tile, int row, int k)
 {

@@ -4,11 +4,11 @@
 //   nvcc -arch=sm_80 -cubin unpack.cu
 //   grid ceil(ROWS * COLUMNS / (8 * 256)), block 256
 //
-// X has rows of COLUMNS elements, filled up to a multiple of 64. Rows of Y may start anywhere, but Y as a
-// whole does not: its elements are taken eight by eight, whatever row they are in, and stored as 16 bytes.
-// They may end in the next row, so they are loaded one by one; the first of these loads of a warp brings the
-// sectors into L1 that the others need, too. Elements that are left, fewer than eight, are one thread's.
-// Elements have 16 bits of whatever format.
+// X has rows of COLUMNS elements, padded to a multiple of 64. Rows of Y may start at any address, but Y
+// itself is aligned. So its elements are taken eight by eight, across rows, and stored as 16 bytes. They may
+// end in the next row, so they are loaded one by one. The first of these loads of a warp also brings the
+// sectors that the others need into L1. One thread stores the remaining elements, fewer than eight. Elements
+// have 16 bits in any format.
 
 #include <cstdint>
 

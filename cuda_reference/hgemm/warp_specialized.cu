@@ -1,4 +1,4 @@
-// HGEMM by wgmma and TMA: a warpgroup that does nothing but copy, and others that do nothing but multiply.
+// HGEMM by wgmma and TMA: one warpgroup only copies, and the others only multiply.
 //
 //   nvcc -arch=sm_90a -cubin warp_specialized.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (128, CONSUMERS + 1)
@@ -7,10 +7,10 @@
 //
 // In tma.cu all threads meet in every iteration, and the next copies start when the last of them is there.
 // Here a thread of the last warpgroup starts a copy as soon as its stage is free, and a warpgroup multiplies
-// as soon as a stage is full, however far the others are: see ring.cuh. All stages but the one or two that
-// are multiplied hold copies that have come or are coming. The roles need different registers: the sums of 64
-// x 256 alone take 128 as floats, the copies next to none. The warpgroup that copies gives up most of its
-// own, and the others take them: see registers.cuh.
+// as soon as a stage is full, however far the others are: see ring.cuh. All stages except the one or two that
+// are multiplied hold copies that have arrived or are under way. The roles need different numbers of
+// registers: the sums of 64 x 256 take 128 as floats, and copies need few. The warpgroup that copies gives up
+// most of its registers, and the others take them: see registers.cuh.
 
 #include <cuda.h>
 #include <cuda_bf16.h>

@@ -6,11 +6,11 @@
 //
 // mma needs its operands in registers: a warp reads every element of its tiles from shared memory by
 // ldmatrix, and its neighbours read most of them again. wgmma takes them from shared memory itself, for 64
-// rows and up to 256 columns at once. Registers hold sums alone, so a warpgroup has 64 x 256 of them, where a
+// rows and up to 256 columns at once. Registers hold only sums, so a warpgroup has 64 x 256 of them, where a
 // warp had 64 x 64, and reads a fraction of the bytes per product.
-// Two things are new. wgmma runs beside the threads, in what PTX calls the async proxy: what threads have
-// stored it sees only behind a fence of its own. And it takes operands in layouts that it knows: here rows of
-// 128 bytes under the XOR swizzle that mma_xor_swizzle.cu chose, and wgmma was built for.
+// Two things are new. First, wgmma runs beside the threads, in what PTX calls the async proxy: it sees stores
+// of threads only after a fence for this proxy. Second, it takes operands only in layouts that it knows: here
+// rows of 128 bytes under the XOR swizzle of mma_xor_swizzle.cu.
 // There is one K tile of each operand, copied through registers: tensor cores and copies wait for each other.
 
 #include <cuda_bf16.h>

@@ -7,9 +7,9 @@
 // As wgmma.cu, but nothing waits for what it has just started. Copies run STAGES - 2 K tiles ahead. An
 // iteration starts the products of its K tile and waits for those of the K tile before, so that the tensor
 // cores have the next ones when they are done. That is why two stages are not ahead: one is multiplied, and
-// of one the products were last heard of in the iteration before. One barrier per K tile says both that its
-// copies are there for all threads, and that all warpgroups are done with the stage that is filled next.
-// Where rows do not start on 16 bytes, copies are of single elements and not asynchronous.
+// the other was multiplied in the iteration before. One barrier per K tile says both that its copies are
+// there for all threads, and that all warpgroups are done with the stage that is filled next. Where rows do
+// not start on 16 bytes, copies are of single elements and not asynchronous.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

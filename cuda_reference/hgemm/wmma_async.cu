@@ -10,10 +10,10 @@
 // the thread goes on. A thread commits what it has started for a tile as a group, and later waits until its
 // groups have arrived except for the latest few; the barrier after that makes the tile visible to all.
 // Another barrier keeps copies off a tile that warps still read.
-// With accumulators of half two blocks share an SM. Copies issued at a stroke then fill its queue to shared
-// memory, behind which the other block's loads wait: a loop around those of A spaces them.
-// The loop ends when the last tile is under way. The drain multiplies what is left, with waits that
-// leave one group less each time. Of a K with fewer tiles than STAGES - 1, the others are zeros.
+// With accumulators of half two blocks share an SM. Copies issued all at once then fill its queue to shared
+// memory, and the other block's loads wait behind them. A loop around the copies of A spaces them.
+// The loop ends when the last tile is under way. The drain multiplies the remaining tiles, with waits that
+// leave one group less each time. If K has fewer tiles than STAGES - 1, the others are zeros.
 
 #include <cuda_fp16.h>
 #include <mma.h>

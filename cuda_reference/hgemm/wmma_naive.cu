@@ -11,9 +11,9 @@
 // For each 16 of K a warp reads a fragment of A and one of B and multiplies them into its accumulator, a
 // fragment of C.
 // Nothing is shared: every warp reads all of its 16 rows of A and 16 columns of B.
-// wmma reads and writes whole fragments with rows on 16 bytes. Where the matrices do not consist of such, the
-// fragments come from shared memory, where all threads put the block's tiles element by element and fill up
-// with zeros; and a C beyond which tiles reach goes there.
+// wmma reads and writes whole fragments with rows on 16 bytes. If the matrices do not consist of whole
+// fragments, the fragments come from shared memory, where all threads put the block's tiles element by
+// element, filled up with zeros. If tiles reach beyond C, C also goes through shared memory.
 
 #include <cuda_fp16.h>
 #include <mma.h>

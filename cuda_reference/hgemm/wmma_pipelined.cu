@@ -5,8 +5,8 @@
 //   dynamic shared memory: STAGES tiles of A and of B, or one of C if larger and the block tile does not
 //     divide M and N
 //
-// As wmma_async.cu, but with 3 stages in shared memory, a tile of A and one of B in each. With three of them
-// the one that is refilled is not the one that a slower warp may still read, but the one before, and one
+// As wmma_async.cu, but with 3 stages in shared memory, a tile of A and one of B in each. With three stages
+// the one that is refilled is not the one that a slower warp may still read, but the one before. So one
 // barrier is enough:
 //     multiply; start the copies two tiles ahead; wait for those of the next tile; barrier
 // Behind the barrier a thread knows that the next tile has arrived from all threads, and that all warps have

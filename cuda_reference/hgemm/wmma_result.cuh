@@ -4,8 +4,8 @@
 #include "wmma_tiles.cuh"
 
 // Every warp writes its part, at (warp_row, warp_col) of the HEIGHT x WIDTH tile at (row, col) of C, which is
-// rows x cols. wmma writes whole fragments of sums: where such tiles do not divide C, or C is in another
-// format, they go through `shared`, and all threads write the elements that C has.
+// rows x cols. wmma writes only whole fragments of sums. If these do not divide C, or C is in another format,
+// they go through `shared`, and all threads write the elements that C has.
 template <int HEIGHT, int WIDTH, int THREADS, typename Warp, typename Result>
 static __device__ void store_result(Result *__restrict__ C, const Warp &accumulators, void *shared, int row,
                                     int col, int warp_row, int warp_col, int rows, int cols)
