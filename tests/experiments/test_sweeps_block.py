@@ -21,7 +21,7 @@ def test_blocks_have_what_warps_do_and_rates_of_sums():
     assert line_of(text, "| 512 ")[4:] == ["7,002", "1,002", "9,996", "25.0 / 26.0", "5369 / 5162"]
     assert "- CUB: 10.0 us, 13422 GB/s\n" in text and "reduce/shuffle int32 at 2^25, sm_90:" in text
     assert "counted by the CPU machine for 65536 int32; a barrier" in text
-    assert "see how sequential pays" in text
+    assert "sequential pays for that level" in text
 
 
 def test_all_launches_of_a_sum_are_counted_and_packed_with_cub(calling, tmp_path, monkeypatch):

@@ -162,7 +162,7 @@ def test_advice_is_printed(tool):
 
 def test_what_a_block_does_that_waits_for_others_is_not_known(told):
     (found,) = [one for one in told["waits"]["advice"][0] if one["kind"] == "not known"]
-    assert "alone it does not end" in found["reason"]
+    assert "without other blocks it does not end" in found["reason"]
 
 
 def test_numbers_of_a_ragged_launch_are_of_a_block(told):
