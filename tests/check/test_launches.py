@@ -322,7 +322,7 @@ LOOPS = {
 @pytest.mark.parametrize("body", LOOPS)
 def test_a_launch_in_a_loop_is_told(body):
     found = read(main(body))
-    assert found.block[0] == 64 and ("first turn alone is run" in found.read) == LOOPS[body]
+    assert found.block[0] == 64 and ("only its first turn is run" in found.read) == LOOPS[body]
 
 
 def test_instances_of_templates():
