@@ -5,8 +5,8 @@
 //   N = 1, or NT: grid (ceil(M N / (BLOCK/lanes * TM)), parts); lanes share rows of A, or of B
 //   else M = 1: grid (ceil(N / (lanes * width)), parts); lanes, at most 32, are neighbours in a row of B
 //
-// As sgemm/gemv.cu. A load of 16 bytes has eight elements; where rows are no multiples of these it has 4, 2 or 1.
-// Sums are of type ACC and rounded to C, of type OUT, once.
+// As sgemm/gemv.cu. A load of 16 bytes has eight elements. If rows are not multiples of 16 bytes, it has 4, 2
+// or 1. Sums are of type ACC and rounded to C, of type OUT, once.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

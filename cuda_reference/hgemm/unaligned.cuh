@@ -64,7 +64,7 @@ static __device__ __forceinline__ void end_row_copies()
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Waits until the thread's copies have arrived, but for its latest PENDING groups.
+// Waits until the thread's copies have arrived, except for its latest PENDING groups.
 template <int PENDING> static __device__ __forceinline__ void wait_for_rows()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");

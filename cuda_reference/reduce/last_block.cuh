@@ -13,7 +13,7 @@ template <typename T, int BLOCKS> static __device__ T *place_of_sums()
 }
 
 // Where they leave them else. A word has a sum in its lower half, and a mark in the upper one: 1 where the sum is
-// there. Who sees one half sees the other. All words are 0 before a launch and after it.
+// there. A thread that sees one half also sees the other. All words are 0 before a launch and after it.
 template <int BLOCKS> static __device__ volatile unsigned long long *place_of_words()
 {
     static unsigned long long block_words[BLOCKS];
@@ -44,9 +44,9 @@ template <typename T, int BLOCKS, bool FENCE> static __device__ T left_sum(int b
 }
 
 // Whether this block adds up the sums: the last along y, which waits for each sum. With FENCE it is the one that
-// comes here last, and sees what thread 0 of each block wrote before. The first fence lies between that and the
-// count, so that nobody sees the count alone, the second between the count and what is read next. `done` is 0
-// before a launch and after it: atomicInc goes on with 0 after blocks - 1.
+// comes here last, and sees what thread 0 of each block wrote before. The first fence is between that and the
+// count, so that no thread sees the count without the sum. The second is between the count and the next
+// reads. `done` is 0 before a launch and after it: atomicInc goes on with 0 after blocks - 1.
 template <bool FENCE> static __device__ bool is_last_block(unsigned blocks)
 {
     if (!FENCE)

@@ -76,7 +76,7 @@ def is_text(text: object) -> bool:
 
 def is_code(text: str) -> bool:
     """Whether a text is CUDA or PTX itself, or names a file with kernels: by its ending, and of Python by
-    what it imports. A file that is not there is one, too, but for Python, which may be a rung."""
+    what it imports. A file that does not exist is code, too, unless it is Python, which may be a rung."""
     match = FILE.fullmatch(text)
     if is_text(text) or not match:
         return is_text(text)

@@ -151,7 +151,7 @@ def trace(
 
 
 def times_of(found: Recorded) -> dict[int, float]:
-    """Predicted microseconds of the kernels of states that were executed to their end, but for those that the
+    """Predicted microseconds of the kernels of states that were executed to their end, except those that the
     model refuses."""
     known: dict[int, float] = {}
     with progress(len(found.states), "predicting") as step:

@@ -290,7 +290,7 @@ class StandIn(Rung[W, C]):
 
 
 class Unasked(str):
-    """An architecture that nobody asked for: a rung that has one of its own takes that."""
+    """An architecture that the user did not name: a rung that is for one architecture takes that."""
 
 
 def run_as_script(rung: Rung) -> None:

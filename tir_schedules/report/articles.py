@@ -93,5 +93,5 @@ def listing_rows(article: Article) -> list[ListingRow]:
 
 
 def expected(listing: Listing, form: str) -> dict[str, Fact]:
-    """The facts that a schedule or a twin has: those of the listing, but for declared differences."""
+    """The facts that a schedule or a twin has: those of the listing, except for declared differences."""
     return {**listing.facts, **{each.fact: each.value for each in listing.differences if form in each.forms}}

@@ -150,7 +150,8 @@ class Unpacking(CopyOfRows):
 
     @property
     def bytes(self) -> int:
-        """Compulsory global traffic in bytes: X read once, but for what fills rows up, Y written once."""
+        """Compulsory global traffic in bytes: X read once, without the padding of its rows, and Y written
+        once."""
         return 4 * self.rows * self.columns
 
     def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:

@@ -26,7 +26,7 @@ def wrap_edges(
 def shift_edges(
     sch: Schedule, gemm: Gemm, copies: tuple[Block, Block], result: Block, tile: tuple[int, int]
 ) -> None:
-    """The last rows and columns of tiles end with C, where it is no smaller than a tile: see the pass
+    """The last rows and columns of tiles end with C, if it is at least as large as a tile: see the pass
     `shift_edge_tiles`. What is asked of rows of C is asked before its columns.
 
     tile: block tile (M, N). result: the copy of C to global memory.

@@ -78,5 +78,5 @@ def add_device_functions(source: str) -> str:
 
 
 def names_in(text: str) -> set[str]:
-    """The words of CUDA text, but for its comments and strings."""
+    """The words of CUDA text, without its comments and strings."""
     return set(re.findall(r"\b[A-Za-z_]\w*", re.sub(r'//[^\n]*|"[^"\n]*"', "", text)))

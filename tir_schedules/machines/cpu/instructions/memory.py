@@ -119,7 +119,7 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
 
 
 def without_hint(i: Instruction) -> tuple[Operand, ...]:
-    """The operands but for the policy of a cache, which changes no result."""
+    """The operands without the policy of a cache, which changes no result."""
     return i.operands[:-1] if i.has("L2::cache_hint") else i.operands
 
 
