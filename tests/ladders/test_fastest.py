@@ -2,6 +2,7 @@
 named."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,14 @@ from tir_schedules.model.ladder import Ladder
 from tir_schedules.model.rung import Unasked
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.split_gemm import SplitGemm, float_gemm
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
 
 def settled(name, workload, arch="sm_80"):
     (rung,) = find(name)
-    return rung.settled(workload, arch)
+    return rung.settled(workload, arch)[0]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -33,7 +35,7 @@ def test_it_is_the_one_with_the_least_estimate(family):
     workloads = workloads_of(rung, Problem(family, shape))
     assert workloads
     for workload in workloads:
-        chosen = rung.settled(workload, Unasked("sm_80"))
+        chosen, _ = rung.settled(workload, Unasked("sm_80"))
         able = []
         for candidate in fastest.candidates(family):
             try:
@@ -63,10 +65,36 @@ def test_where_there_is_none_it_says_what_most_rungs_need():
         settled("sgemm/fastest", Gemm(5, 5, 5), "sm_70")
 
 
+def test_products_may_be_left_to_it():
+    """The faster of float32 and of what is as accurate; on an architecture that has no tensor cores for
+    float32's range, float32."""
+    (rung,) = find("sgemm/fastest")
+    for shape, arch in product([(4096, 4096, 4096), (3000, 5, 7)], ["sm_75", "sm_80", "sm_90a"]):
+        found, workload = rung.settled(float_gemm(*shape, "emulated"), arch)
+        able = {}
+        for products in ("float32", "bf16x6"):
+            asked = float_gemm(*shape, products)
+            able |= {(one.rung.id, asked): one.estimate.microseconds for one in choices(asked, arch)}
+        assert (found.id, workload) == min(able, key=able.__getitem__)
+        assert f"{shape[2]} emulated, by products of {workload.products}, is {found.id}" in found.why
+    assert (
+        lower(rung, float_gemm(40, 36, 33, "emulated"), "sm_80").source
+        == lower(settled("sgemm/fastest", SplitGemm(40, 36, 33)), SplitGemm(40, 36, 33), "sm_80").source
+    )
+
+
+def choices(workload, arch):
+    for candidate in fastest.candidates("sgemm"):
+        try:
+            yield fastest.able(candidate, workload, arch)
+        except BadInput:
+            pass
+
+
 def test_a_kernel_of_it_is_that_of_the_rung():
     (rung,) = find("sgemm/fastest")
     gemm = Gemm(40, 36, 33)
-    assert lower(rung, gemm, "sm_80").source == lower(rung.settled(gemm, "sm_80"), gemm, "sm_80").source
+    assert lower(rung, gemm, "sm_80").source == lower(settled("sgemm/fastest", gemm), gemm, "sm_80").source
 
 
 @pytest.mark.parametrize(
@@ -110,6 +138,10 @@ def test_commands_say_which_it_is(tool):
         "hgemm/wmma_naive",
     }
     assert all("hgemm/fastest on 16x16x16" in row["why"] for row in json.loads(out))
+    code, out, err = tool("run", "sgemm/fastest", "--mnk", "40,36,33", "--machine", "cpu", "--emulated")
+    assert code == 0 and "40x36x33 bf16x6" in out and "40x36x33 emulated, by products of bf16x6, is" in err
+    code, _, err = tool("run", "sgemm", "--emulated", "--machine", "cpu")
+    assert code == 2 and err.endswith("sgemm/naive multiplies float32: --emulated is for sgemm/fastest\n")
     _, out, _ = tool("inspect", "sgemm/split_k", "--mnk", "40,36,33", "--json")
     assert "sgemm/split_k:32x32, estimated for an H100 or H200" in json.loads(out)["why"]
     code, out, err = tool("emit", "reduce/fastest", "--n", "1000")

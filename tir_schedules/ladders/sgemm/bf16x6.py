@@ -11,7 +11,7 @@ While one warpgroup adds sums up, the other multiplies.
 Elements below 2^-110 lose bits below 2^-133. If A or B has an infinity or NaN, its row or column of C has no
 finite number, as with FMA. But it is mostly NaN where FMA has an infinity.
 
-`sgemm/fastest` stays float32 and never takes it.
+`sgemm/fastest` takes it only where `--products` or `--emulated` asks for it.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ Its accuracy is normwise, row by row. Elements that are 2^17 times smaller than 
 beside the largest elements of its row and column. With `bf16x6` it is small beside |A| |B| itself. Rows and
 columns of any size are equally accurate, and rows of zeros give zeros. In a row whose largest element is
 below 2^-112 elements lose bits below 2^-150. Infinities and NaN are as in `bf16x6`.
+
+So `sgemm/fastest --emulated` does not choose it: `--products fp16x3` does.
 """
 
 from __future__ import annotations
