@@ -3,7 +3,7 @@
 `promoted` loads K tiles for each of the six products: twelve parts, although there are only six. Here a stage
 has all parts of its elements. A stage is three times as large, so there are fewer stages. But half as many
 bytes are copied, and warpgroups wait a sixth as often. For a K tile of 64 each warpgroup has 24 wgmma of
-64x128.
+64x128. Counted as in `promoted`, TMA writes 12,288 sectors, and wgmma reads 6,144 wavefronts, as there.
 
 While one warpgroup adds sums up, the other multiplies.
 

@@ -1,6 +1,7 @@
 """Three products of float16 parts in place of six of bfloat16, rows of A and columns of B scaled.
 
 Two parts of float16 have 22 bits. Three of their four products matter, so this is half the work of `bf16x6`.
+Counted as in `promoted`, TMA writes 8,192 sectors, and wgmma reads 3,072 wavefronts.
 Float16 has few exponents: a launch before divides each row of A and each column of B by a power of two, see
 `split_scaled`, and sums are multiplied by both when they are stored. Both are exact.
 
