@@ -18,7 +18,7 @@ from tir_schedules.model.ladder import Ladder
 from tir_schedules.model.rung import Unasked
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
-from tir_schedules.workloads.split_gemm import SplitGemm, float_gemm
+from tir_schedules.workloads.split_gemm import EmulatedGemm, SplitGemm, float_gemm
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
@@ -69,6 +69,8 @@ def test_products_may_be_left_to_it():
     """The faster of float32 and of what is as accurate; on an architecture that has no tensor cores for
     float32's range, float32."""
     (rung,) = find("sgemm/fastest")
+    too_long = EmulatedGemm(2**30, 1, 1)  # rows of parts are filled up to 64 elements
+    assert rung.settled(too_long, "sm_80")[1] == Gemm(2**30, 1, 1)
     for shape, arch in product([(4096, 4096, 4096), (3000, 5, 7)], ["sm_75", "sm_80", "sm_90a"]):
         found, workload = rung.settled(float_gemm(*shape, "emulated"), arch)
         able = {}
@@ -202,4 +204,4 @@ def test_estimates_of_rows_that_start_anywhere_are_near():
         if gemm.n % gemm.vector and gemm.m * gemm.n > 2**20:
             micros, seen = fastest.estimated(rung, gemm).estimate.microseconds, seen + 1
             assert 0.85 < micros / row["median_us"] < 1.15, (row["name"], row["shape"], micros)
-    assert seen == 6
+    assert seen > 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -202,8 +203,12 @@ class EmulatedGemm(Gemm):
 
     @property
     def meant(self) -> tuple[Gemm, ...]:
-        """What it may become."""
-        return tuple(float_gemm(*self.shape, products) for products in AS_ACCURATE)
+        """What it may become, without products whose parts would be too large."""
+        found: list[Gemm] = []
+        for products in AS_ACCURATE:
+            with suppress(BadInput):
+                found.append(float_gemm(*self.shape, products))
+        return tuple(found)
 
 
 def float_gemm(m: int, n: int, k: int, products: str = "float32") -> Gemm:
