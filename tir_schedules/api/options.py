@@ -25,7 +25,8 @@ class Shape(TypedDict, total=False):
     - mnk: (M, N, K), or a list of these for functions that take several shapes.
     - n: a length, or several.
     - shape: the extents of a ladder from outside this package.
-    - dtype, layout, accumulate, products, result: kinds, such as "bfloat16", "nn", "float32".
+    - dtype, layout, accumulate, products, result: kinds, such as "bfloat16", "nn", "float32". With
+      products="emulated" sgemm/fastest chooses the products, too.
     - workload: in place of all these, a workload that `workload` made.
     """
 

@@ -225,10 +225,10 @@ class Rung(Generic[W, C]):
         changed = [name for name in values if values[name] != default[name]]
         return named or ",".join(f"{name}={values[name]}" for name in changed)
 
-    def settled(self, workload: Any, arch: str) -> "Rung[Any, Any]":
-        """The rung that is run for a workload on an architecture: itself, except for a `StandIn`. Raises
-        BadInput if there is no rung for them."""
-        return self
+    def settled(self, workload: Any, arch: str) -> "tuple[Rung[Any, Any], Any]":
+        """The rung that is run for a workload on an architecture, and what it is run on. A rung returns itself
+        and the workload, except for a `StandIn`. Raises BadInput if there is no rung for them."""
+        return self, workload
 
     def declared(self, workload: Any) -> Launch:
         """The launch of a rung that declares one, as those of this package do."""
@@ -275,18 +275,18 @@ class Rung(Generic[W, C]):
 
 @dataclass(frozen=True)
 class StandIn(Rung[W, C]):
-    """A name for several rungs, such as "sgemm/fastest". meant(workload, arch): the rung that is run for
-    it."""
+    """A name for several rungs, such as "sgemm/fastest". meant(workload, arch): the rung that is run for it,
+    and the workload that it is run on, whose open options are chosen."""
 
-    meant: Callable[[W, str], Rung[Any, Any]] | None = field(default=None, repr=False)
+    meant: Callable[[W, str], tuple[Rung[Any, Any], Any]] | None = field(default=None, repr=False)
 
     def fitted(self, workload: Any) -> Rung[Any, Any]:
         raise BadInput(f"{self.id} stands for another rung: Rung.settled(workload, arch) says which")
 
-    def settled(self, workload: Any, arch: str) -> Rung[Any, Any]:
+    def settled(self, workload: Any, arch: str) -> tuple[Rung[Any, Any], Any]:
         assert self.meant
-        found = self.meant(workload, arch)
-        return replace(found, twinned=found.twinned and self.twinned)
+        found, workload = self.meant(workload, arch)
+        return replace(found, twinned=found.twinned and self.twinned), workload
 
 
 class Unasked(str):
