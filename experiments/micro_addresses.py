@@ -50,7 +50,8 @@ def turn(ahead: int, request: str, register: str) -> str:
     bits, nothing = ("u64", "%d4") if register.startswith("%d") else ("u32", "y")
     words = [*(f"%r{40 + n}" for n in range(ahead)), *["%r39"] * ("%r39" in request)]
     return "\n".join([
-        "    mov.u32 %r31, %clock;", *(f"    ld.volatile.shared.u32 %r{40 + n}, [%r0];" for n in range(ahead)),
+        "    mov.u32 %r31, %clock;",
+        *(f"    ld.volatile.shared.u32 %r{40 + n}, [%r0];" for n in range(ahead)),
         f"    {request.format(register)}", f"    add.{bits} {register}, {register}, {nothing};",
         f"    setp.ne.{bits} %p1, {register}, 0;", "    @%p1 mov.u32 %r32, %clock;",
         "    sub.u32 %r30, %r32, %r31;", *["    cp.async.wait_all;"] * ("cp.async" in request),
