@@ -19,8 +19,9 @@ from tir_schedules.workloads.drawing import ZEROS
 
 SAMPLE = {
     "sgemm_h100": [(f"sgemm/{name}", "schedule", "1024x1024x1024") for name in
-                   ("vectorized", "warp_tiling", "serpentine", "split_k")],
-    "hgemm_h100": [("hgemm/tma_store", "schedule", "1024x1024x1024 nt float16")],
+                   ("vectorized", "warp_tiling", "split_k")],
+    "hgemm_h100": [(f"hgemm/{name}", "schedule", "1024x1024x1024 nt float16") for name in
+                   ("mma_ldmatrix", "tma_store")],
 }  # fmt: skip
 GROWTH = 0.005
 """Of the mean error of the sample, which is no growth."""
