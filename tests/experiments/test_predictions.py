@@ -47,6 +47,16 @@ def test_the_error_of_a_sample_has_not_grown():
     assert now.mean <= before.mean + GROWTH
 
 
+@pytest.mark.parametrize(
+    "name, mean, worst",
+    [("sgemm_h100", 0.078, 0.32), ("hgemm_h100", 0.086, 0.30), ("reduce_h100", 0.041, 0.28)],
+)
+def test_what_is_recorded_is_as_near_as_was_reached(name, mean, worst):
+    rows = read_json(predictions.PREDICTIONS / f"{name}.json", "predict it")["rows"]
+    found = predictions.of_rows(rows)
+    assert found.refused == 0 and found.mean <= mean and found.worst <= worst
+
+
 @pytest.mark.slow
 def test_a_wrong_figure_makes_it_grow():
     table = find_table("h100")
