@@ -395,9 +395,50 @@ def copies_beside_matrices() -> Iterator[Probe]:
             )  # fmt: skip
 
 
+SWIZZLE = "    shr.u32 %r31, %r20, 1;\n    and.b32 %r31, %r31, 3;\n    xor.b32 %r21, %r21, %r31;\n"
+SCATTERED = {
+    "512 bytes to rows of 80": (64, 80, ""),
+    "rows of 64 to 512 bytes": (4096, 64, ""),
+    "rows of 64 to rows of 80": (4096, 80, ""),
+    "rows of 64 to 512 bytes, swizzled": (4096, 64, SWIZZLE),
+}  # fmt: skip
+"""What four lanes each of a cp.async read, and where it goes -> bytes from row to row there, and here; PTX
+that changes the lane's place %r21 in its row %r20 here."""
+
+
+def scattered(source: int, target: int, swizzle: str) -> str:
+    """PTX: where copies come from, %d0 to %d7, and %r30, where they go."""
+    lines = [f"    add.u64 %d{n}, %d0, {512 * n if source == 64 else 64 * n};" for n in range(1, 8)]
+    return "\n".join([
+        MATRIX_ROWS, "    shr.u32 %r20, lane, 2;\n    and.b32 %r21, lane, 3;",
+        f"    mul.wide.u32 wide, %r20, {source};\n    add.u64 at, data, wide;",
+        "    mul.wide.u32 wide, %r21, 16;\n    add.u64 %d0, at, wide;", *lines, swizzle,
+        f"    shr.u32 %r22, thread, 2;\n    mad.lo.u32 %r30, %r22, {target}, smem;",
+        "    mad.lo.u32 %r30, %r21, 16, %r30;",
+    ])  # fmt: skip
+
+
+def copies_to_rows() -> Iterator[Probe]:
+    """The same of copies whose lanes read or write rows: a wavefront moves fewer of their sectors."""
+    for name, places in SCATTERED.items():
+        for each in (2, 4):
+            for warps in (8, 16):
+                yield Probe(
+                    f"cp.async.cg of 16, {name}, each with {each} ldsm.x4, {warps} warps", "cp.async",
+                    "LDGSTS",
+                    lambda i, n=each: "\n".join(
+                        [f"    cp.async.cg.shared.global [%r30+{8192 + (i % 2) * 10240}], [%d{i % 8}], 16;"]
+                        + [matrix("x4", (i + k) % 4) for k in range(n)]
+                    ),
+                    scattered(*places),
+                    before=lambda n: "    cp.async.commit_group;\n    cp.async.wait_group 0;",
+                    declare=SHARED_ARRAY, sink=sums(4), copies=(2, 8), warps=warps, needs="sm_80",
+                )  # fmt: skip
+
+
 def probes() -> Iterator[Probe]:
     for family in (
         shared_loads, shared_broadcasts, shared_stores, matrices, constants, global_loads, cached_words,
-        global_stores, shared_words, queue, barriers, async_copies, copies_beside_matrices,
+        global_stores, shared_words, queue, barriers, async_copies, copies_beside_matrices, copies_to_rows,
     ):  # fmt: skip
         yield from family()

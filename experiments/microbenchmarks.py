@@ -24,6 +24,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Sequence
 
+import micro_addresses
 import micro_arithmetic
 import micro_bursts
 import micro_memory
@@ -50,7 +51,8 @@ NEWEST = "sm_90a"
 
 
 FAMILIES: dict[str, Callable[[], Iterable[Probe]]] = {
-    "arithmetic": micro_arithmetic.probes, "memory": micro_memory.probes, "bursts": micro_bursts.probes,
+    "arithmetic": micro_arithmetic.probes, "memory": micro_memory.probes,
+    "addresses": micro_addresses.probes, "bursts": micro_bursts.probes,
     "gpu": micro_system.l2_rates, "units": micro_units.probes,
 }  # fmt: skip
 """Each runs in a process of its own: a kernel that fails or hangs ends only that one. What could is last."""

@@ -38,6 +38,11 @@ def notes(found: Json, rows: Sequence[Json]) -> list[str]:
     text = [
         f"Measured on an {gpu(found)}. Predicted: {provenance_line({**found, 'device': {}, 'rows': []})}."
     ]
+    if others := sum("differs" in row for row in rows):
+        text.append(
+            f"{others} kernels have other registers or shared memory than those that were measured: they have"
+            " changed since."
+        )
     return text + [f"Refused {count}: {reason}." for reason, count in causes(rows).items()]
 
 

@@ -6,7 +6,9 @@
 No GPU is needed; prediction_tables.py writes the README. A file of results/predictions/ belongs to one of
 recorded times, measured_*.json beside it or bench_*.json. Rows that the model of today has
 predicted are kept, so that an interrupted run goes on where it was; with another model all are predicted
-again. Cycles are compared at the clock that a row was measured at, time at the clock that the model says.
+again. What is predicted is the kernel of today: `differs` marks one that is not the one measured, by its
+registers and shared memory. Cycles are compared at the clock that a row was measured at, time at the clock
+that the model says.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Iterable, Iterator, Sequence
 from prediction_figures import Figures, causes, figures_of, table
 from scripts import exit_code
 
+from tir_schedules.bench.measure import resources_of
 from tir_schedules.errors import BadInput, TirSchedulesError, one_line
 from tir_schedules.files import Json, read_json, write_text
 from tir_schedules.ladders.known import workload_class
@@ -134,7 +137,10 @@ def predicted(rows: Sequence[Json], figures: GpuTable) -> Iterator[Json]:
             else:
                 reason = "it cannot be compiled"
             for form, row in measured.items():
-                said = told(subjects[form], given, figures, row) if form in subjects else {"refused": reason}
+                subject = subjects.get(form)
+                said = told(subject, given, figures, row) if subject else {"refused": reason}
+                if subject and differs(subject, row):
+                    said |= {"differs": True}
                 print(*identity(row), row["median_us"], said.get("us", said.get("refused")), flush=True)
                 kept = {key: row[key] for key in ("name", "form", "shape", "median_us", "clock_mhz")}
                 yield kept | said
@@ -145,6 +151,12 @@ def compiled(name: str, workload: Workload, arch: str) -> dict[str, Subject]:
     (rung,) = find(name)
     subjects, _ = subjects_of([(rung, workload)], arch, twin=FIXED_TWIN)
     return {subject.form: subject for subject in subjects if subject.binaries}
+
+
+def differs(subject: Subject, row: Json) -> bool:
+    """Whether a kernel has other registers or shared memory than the one measured, and so has changed.
+    One that has as many may have changed, too."""
+    return any(row[name] != value for name, value in resources_of(subject).items())
 
 
 def launched(subject: Subject, given: Arguments) -> tuple[list[Arguments], list[str]]:

@@ -12,7 +12,9 @@ from tir_schedules import processes
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import BadInput
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.flow import deciding
 from tir_schedules.machines.cpu.machine import ORDERS
+from tir_schedules.machines.cpu.parser import parse
 from tir_schedules.model.kernel import Kernel
 
 BLOCKS, THREADS = 8, 64
@@ -260,8 +262,17 @@ def test_a_loop_that_counts_its_looks_at_memory_nobody_changes(run):
 
 
 def test_a_loop_that_gives_up_after_many_looks_is_no_deadlock(run):
-    execution, arguments = run("gives_up", blocks=2, threads=32)
-    assert execution.findings == () and arguments["Y"][:2].tolist() == [20000, 20000]
+    blocks = 24
+    execution, arguments = run("gives_up", blocks=blocks, threads=32)
+    assert execution.findings == () and arguments["Y"][:blocks].tolist() == [20000] * blocks
+
+
+@pytest.mark.parametrize("entry, decides", [("counts_looks", False), ("gives_up", True)])
+def test_a_count_decides_a_loop_that_it_ends(compiled, entry, decides):
+    """What a loop counts and only stores behind it says nothing of whether it goes on."""
+    kernel = parse(compiled.ptx).kernels[entry]
+    counts = {i.results[0] for i in kernel.instructions if i.opcode == "add.s32"}
+    assert counts and bool(counts & deciding(kernel)) == decides
 
 
 @pytest.mark.parametrize("order", ORDERS)

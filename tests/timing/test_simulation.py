@@ -21,7 +21,9 @@ TABLE = find_table("h100")
 ALU, MUFU = TABLE.intervals["alu"], TABLE.intervals["special"]
 LOAD = TABLE.shared_latency[4]
 PROFILE = Path(__file__).parents[2] / "experiments" / "results" / "profile_h100.json"
-MEASURED = {row["name"]: row["cycles"] for row in json.loads(PROFILE.read_text())["rows"]["global"]}
+ROWS = json.loads(PROFILE.read_text())["rows"]
+MEASURED = {row["name"]: row["cycles"] for row in ROWS["global"]}
+ADDRESSES = {row["name"]: row["cycles"] for row in ROWS["addresses"]}
 
 
 def program(*lines):
@@ -503,6 +505,41 @@ def test_copies_leave_the_data_path_to_loads_until_their_bytes_come():
         return simulate(code, paths, made, TABLE).cycles
 
     assert (cycles(24) - cycles(12)) / 12 == pytest.approx(16 * 20, rel=0.03)
+
+
+def test_wavefronts_of_a_copy_delay_its_end_alone():
+    """A copy of 15 wavefronts and four LDSM of four beside it: as fast as one of four."""
+    copies = program(
+        ("LDGSTS.E.BYPASS.128 [R0], [R2.64]", {}), *[("LDSM.16.M88.4 R4, [R4]", {"writes": 0})] * 40,
+        ("LDGDEPBAR", {"writes": 1}), ("DEPBAR.LE SB1, 0x0", {}),
+    )  # fmt: skip
+
+    def cycles(fronts, loads):
+        lines = np.array([(line, 15, 0) for line in range(4)], cpu_abi.LINE_PIECE)
+        made = replace(steps([fronts, 4]), pieces=lines)
+        made.made["pieces"] = 4, 0
+        numbers = [*range(1 + loads), 41, 42]
+        paths = [path(numbers, [0, *[1] * loads, -1, -1], warp) for warp in range(8)]
+        return simulate(copies, paths, made, TABLE).cycles
+
+    assert cycles(15, 40) == cycles(4, 40)
+    assert cycles(15, 0) - cycles(4, 0) == pytest.approx(8 * 11, abs=8)
+
+
+@pytest.mark.parametrize("kind, words", [("lds.32", "LDS R4, [R1]"), ("sts.32", "STS [R1], R0")])
+def test_registers_are_read_at_issue(kind, words):
+    """The sum of an address waits for its request alone, whatever the queue holds, as in the probes."""
+    request = (words, {"stall": 2, "reads": 1})
+    loads = [("LDS R5, [R2]", {"stall": 4})] * 3
+    after = ("IADD3 R1, R1, 0x1, RZ", {"waits": (1,), "stall": 7})
+
+    def cycles(*ahead):
+        code = program(*ahead, request, after)
+        found = run(code, costs=[16], accesses=[*[0] * (len(code) - 1), -1], issues=9).issues
+        return int(found["cycle"][-1] - found["cycle"][0])
+
+    behind = [ADDRESSES[f"address of {kind}, behind {ahead} requests"] for ahead in (0, 3)]
+    assert cycles(*loads) - cycles() == behind[1] - behind[0]
 
 
 def test_a_warp_issues_copies_as_fast_as_the_probe():

@@ -46,7 +46,11 @@ WINDOW = 3
 """Cycles in which an instruction of fixed latency reads its registers (Huerta et al., MICRO'25)."""
 
 OPERANDS_READ = 9
-"""Cycles after which the sources of an instruction for memory may be written (the same)."""
+"""Cycles after which the sources of an instruction for memory may be written: of LDS by the same."""
+
+READ_LATER = {"LDG": 2, "LD": 2, "STS": 3, "STG": 3, "ST": 3, "LDGSTS": 4}
+"""How many more others take (probes "address of"), whatever the queue holds. Those of stores to global memory
+are assumed."""
 
 QUEUE_CYCLES = 4
 """From issue to the data path. Only how long an entry stays in the queue depends on it: a latency counts from
@@ -124,7 +128,7 @@ def fill(row: np.void, one: Instruction, table: GpuTable) -> None:
         row["reads"] = control.reads
     row["pipe"] = PIPES.get(pipe, Pipes.PIPE_CONTROL)
     row["interval"], row["latency"] = interval_of(one, table), latency_of(one, table)
-    row["read_latency"], row["action"] = OPERANDS_READ, action_of(one)
+    row["read_latency"], row["action"] = OPERANDS_READ + READ_LATER.get(one.name, 0), action_of(one)
     row["per_wavefront"] = table.per_line if pipe is Pipe.GLOBAL else table.per_wavefront
     row["stores"] = one.name in STORES
     row["carries"], row["path_cycles"] = registers_of(one), table.path_cycles[path_of(one)]

@@ -161,12 +161,13 @@ instructions. polls: the branch back to `taken` closes a loop that waits: see Po
 
 
 class Program(ctypes.Structure):
-    """A lowered kernel. special: places of the special registers."""
+    """A lowered kernel. special: places of the special registers. deciding: how many of register_bytes,
+    the first ones, are of registers that loops which wait go on by."""
 
     _fields_ = given(
         "Program",
         "const MicroOp* micro_ops; const BasicBlock* blocks; const u8* initial_registers; u32 "
-        f"register_bytes special[{len(SPECIAL)}] traits block_count counter_count",
+        f"register_bytes deciding special[{len(SPECIAL)}] traits block_count counter_count",
     )
 
 

@@ -190,6 +190,41 @@ def polling_blocks(kernel: PtxKernel) -> dict[int, Polls]:
     return found
 
 
+def deciding(kernel: PtxKernel) -> set[Register] | None:
+    """The registers that loops which wait go on by: those that all but arithmetic in them reads, such as
+    branches, and those that these follow from. A warp that comes back with these unchanged, while no memory
+    changes, never leaves, whatever else it counts. None for all registers, where functions are called."""
+    lasts = polling_blocks(kernel)
+    ends = [block.end for block in kernel.blocks if block.end]
+    if any(row_of(end).ends is Exit.CALL for end in ends):
+        return None
+    behind = [(block.index, each) for block in kernel.blocks for each in block.successors]
+    heads = [kernel.blocks[last].successors[0] for last in lasts]
+    within = found_from(heads, behind) & found_from(lasts, [(to, at) for at, to in behind])
+    inside = [i for number in within for i in kernel.blocks[number].all_instructions]
+    seen = {register for i in inside if not row_of(i).operation for register in read_by(i)}
+    return reached(seen, ((i.results, read_by(i)) for i in inside))
+
+
+def read_by(i: Instruction) -> tuple[Register, ...]:
+    """Of an instruction, its guard too."""
+    return (*i.reads, *((i.guard[0],) if i.guard else ()))
+
+
+def found_from(starts: Iterable[int], ways: Iterable[tuple[int, int]]) -> set[int]:
+    """These numbers, and all that ways lead to, each from one to another."""
+    onward = defaultdict[int, list[int]](list)
+    for at, to in ways:
+        onward[at].append(to)
+    seen = set(starts)
+    pending = list(seen)
+    while pending:
+        new = {to for to in onward[pending.pop()] if to not in seen}
+        seen |= new
+        pending += new
+    return seen
+
+
 def waits(loop: list[BasicBlock]) -> Polls:
     """What a branch in these blocks depends on that instructions in them observe."""
     instructions = [i for block in loop for i in block.instructions]

@@ -85,7 +85,8 @@ def link(library: Library, kernel: LoweredKernel) -> LinkedKernel:
     rows["extent"] = extents.ctypes.data + extents.itemsize * rows["extent"]
     addresses = (array.ctypes.data for array in (rows, kernel.blocks, kernel.registers))
     counts = (len(kernel.blocks), len(kernel.counted))
-    program = abi.Program(*addresses, len(kernel.registers), kernel.special, kernel.traits, *counts)
+    sizes = (len(kernel.registers), kernel.deciding)
+    program = abi.Program(*addresses, *sizes, kernel.special, kernel.traits, *counts)
     return LinkedKernel(kernel, program, (rows, extents))
 
 

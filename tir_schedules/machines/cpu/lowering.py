@@ -12,7 +12,13 @@ from tir_schedules.machines.cpu import ptx
 from tir_schedules.machines.cpu.abi import BASIC_BLOCK, MICRO_OP, NONE, Exit, How, Polls, Trait
 from tir_schedules.machines.cpu.context import PARAMETERS, WORKSPACE, WORKSPACE_WORDS, Lowering, size_of
 from tir_schedules.machines.cpu.extents import Extent, Extents
-from tir_schedules.machines.cpu.flow import is_strong, is_strong_load, polled_loads, polling_blocks
+from tir_schedules.machines.cpu.flow import (
+    deciding,
+    is_strong,
+    is_strong_load,
+    polled_loads,
+    polling_blocks,
+)
 from tir_schedules.machines.cpu.guesses import guessed_loads
 from tir_schedules.machines.cpu.instructions import check, mix_of, row_of
 from tir_schedules.machines.cpu.instructions.control import is_of_the_block
@@ -85,7 +91,8 @@ class LoweredKernel:
     functions: names in the core, and signatures of lanes. lanes: the signatures, each with the PTX line to
     name where it is not known. micro_ops: rows of MICRO_OP, in which `run` is the number of a function,
     `operands` that of the first in `operands`, `extent` that in `extents`. blocks: rows of BASIC_BLOCK.
-    registers: what they hold when a warp starts. special: places of the special registers. granule_shift:
+    registers: what they hold when a warp starts. deciding: see Program. special: places of the special
+    registers. granule_shift:
     log2 of the bytes of shared memory that are watched as one, the narrowest access of the kernel;
     store_shift: that of its narrowest store to global memory. traits: what it may do. any_order: whether it
     may add floats in whatever order: atomically, by compare-and-swap, or under a lock.
@@ -99,6 +106,7 @@ class LoweredKernel:
     operands: np.ndarray
     blocks: np.ndarray
     registers: np.ndarray
+    deciding: int
     special: tuple[int, ...]
     extents: tuple[Extent, ...]
     counted: list[CountedAccess]
@@ -153,6 +161,7 @@ def lower(module: ptx.PtxModule, kernel: ptx.PtxKernel) -> LoweredKernel:
         module=replace(module, kernels={}, refused={}), kernel=replace(kernel, blocks=[]),
         functions=tuple(functions), lanes={op.function: op.line for op in ops if op.lane},
         micro_ops=micro_ops, operands=operands, blocks=blocks.rows(), registers=low.file.initial(),
+        deciding=low.file.bytes if blocks.deciding is None else blocks.deciding,
         special=tuple(low.special), extents=tuple(blocks.extents.known),
         counted=counted(low, merged_accesses(kernel)), listing=listing(kernel),
         granule_shift=low.narrowest_shared.bit_length() - 1,
@@ -245,7 +254,8 @@ class Blocks:
     """Lowers a kernel's basic blocks, one after another.
 
     keep: registers that other blocks see, or that what ends one reads or writes; the places of the others are
-    used again after their last use. polling: see polling_blocks().
+    used again after their last use. polling: see polling_blocks(). deciding: bytes of the registers that
+    deciding() names, which come first; None for all.
     """
 
     def __init__(self, module: ptx.PtxModule, kernel: ptx.PtxKernel):
@@ -260,6 +270,11 @@ class Blocks:
             self.keep |= block.reads_first
             if block.end:
                 self.keep.update(block.end.reads, block.end.results)
+        first = deciding(kernel)
+        for register in sorted(first or (), key=lambda r: r.name):
+            self.low.file.place(register, size_of(register.type))
+        self.deciding = None if first is None else self.low.file.bytes
+        self.keep |= first or set()
         for register in sorted(self.keep, key=lambda r: r.name):
             self.low.file.place(register, size_of(register.type))
         self.undefined = Undefined(self.low, self.extents)

@@ -111,7 +111,7 @@ struct Sm {
   Products products;
   Fetch fetch;
   std::priority_queue<Return, std::vector<Return>, std::greater<Return>> returns;
-  u64 t = 0, data_free = 0, tags_free = 0, wavefronts = 0;
+  u64 t = 0, data_free = 0, tags_free = 0, moves_free = 0, wavefronts = 0;
   u64 fetching = NEVER;  // when the next line of code is there, or product is over, that a warp waits for
   u32 turn = 0, live = 0;
   Issue* kept = nullptr;  // what warps of the first block issue, as long as there is room
@@ -245,6 +245,13 @@ struct Sm {
     return row.action == ASYNC_COPY || !memory.holds(pieces + access.first, access.pieces, request.block, t);
   }
 
+  // Cycles that a copy keeps the data path: of its bytes. Its wavefronts are moves of sectors beside it.
+  static u32 written(const Access& access, const Piece* pieces) {
+    u32 sectors = 0;
+    for (u32 k = 0; k < access.pieces; ++k) sectors += __builtin_popcount(pieces[access.first + k].sectors);
+    return std::max(1u, std::min(access.wavefronts, (sectors + 3) / 4));
+  }
+
   // What L2 sent goes to the registers, or to shared memory.
   void bring() {
     const auto [time, request, copy] = returns.top();
@@ -252,9 +259,11 @@ struct Sm {
     const Row& row = rows[request.number];
     const Access& access = accesses[request.access];
     const bool copies = row.action == ASYNC_COPY;
-    const u32 fronts = copies ? access.wavefronts : std::max(1u, access.pieces);
+    const u32 fronts = copies ? written(access, pieces) : std::max(1u, access.pieces);
     data_free = t + fronts, wavefronts += fronts;
-    const u64 ready = t + (u64)(row.latency - gpu.queue_cycles) + (copies ? fronts : std::max(fronts, 2u) - 2);
+    if (copies) moves_free = std::max(moves_free, t) + access.wavefronts;
+    const u64 there = copies ? moves_free : t + std::max(fronts, 2u) - 2;
+    const u64 ready = there + (u64)(row.latency - gpu.queue_cycles);
     Warp& warp = warps[request.warp];
     if (request.block != warp.block) return;
     lower(warp, row.writes, ready);
@@ -277,7 +286,6 @@ struct Sm {
                                   copies ? gpu.copy_page_cycles : gpu.page_cycles);
     if (copies) warp.back.push_back(false);
     returns.push({std::max(there, t + 1), request, copies ? (u32)warp.back.size() - 1 : 0});
-    lower(warp, row.reads, std::max(t, request.issued + row.read_latency));
   }
 
   void perform(SubCore& core, const Request& request, const Row& row) {
@@ -320,7 +328,6 @@ struct Sm {
       end_groups(warp);
     }
     lower(warp, row.writes, ready);
-    lower(warp, row.reads, row.stores ? t + fronts : std::max(t, request.issued + row.read_latency));
   }
 
   // ---- mbarriers and copies ---
@@ -486,6 +493,7 @@ struct Sm {
         const u32 reason = row.action == SHARED || row.action == EXCHANGE ? SHORT_BOARD : LONG_BOARD;
         raise(warp, row.writes, reason), raise(warp, row.reads, SHORT_BOARD);
         core.queue.push_back({warp.number, number, warp.block, access, t, warp.loads});
+        lower(warp, row.reads, t + row.read_latency);  // the queue has what they held
         warp.loads += row.action == GLOBAL_LOAD || row.action == ASYNC_COPY;
         core.stores += row.stores;
         warp.copies += row.action == ASYNC_COPY;

@@ -3,8 +3,8 @@
 //
 // A lane waits at a barrier of the block; for other lanes of its warp, at an instruction that names them; or for memory,
 // when it has gone round a loop that others can end. Such a loop gets no turn until all other warps wait, in this block
-// and then in all blocks. A warp that comes back in the state it was in, while no thread has stored anything, is idle. A
-// warp that has tested an mbarrier in vain gets no turn before something has happened to it, so that it costs nothing. A
+// and then in all blocks. A warp that comes back with the registers by which such loops go on as they were, while no thread
+// has stored anything, is idle. A warp that has tested an mbarrier in vain gets no turn before something has happened to it, so that it costs nothing. A
 // lane whose block ends in a wait tries again in each turn.
 #include "async/async.h"
 #include "exec/exec.h"
@@ -87,7 +87,7 @@ static bool repeats(Machine& M, Warp& W, const u8* R) {
 // Instructions of a warp; rounds between two looks at a loop.
 const u64 LONG_LOOP = 1 << 16, ROUNDS = 1 << 12;
 static bool goes_round(Machine& M, Warp& W, const u8* R, const BasicBlock& block, u32 lanes) {
-  if (block.polls == OF_MEMORY) return true;
+  if (block.polls == OF_MEMORY) return ++W.looked >= M.looks;
   if (block.polls == OF_BARRIERS && W.awaited && W.awaited->lanes & lanes) return true;
   return W.issued > LONG_LOOP && !(++W.rounds % ROUNDS) && repeats(M, W, R);
 }
@@ -336,11 +336,11 @@ static bool turn(Machine& M, int w) {
   M.warp = w;
   const u32 live = W.live, waiting = W.waiting, polled = W.polling;
   const u64 issued = W.issued;
-  W.polling = W.stalled = 0;
+  W.polling = W.stalled = W.looked = 0;
   if (!advance(M, W, R)) return false;
   W.idle = W.stalled && W.issued == issued;
   if (!W.polling) return true;
-  const u64 state = std::hash<std::string_view>()({(const char*)R, M.program.register_bytes}) ^
+  const u64 state = std::hash<std::string_view>()({(const char*)R, M.program.deciding}) ^
                     std::hash<std::string_view>()({(const char*)W.pc, sizeof W.pc});
   W.idle = state == W.state && M.stores == W.stores && live == W.live &&
            waiting == W.waiting && polled == W.polling;

@@ -142,9 +142,9 @@ struct Blocks {
   }
 };
 
-// Turns of blocks in which no thread stores anything, after which those that wait count as stuck, but so many
-// rounds of all at least: loops that count how often they look come back to no state, and may give up after some.
-const u64 PATIENCE = 1 << 17, LEAST_ROUNDS = 1 << 10;
+// Blocks that wait count as stuck after so many looks of all while no thread stores anything, but no fewer of each: loops
+// that give up after a number of looks come back to no state before. After some rounds they look many times in a turn.
+const u64 PATIENCE = 1 << 22, LEAST_LOOKS = 1 << 15, BRIEF_ROUNDS = 1 << 6, LOOKS = 1 << 10;
 struct Rounds {
   Blocks& blocks;
   u64 stores = 0, rounds = 0;
@@ -152,13 +152,14 @@ struct Rounds {
 
   // One for all that are stuck. False where the launch has to stop, and where they wait in vain.
   bool another() {
-    const Machine& M = blocks.M;
+    Machine& M = blocks.M;
     bool moved = false;
     const u64 waiting = blocks.stuck.size();
     stopped = !blocks.retry(moved);
     if (stopped) return false;
     if (M.stores != stores || blocks.stuck.size() < waiting) stores = M.stores, rounds = 0;
-    return moved && ++rounds < greatest<u64>(PATIENCE / (blocks.stuck.size() + 1), LEAST_ROUNDS);
+    M.looks = ++rounds < BRIEF_ROUNDS ? 1 : LOOKS;
+    return moved && rounds < BRIEF_ROUNDS + greatest(PATIENCE / (blocks.stuck.size() + 1), LEAST_LOOKS) / LOOKS;
   }
 };
 static void run_in_order(Machine& M, const Order& order, u64 first, u32 resident) {

@@ -55,6 +55,7 @@ struct Warp : WarpLanes {
   u64 issued = 0, state = 0, stores = 0;
   std::vector<u8> sample;  // registers some rounds of a long loop ago
   u64 rounds = 0, sampled_stores = 0;
+  u32 looked = 0;  // at memory, in this turn
   u64 clock = 0;  // what %clock64 gave last
   // Epoch of the last __syncwarp of all lanes; and of the last that two lanes were in, empty where there was a
   // __syncwarp of all lanes alone.
@@ -168,6 +169,7 @@ struct Machine {
   BlockCount* block_counts;
   std::mt19937_64 random;
   bool alone = true, interacts = false;  // whether no other thread runs blocks; whether blocks touch the same
+  u32 looks = 1;                         // at memory that a loop waits for, in a turn of its warp
   bool insists = false;                  // that lanes look again at mbarriers that have not changed
   GlobalMemory global;
   // What checks know.
