@@ -31,14 +31,16 @@ static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, 
 
 // One thread has the copy engine load EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT: they are rows
 // of the matrix; else there is a row for each k, and boxes have 64 columns. Of BLOCKS blocks of a cluster that
-// need the same, each loads its part for all of them.
-template <int EXTENT, bool BY_EXTENT, int BLOCKS = 1>
+// need the same, each loads its part for all of them. Their numbers in the cluster are APART from each other;
+// block: the number of this one.
+template <int EXTENT, bool BY_EXTENT, int BLOCKS = 1, int APART = 1>
 static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorMap &map, int first, int k0,
                                                     unsigned barrier, unsigned block = 0)
 {
     constexpr int SHARE = EXTENT / BLOCKS, ROWS_OF_BOX = BY_EXTENT ? SHARE : 64;
+    constexpr unsigned FIRST = ((1u << APART * BLOCKS) - 1) / ((1u << APART) - 1); // a bit for each of BLOCKS
     static_assert(SHARE % ROWS_OF_BOX == 0 && ROWS_OF_BOX % 8 == 0, "shares must be boxes, in whole patterns");
-    const int from = BLOCKS > 1 ? block * SHARE : 0;
+    const int turn = BLOCKS > 1 ? block / APART % BLOCKS : 0, from = turn * SHARE;
 #pragma unroll
     for (int c = 0; c < SHARE; c += ROWS_OF_BOX) {
         const unsigned target = to + (from + c) * ROW_BYTES;
@@ -46,7 +48,7 @@ static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorM
         if constexpr (BLOCKS == 1)
             load_box(target, map, row, col, barrier);
         else
-            load_box_for((1 << BLOCKS) - 1, target, map, row, col, barrier);
+            load_box_for(FIRST << (block - turn * APART), target, map, row, col, barrier);
     }
 }
 

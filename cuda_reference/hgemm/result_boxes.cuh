@@ -24,6 +24,39 @@ static __device__ inline void store_transposed_matrices(unsigned address, const 
                  : "memory");
 }
 
+// The threads of a warpgroup copy a box from `source` in shared memory to (row, col) of a rows x cols matrix,
+// as far as it has it: for rows that the copy engine does not take. A box has HEIGHT rows of ROW bytes, under
+// the swizzle of as many. WIDE: elements that a thread copies at once; cols is a multiple of it.
+template <int HEIGHT, int ROW, int WIDE, typename Element>
+static __device__ __forceinline__ void copy_box(Element *matrix, int row, int col, int rows, int cols,
+                                                unsigned source)
+{
+    constexpr int BYTES = WIDE * sizeof(Element), ACROSS = ROW / BYTES; // threads along a row
+    const int c = threadIdx.x % ACROSS * WIDE;
+    for (int turn = 0; turn < HEIGHT * ACROSS / 128; ++turn) {
+        const int r = turn * (128 / ACROSS) + threadIdx.x / ACROSS;
+        const unsigned chunk = threadIdx.x % ACROSS * BYTES / 16 ^ r / (128 / ROW) % (ROW / 16);
+        const unsigned place = source + r * ROW + chunk * 16 + threadIdx.x % ACROSS * BYTES % 16;
+        Element *const target = matrix + (row + r) * cols + col + c;
+        if (row + r < rows && col + c < cols) {
+            if constexpr (BYTES == 2) {
+                unsigned short value;
+                asm volatile("ld.shared.u16 %0, [%1];" : "=h"(value) : "r"(place) : "memory");
+                *reinterpret_cast<unsigned short *>(target) = value;
+            } else if constexpr (BYTES == 4) {
+                unsigned value;
+                asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(place) : "memory");
+                *reinterpret_cast<unsigned *>(target) = value;
+            } else {
+                uint2 value;
+                asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "r"(place)
+                             : "memory");
+                *reinterpret_cast<uint2 *>(target) = value;
+            }
+        }
+    }
+}
+
 // HEIGHT x WIDTH elements in boxes, those of the same rows one after the other. MOST: for how many of them
 // there is shared memory at most; they take turns.
 template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
@@ -107,7 +140,7 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
 // The same of a tile whose sums are those of C's transpose: HEIGHT columns and WIDTH rows of C. A box has 64
 // columns, the rows of a wgmma, and 16 to 64 rows of C.
 template <int HEIGHT, int WIDTH, typename Result, int MOST> struct TransposedBoxes {
-    static constexpr int COLS = 64;
+    static constexpr int COLS = 64, ROW = ROW_BYTES;
     static constexpr int ROWS = WIDTH % 64 == 0 ? 64 : WIDTH % 48 == 0 ? 48 : WIDTH % 32 == 0 ? 32 : 16;
     static constexpr int BOX = ROWS * ROW_BYTES; // bytes
     static constexpr int DOWN = WIDTH / ROWS, COUNT = HEIGHT / COLS * DOWN;
@@ -174,5 +207,31 @@ static __device__ __forceinline__ void store_through(unsigned places, const Tile
             store_box(map, row + Boxes::row_of(number), col + Boxes::col_of(number), place);
             commit_stores();
         }
+    }
+}
+
+// The same of a matrix whose rows the copy engine does not take: the threads of the warpgroup copy each box. The
+// barrier of the next box says that all have done so.
+template <typename Boxes, typename Tile, typename Result>
+static __device__ __forceinline__ void copy_through(unsigned places, const Tile &tile, Result *matrix, int row,
+                                                    int col, int rows, int cols)
+{
+    constexpr int PLACES = Boxes::PLACES, MOST = 8 / sizeof(Result);
+    if constexpr (PLACES > 1 && Boxes::COUNT % PLACES != 0)
+        sync_warpgroup(1 + threadIdx.y);
+#pragma unroll
+    for (int number = 0; number < Boxes::COUNT; ++number) {
+        const unsigned place = places + number % PLACES * Boxes::BOX;
+        if constexpr (PLACES == 1)
+            sync_warpgroup(1 + threadIdx.y);
+        Boxes::write(place, tile, number);
+        sync_warpgroup(1 + threadIdx.y);
+        const int r = row + Boxes::row_of(number), c = col + Boxes::col_of(number);
+        if (cols % MOST == 0)
+            copy_box<Boxes::ROWS, Boxes::ROW, MOST>(matrix, r, c, rows, cols, place);
+        else if (MOST > 2 && cols % 2 == 0)
+            copy_box<Boxes::ROWS, Boxes::ROW, 2>(matrix, r, c, rows, cols, place);
+        else
+            copy_box<Boxes::ROWS, Boxes::ROW, 1>(matrix, r, c, rows, cols, place);
     }
 }

@@ -23,9 +23,10 @@ template <int STAGE_COUNT> struct PipelineState {
     }
 };
 
-// Lies in shared memory, the stages elsewhere. Operands: KTile. BLOCKS: of the cluster, where they fill each
-// other's stages.
-template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
+// Lies in shared memory, the stages elsewhere. Operands: KTile. STACKED, BESIDE: blocks in a column and in a row
+// of the cluster. Blocks of a row or of a column fill each other's stages.
+template <typename Operands, int STAGE_COUNT, int STACKED = 1, int BESIDE = 1> struct Ring {
+    static constexpr int FILLING = STACKED + BESIDE - 1; // blocks that fill a stage
     unsigned long long full[STAGE_COUNT], empty[STAGE_COUNT];
 
     // One thread, before all others use it. consumers: warpgroups.
@@ -33,7 +34,7 @@ template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
     {
         for (int stage = 0; stage < STAGE_COUNT; ++stage) {
             initialise_barrier(shared_address(&full[stage]), 1);
-            initialise_barrier(shared_address(&empty[stage]), consumers * (WARPGROUP / 32) * BLOCKS);
+            initialise_barrier(shared_address(&empty[stage]), consumers * (WARPGROUP / 32) * FILLING);
         }
         publish_barriers();
     }
@@ -43,12 +44,15 @@ template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
     __device__ __forceinline__ void release(int stage)
     {
         const unsigned lane = threadIdx.x % 32, barrier = shared_address(&empty[stage]);
-        if constexpr (BLOCKS == 1) {
+        if constexpr (FILLING == 1) {
             if (lane == 0)
                 arrive(barrier);
-        } else {
-            if (lane < BLOCKS)
+        } else if constexpr (STACKED == 1 || BESIDE == 1) {
+            if (lane < FILLING)
                 arrive_in_cluster(address_in_block(barrier, lane));
+        } else {
+            if (lane < FILLING)
+                arrive_in_cluster(address_in_block(barrier, sharing_block(lane, STACKED)));
         }
     }
 

@@ -45,7 +45,8 @@ launched with 128 registers for each thread, and ptxas compiles nothing that nee
 MORE_SUM_REGISTERS = {1: 176, 2: 176, 3: 96}
 """The same of rungs from hgemm/tile_shapes on."""
 
-MOST_STAGES = 8
+MOST_STAGES = 16
+MOST_BLOCKS = 8  # of a cluster; more are not portable
 BARRIERS = 1024
 """Bytes of static shared memory: two barriers for each stage, and what aligns the stages behind them."""
 
@@ -184,10 +185,10 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         return "bm and bn must be from 1 to 256"
     if {tiling.swap, tiling.part_columns} - {0, 1}:
         return f"swap is {tiling.swap} and part_columns {tiling.part_columns}: each is 0 or 1"
-    if tiling.blocks not in (1, 2) or min(tiling.cluster_m, tiling.cluster_n) < 1:
+    if not {tiling.cluster_m, tiling.cluster_n} <= {1, 2, 4} or tiling.blocks > MOST_BLOCKS:
         return (
-            f"cluster_m is {tiling.cluster_m} and cluster_n {tiling.cluster_n}:"
-            " a cluster has one or two blocks"
+            f"cluster_m is {tiling.cluster_m} and cluster_n {tiling.cluster_n}: each is 1, 2 or 4, and a"
+            f" cluster has {MOST_BLOCKS} blocks at most"
         )
     in_rows = along_k(gemm, tiling)[1]
     step, why = (STEP, "") if in_rows else (COLUMNS, " where B is stored KxN")
@@ -453,9 +454,9 @@ def copy_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, lead
     """
     from tir_schedules.tir.intrinsics.boxes import load
 
-    for copy, in_rows, tall, blocks in zip(
-        tiles.copies, along_k(gemm, tiling), (tiling.tall, tiling.wide), (tiling.beside, tiling.stacked)
-    ):
+    sharing = (tiling.beside, tiling.stacked), (tiling.stacked, 1)  # blocks, and how far apart they are
+    extents = tiling.tall, tiling.wide
+    for copy, in_rows, tall, (blocks, apart) in zip(tiles.copies, along_k(gemm, tiling), extents, sharing):
         sch.compute_at(copy, tiles.k_tile)
         row, column = sch.get_loops(copy)[-2:]
         rows = tall // blocks if in_rows else DEPTH
@@ -464,7 +465,8 @@ def copy_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, lead
         sch.reorder(box_row, box_column, row, column)
         unroll(sch, (box_row, box_column))
         announced = tiling.stage_bytes if leader and copy is tiles.copies[0] else 0
-        sch.tensorize(row, load(rows, gemm.dtype, in_rows, leader, announced, blocks))
+        box = rows, gemm.dtype, in_rows, leader, announced
+        sch.tensorize(row, load(*box, blocks, apart, tiling.blocks))
     sch.encode_tensor_maps()
 
 

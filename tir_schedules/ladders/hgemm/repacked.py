@@ -44,7 +44,6 @@ from tir_schedules.ladders.hgemm import (
     tile_shapes,
     tma_store,
 )
-from tir_schedules.ladders.hgemm.unpack import unpacking_of
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Around, Preparation, configs_as, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -71,35 +70,20 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
     reason = hopper.reason_against_tile(gemm, config) or reason_against_copies(gemm, config)
     if reason or not config.boxes:
         return reason or hopper.reason_against_ring(gemm, config, 2)
-    return specialization.reason_against_places(gemm, config) or (
-        hopper.reason_against_stored_boxes(gemm, "boxes=0") if gemm.result == "float32" else ""
-    )
+    return specialization.reason_against_places(gemm, config)
 
 
 def reason_against_copies(gemm: HalfGemm, config: Config) -> str:
     """Why A, B or C cannot be copied, or empty: rows of few elements become whole lines."""
-    copies = repack.copied(gemm, config.line)
-    if after(gemm, config):
-        copies["C"] = gemm.m, gemm.n
-    for name, (rows, columns) in copies.items():
+    for name, (rows, columns) in repack.copied(gemm, config.line).items():
         elements = ceil_div(rows, repack.ROWS) * repack.ROWS * in_lines(columns, gemm.vector)
         if elements >= MOST_ELEMENTS:
-            other = ": use boxes=0" if name == "C" else ""
-            return f"a copy of {name} has {elements} elements, and must have fewer than 2**31{other}"
+            return f"a copy of {name} has {elements} elements, and must have fewer than 2**31"
     return ""
 
 
 def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
     return repack.repackings_of(gemm, config.line)
-
-
-def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
-    return [unpacking_of(gemm)] if config.boxes and "C_rows" in gemm.workspaces else []
-
-
-def around(gemm: HalfGemm, config: Config) -> list[Preparation]:
-    """All launches but its own."""
-    return [*before(gemm, config), *after(gemm, config)]
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
@@ -147,7 +131,7 @@ def candidates(gemm: HalfGemm, kind: type[C], registers: bool) -> Iterator[C]:
 @lru_cache(maxsize=1024)
 def choose(gemm: HalfGemm) -> str | Config:
     """The form that is estimated to be the fastest; the first where all are refused."""
-    return tile_choice.fastest(gemm, candidates(gemm, Config, False), around) or "128x256"
+    return tile_choice.fastest(gemm, candidates(gemm, Config, False), before) or "128x256"
 
 
 RUNG = tile_shapes.RUNG.followed_by(
@@ -161,7 +145,7 @@ RUNG = tile_shapes.RUNG.followed_by(
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
-    around=Around(before, after),
+    around=Around(before),
 )
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@ place of its tensor map an intrinsic names the matrix, see the pass `tensor_maps
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from tvm import DataType
 from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, ring
@@ -67,34 +69,55 @@ def load(
     leader: bool,
     announced: int,
     blocks: int,
+    apart: int = 1,
+    cluster: int = 1,
     columns: int = COLUMNS,
     seen: bool = True,
 ) -> Intrinsic:
     """A box of a matrix to shared memory, in the stage of its K tile.
 
     leader: the first thread of a block is to ask for it; else the one that comes here. announced: bytes that
-    it announces before, 0 where that is done elsewhere. blocks: of a cluster which all need the box; they
-    take turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all. seen:
+    it announces before, 0 where that is done elsewhere. blocks: of a cluster that all need the box; they
+    take turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all. apart:
+    how far their numbers in the cluster are from each other. cluster: all blocks of it. seen:
     whether TVM is to see that it writes to shared memory; where it does, and the threads read that by plain
     loads, it places barriers between.
     """
 
+    alone = blocks == cluster  # all blocks of the cluster need it
+    one_of_each = sum(1 << apart * block for block in range(blocks))
+
     def copying_block(row: Any, column: Any) -> Any:
         return T.Cast("uint32", (row // rows if along_k else column // columns) % blocks)
+
+    def number() -> Any:
+        return call("block_in_cluster", returns="uint32")
+
+    def turn() -> Any:
+        """Of this block, among those that need the box."""
+        if alone:
+            return number()
+        return T.truncmod(T.truncdiv(number(), T.uint32(apart)), T.uint32(blocks))
 
     def is_mine(row: Any, column: Any) -> Any:
         if leader:
             return ring.first_thread()
         if blocks > 1:
-            return call("block_in_cluster", returns="uint32") == copying_block(row, column)
+            return turn() == copying_block(row, column)
         return True
+
+    def receivers() -> Any:
+        """The bits of the blocks that need it."""
+        if alone:
+            return one_of_each
+        return T.shift_left(T.uint32(one_of_each), number() - turn() * T.uint32(apart))
 
     def announce() -> Any:
         return call("arrive_announcing", ring.full(), announced) if announced else T.int32(0)
 
     def loaded(place: Any, matrix: Any, row: Any, column: Any) -> Any:
         arguments = place, tensor_map(matrix, rows, columns), row, column, ring.full()
-        return call("load_box_for", 2**blocks - 1, *arguments) if blocks > 1 else call("load_box", *arguments)
+        return call("load_box_for", receivers(), *arguments) if blocks > 1 else call("load_box", *arguments)
 
     def pointer(box: Any) -> Any:
         # MergeSharedMemoryAllocations does not see a buffer that is known by address_of alone.
@@ -143,5 +166,34 @@ def store(rows: int, columns: int, dtype: str) -> Intrinsic:
                 if thread == 0:
                     T.evaluate(call("store_box", tensor_map(D, rows, columns), row, column, place))
                     T.evaluate(call("commit_stores"))
+
+    return copy(rows, columns, dtype, BOXES, "global"), implementation
+
+
+@intrinsic
+def store_by_threads(rows: int, columns: int, dtype: str, extents: tuple[int, int]) -> Intrinsic:
+    """A box from shared memory to a matrix with these extents, by the threads of a warpgroup, because the
+    copy engine does not take its rows. A thread copies as many elements at once as divide a row, 8 bytes at
+    most."""
+    size = DataType(dtype).bits // 8
+    wide = math.gcd(extents[1], 8 // size)
+    function = f"copy_box<{rows}, {columns * size}, {wide}>"
+
+    @T.prim_func(s_tir=True)
+    def implementation(source: T.handle, target: T.handle) -> None:
+        s0, d0 = T.int32(), T.int32()
+        S = T.match_buffer(
+            source, (rows, columns), dtype, align=64, offset_factor=1, scope=BOXES, strides=[s0, 1]
+        )
+        D = T.match_buffer(
+            target, (rows, columns), dtype, align=64, offset_factor=1, scope="global", strides=[d0, 1]
+        )
+        with T.sblock("root"):
+            T.reads(S[0:rows, 0:columns])
+            T.writes(D[0:rows, 0:columns])
+            row, column = T.meta_var((D.elem_offset // d0, D.elem_offset % d0))
+            place = T.meta_var(call("shared_address", S.access_ptr("r"), returns="uint32"))
+            for _ in T.thread_binding(0, 128, "threadIdx.x"):
+                T.evaluate(call(function, D.data, row, column, *extents, place))
 
     return copy(rows, columns, dtype, BOXES, "global"), implementation

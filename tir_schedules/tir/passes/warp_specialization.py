@@ -46,9 +46,9 @@ class Work:
     tiles: the loop over the block's tiles, if it has one. parts: a loop over parts of K whose sums are
     added to others, with the statements that clear these sums and those that add them, if there is one;
     before, after: what stands around it. k_loop: the loop over K tiles; copies, multiply: its body. stages:
-    of the pipeline. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a warpgroup's tile.
-    places: how many boxes of a warpgroup shared memory holds; they take turns. part_columns: whether
-    warpgroups have columns of boxes, else rows of them.
+    of the pipeline. stacked, beside: blocks of a cluster in a column and in a row. box_rows, box_columns: of
+    the boxes of C in a warpgroup's tile. places: how many boxes of a warpgroup shared memory holds; they take
+    turns. part_columns: whether warpgroups have columns of boxes, else rows of them.
     """
 
     tiles: Any
@@ -59,7 +59,8 @@ class Work:
     multiply: tirx.Stmt
     after: Sequence[tirx.Stmt]
     stages: int
-    blocks: int
+    stacked: int
+    beside: int
     box_rows: int
     box_columns: int
     places: int
@@ -84,10 +85,15 @@ class Work:
         numbers = map(int, k_loop.annotations[WARP_SPECIALIZATION])
         return cls(tiles, parts, before, k_loop, copies, multiply, after, *numbers)
 
+    @property
+    def blocks(self) -> int:
+        """Of a cluster."""
+        return self.stacked * self.beside
+
     def loop_over_k_tiles(
         self, statements: Sequence[tirx.Stmt], state: PipelineState, annotations: Any = None
     ) -> tirx.For:
-        body = bind_mbarriers(sequence(statements), state.stage, state.parity)
+        body = bind_mbarriers(sequence(statements), state.stage, state.parity, self.stages)
         body = tvm_ffi.structural_map(body, (ir.Call, self.whether_added))
         return copy_loop(self.k_loop, sequence([body, *state.advance()]), annotations)
 
@@ -147,7 +153,7 @@ def warp_specialization(
             substitute(sequence(products), threads.loop_var, member),
         )
         meet = "sync_cluster" if work.blocks > 1 else "__syncthreads"
-        warps = consumers * WARPGROUP // 32 * work.blocks
+        warps = consumers * WARPGROUP // 32 * (work.stacked + work.beside - 1)
         body = [
             tirx.IfThenElse(role, on_one_thread(tirx.Evaluate(boxes.prefetch())), None),
             ring.set_up(work.stages, 1, warps),
@@ -280,7 +286,7 @@ def registers(consumers: int) -> tuple[list[tirx.Stmt], list[tirx.Stmt]]:
 
 def producer(work: Work, state: PipelineState, stage_bytes: int) -> tirx.Stmt:
     """The producer's loop: waits until a stage is empty, then starts the copies of a K tile into it."""
-    empty = ring.barrier(state.stage + ring.MOST_STAGES)
+    empty = ring.empty(state.stage, work.stages)
     # A wait for the phase before the first one does not wait.
     before = tirx.const(1, "uint32") - state.parity
     counters = [statement for statement in work.before if isinstance(statement, tirx.BufferStore)]
@@ -299,7 +305,7 @@ def producer(work: Work, state: PipelineState, stage_bytes: int) -> tirx.Stmt:
 def consumer(work: Work, state: PipelineState) -> tirx.Stmt:
     """A consumer's loop: multiplies K tiles. It releases a stage when the products of the next have
     started."""
-    release = ring.release(state.previous_stage, work.blocks)
+    release = ring.release(state.previous_stage, work.stages, work.stacked, work.beside)
     behind = tirx.IfThenElse(work.k_loop.loop_var > 0, release, None)
     k_tiles = work.loop_over_k_tiles([work.multiply, behind], state)
     done = work.loop_over_parts([k_tiles, evaluate("wait_for_products<0>"), release], False)
