@@ -24,35 +24,43 @@ static __device__ inline void store_transposed_matrices(unsigned address, const 
                  : "memory");
 }
 
+// So many bytes from shared memory.
+static __device__ __forceinline__ void read_shared(unsigned short &value, unsigned from)
+{
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(value) : "r"(from) : "memory");
+}
+
+static __device__ __forceinline__ void read_shared(unsigned &value, unsigned from)
+{
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
+}
+
+static __device__ __forceinline__ void read_shared(uint2 &value, unsigned from)
+{
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "r"(from) : "memory");
+}
+
 // The threads of a warpgroup copy a box from `source` in shared memory to (row, col) of a rows x cols matrix,
 // as far as it has it: for rows that the copy engine does not take. A box has HEIGHT rows of ROW bytes, under
-// the swizzle of as many. WIDE: elements that a thread copies at once; cols is a multiple of it.
-template <int HEIGHT, int ROW, int WIDE, typename Element>
+// the swizzle of as many. Piece: what a thread copies at once; a row of the matrix is a multiple of it. A
+// thread reads several pieces before it writes the first, because a read takes as long as several writes.
+template <int HEIGHT, int ROW, typename Piece, typename Element>
 static __device__ __forceinline__ void copy_box(Element *matrix, int row, int col, int rows, int cols,
                                                 unsigned source)
 {
-    constexpr int BYTES = WIDE * sizeof(Element), ACROSS = ROW / BYTES; // threads along a row
-    const int c = threadIdx.x % ACROSS * WIDE;
-    for (int turn = 0; turn < HEIGHT * ACROSS / 128; ++turn) {
-        const int r = turn * (128 / ACROSS) + threadIdx.x / ACROSS;
-        const unsigned chunk = threadIdx.x % ACROSS * BYTES / 16 ^ r / (128 / ROW) % (ROW / 16);
-        const unsigned place = source + r * ROW + chunk * 16 + threadIdx.x % ACROSS * BYTES % 16;
-        Element *const target = matrix + (row + r) * cols + col + c;
-        if (row + r < rows && col + c < cols) {
-            if constexpr (BYTES == 2) {
-                unsigned short value;
-                asm volatile("ld.shared.u16 %0, [%1];" : "=h"(value) : "r"(place) : "memory");
-                *reinterpret_cast<unsigned short *>(target) = value;
-            } else if constexpr (BYTES == 4) {
-                unsigned value;
-                asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(place) : "memory");
-                *reinterpret_cast<unsigned *>(target) = value;
-            } else {
-                uint2 value;
-                asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "r"(place)
-                             : "memory");
-                *reinterpret_cast<uint2 *>(target) = value;
-            }
+    constexpr int ACROSS = ROW / sizeof(Piece), DOWN = 128 / ACROSS; // threads along a row, rows at a time
+    constexpr int TURNS = HEIGHT / DOWN, TOGETHER = TURNS % 8 == 0 ? 8 : TURNS % 4 == 0 ? 4 : 2;
+    const int byte = threadIdx.x % ACROSS * sizeof(Piece), c = col + byte / int(sizeof(Element));
+    for (int turn = 0; turn < TURNS; turn += TOGETHER) {
+        Piece pieces[TOGETHER];
+        for (int i = 0; i < TOGETHER; ++i) {
+            const int r = (turn + i) * DOWN + threadIdx.x / ACROSS;
+            read_shared(pieces[i], source + r * ROW + (byte ^ r / (128 / ROW) % (ROW / 16) * 16));
+        }
+        for (int i = 0; i < TOGETHER; ++i) {
+            const int r = row + (turn + i) * DOWN + threadIdx.x / ACROSS;
+            if (r < rows && c < cols)
+                *reinterpret_cast<Piece *>(matrix + r * cols + c) = pieces[i];
         }
     }
 }
@@ -216,7 +224,7 @@ template <typename Boxes, typename Tile, typename Result>
 static __device__ __forceinline__ void copy_through(unsigned places, const Tile &tile, Result *matrix, int row,
                                                     int col, int rows, int cols)
 {
-    constexpr int PLACES = Boxes::PLACES, MOST = 8 / sizeof(Result);
+    constexpr int PLACES = Boxes::PLACES;
     if constexpr (PLACES > 1 && Boxes::COUNT % PLACES != 0)
         sync_warpgroup(1 + threadIdx.y);
 #pragma unroll
@@ -227,11 +235,12 @@ static __device__ __forceinline__ void copy_through(unsigned places, const Tile 
         Boxes::write(place, tile, number);
         sync_warpgroup(1 + threadIdx.y);
         const int r = row + Boxes::row_of(number), c = col + Boxes::col_of(number);
-        if (cols % MOST == 0)
-            copy_box<Boxes::ROWS, Boxes::ROW, MOST>(matrix, r, c, rows, cols, place);
-        else if (MOST > 2 && cols % 2 == 0)
-            copy_box<Boxes::ROWS, Boxes::ROW, 2>(matrix, r, c, rows, cols, place);
-        else
-            copy_box<Boxes::ROWS, Boxes::ROW, 1>(matrix, r, c, rows, cols, place);
+        const int bytes = cols * sizeof(Result); // of a row
+        if (bytes % 8 == 0)
+            copy_box<Boxes::ROWS, Boxes::ROW, uint2>(matrix, r, c, rows, cols, place);
+        else if (bytes % 4 == 0)
+            copy_box<Boxes::ROWS, Boxes::ROW, unsigned>(matrix, r, c, rows, cols, place);
+        else if constexpr (sizeof(Result) == 2)
+            copy_box<Boxes::ROWS, Boxes::ROW, unsigned short>(matrix, r, c, rows, cols, place);
     }
 }

@@ -32,6 +32,7 @@ ARCH = "sm_90a"
 WARPGROUP = 128
 DEPTH = 64  # of a K tile: rows of 128 bytes, what the swizzle takes
 ROWS, COLUMNS = 64, 64  # of a product, and of a box
+PATTERN = 8  # rows after which the swizzle repeats
 STEP = 16
 """What a side of a tile is a multiple of, where it is free: two of the steps that wgmma's columns have, as
 `stmatrix` takes them."""
@@ -45,7 +46,7 @@ launched with 128 registers for each thread, and ptxas compiles nothing that nee
 MORE_SUM_REGISTERS = {1: 176, 2: 176, 3: 96}
 """The same of rungs from hgemm/tile_shapes on."""
 
-MOST_STAGES = 16
+MOST_STAGES = 8
 MOST_BLOCKS = 8  # of a cluster; more are not portable
 BARRIERS = 1024
 """Bytes of static shared memory: two barriers for each stage, and what aligns the stages behind them."""
@@ -199,8 +200,8 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         ("bn", tiling.bn, tiling.cluster_m, gemm.transposed),
         ("bm", tiling.bm, tiling.cluster_n, True),
     ):
-        if blocks > 1 and extent % (blocks * (8 if rows else COLUMNS)):
-            return f"{name} is {extent}: the blocks of a cluster copy parts of {8 if rows else COLUMNS} each"
+        if rows and extent % (blocks * PATTERN):
+            return f"{name} is {extent}: each of {blocks} blocks copies a multiple of {PATTERN}"
     if tiling.swap and gemm.result == "float32" and getattr(tiling, "boxes", 0):
         return "swap is 1: stmatrix transposes elements of 16 bits, and C is float32; use swap=0"
     return reason_against_sums(gemm, tiling)
@@ -279,12 +280,21 @@ def grid_of(gemm: HalfGemm, tiling: Tiling) -> tuple[int, int, int]:
 
 def maps_of(gemm: HalfGemm, tiling: Tiling) -> tuple[TensorMap, ...]:
     """The tensor maps of A and B. Of what blocks of a cluster share each copies a part."""
-    b_box = (tiling.bn // tiling.cluster_m, DEPTH) if gemm.transposed else (DEPTH, COLUMNS)
+    b_box = rows_of_box(gemm.transposed, tiling.bn, tiling.cluster_m), COLUMNS
     b_shape = (gemm.n, gemm.k) if gemm.transposed else (gemm.k, gemm.n)
     return (
         map_of("A", gemm.dtype, (gemm.m, gemm.k), (tiling.bm // tiling.cluster_n, DEPTH)),
         map_of("B", gemm.dtype, b_shape, b_box),
     )
+
+
+def rows_of_box(in_rows: bool, extent: int, blocks: int) -> int:
+    """Of an operand's K tile with so many rows or columns, which blocks of a cluster share. in_rows: rows go
+    along k. Else boxes have 64 columns, and blocks have boxes each; if there are too few, each has some k of
+    all."""
+    if in_rows:
+        return extent // blocks
+    return DEPTH if extent % (blocks * COLUMNS) == 0 else DEPTH // blocks
 
 
 def along_k(gemm: HalfGemm, tiling: Tiling) -> tuple[bool, bool]:
@@ -459,7 +469,7 @@ def copy_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, lead
     for copy, in_rows, tall, (blocks, apart) in zip(tiles.copies, along_k(gemm, tiling), extents, sharing):
         sch.compute_at(copy, tiles.k_tile)
         row, column = sch.get_loops(copy)[-2:]
-        rows = tall // blocks if in_rows else DEPTH
+        rows = rows_of_box(in_rows, tall, blocks)
         box_row, row = sch.split(row, [None, rows])
         box_column, column = sch.split(column, [None, COLUMNS])
         sch.reorder(box_row, box_column, row, column)

@@ -22,6 +22,7 @@ from tir_schedules.tir.schedule import PrimFunc
 MAP, PREFETCH = "tir_schedules.map", "tir_schedules.prefetch"
 COLUMNS = 64  # of A and B, 128 bytes
 SHARED = "shared.dyn"
+PIECES = {8: "uint2", 4: "unsigned", 2: "unsigned short"}  # by bytes
 BOXES = "local"
 """The scope of boxes of C in a schedule. They belong to one warpgroup. TVM has no scope for that: of a
 buffer in shared memory it asks that what all warpgroups write is one region. `warp_specialization` puts them
@@ -84,11 +85,12 @@ def load(
     loads, it places barriers between.
     """
 
+    along_rows = along_k or rows < COLUMNS  # else there are enough boxes along columns
     alone = blocks == cluster  # all blocks of the cluster need it
     one_of_each = sum(1 << apart * block for block in range(blocks))
 
     def copying_block(row: Any, column: Any) -> Any:
-        return T.Cast("uint32", (row // rows if along_k else column // columns) % blocks)
+        return T.Cast("uint32", (row // rows if along_rows else column // columns) % blocks)
 
     def number() -> Any:
         return call("block_in_cluster", returns="uint32")
@@ -176,8 +178,8 @@ def store_by_threads(rows: int, columns: int, dtype: str, extents: tuple[int, in
     copy engine does not take its rows. A thread copies as many elements at once as divide a row, 8 bytes at
     most."""
     size = DataType(dtype).bits // 8
-    wide = math.gcd(extents[1], 8 // size)
-    function = f"copy_box<{rows}, {columns * size}, {wide}>"
+    piece = PIECES[math.gcd(extents[1] * size, 8)]
+    function = f"copy_box<{rows}, {columns * size}, {piece}>"
 
     @T.prim_func(s_tir=True)
     def implementation(source: T.handle, target: T.handle) -> None:

@@ -15,18 +15,18 @@ from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
 FULL, PHASE, ADDED = "tir_schedules.full", "tir_schedules.phase", "tir_schedules.added"
-MOST_STAGES = 16
+MOST_STAGES = 8
 
-BARRIER = """\
-// The barrier of the ring that says stage `number` is full, or from {slots} on that one is empty.
+BARRIER = f"""\
+// The barrier of the ring that says stage `number` is full, or from {MOST_STAGES} on that one is empty.
 static __device__ inline unsigned ring_barrier(int number)
 {{
-    __shared__ unsigned long long barriers[{all}];
+    __shared__ unsigned long long barriers[{2 * MOST_STAGES}];
     return shared_address(&barriers[number]);
 }}
 """
 
-SET_UP = """\
+SET_UP = f"""\
 // Initialises the barriers of the ring. full, empty: arrivals of a phase. Next all threads have to wait for
 // each other.
 static __device__ inline void set_up_ring(unsigned ring, int stages, int full, int empty)
@@ -35,7 +35,7 @@ static __device__ inline void set_up_ring(unsigned ring, int stages, int full, i
         for (int stage = 0; stage < stages; ++stage) {{
             initialise_barrier(ring + 8 * stage, full);
             if (empty > 0)
-                initialise_barrier(ring + 8 * ({slots} + stage), empty);
+                initialise_barrier(ring + 8 * ({MOST_STAGES} + stage), empty);
         }}
         publish_barriers();
     }}
@@ -69,7 +69,7 @@ static __device__ inline void release_in_cluster(unsigned barrier, unsigned bloc
 """
 
 RELEASE_FOR_SHARING = """\
-// The same to all blocks in the same row or column of the cluster.
+// The same to those in the same row or column of the cluster.
 static __device__ inline void release_for_sharing(unsigned barrier, unsigned stacked, unsigned beside)
 {
     if (threadIdx.x % 32 < stacked + beside - 1)
@@ -103,38 +103,26 @@ def first_thread() -> Any:
     return cuda_func_call("first_thread_of_block", source_code=FIRST_THREAD, return_type="bool")
 
 
-def slots(stages: int) -> int:
-    """Barriers of each kind that a ring of so many stages has."""
-    return 8 if stages <= 8 else MOST_STAGES
-
-
-def barrier(number: Any, stages: int = 1) -> Any:
-    """The address of a barrier of the ring: that stage `number` is full."""
-    text = BARRIER.format(slots=slots(stages), all=2 * slots(stages))
-    return cuda_func_call("ring_barrier", number, source_code=text, return_type="uint32")
-
-
-def empty(number: Any, stages: int = 1) -> Any:
-    """The same of the barrier that it is empty."""
-    return barrier(number + slots(stages), stages)
+def barrier(number: Any) -> Any:
+    """The address of a barrier of the ring: of stage `number`, from MOST_STAGES on that it is empty."""
+    return cuda_func_call("ring_barrier", number, source_code=BARRIER, return_type="uint32")
 
 
 def set_up(stages: int, full: int, empty: int = 0) -> Any:
     """The barriers initialised. full, empty: arrivals of a phase."""
-    text, first = SET_UP.format(slots=slots(stages)), barrier(0, stages)
-    return tirx.Evaluate(cuda_func_call("set_up_ring", first, stages, full, empty, source_code=text))
+    return tirx.Evaluate(cuda_func_call("set_up_ring", barrier(0), stages, full, empty, source_code=SET_UP))
 
 
-def release(number: Any, stages: int, stacked: int = 1, beside: int = 1) -> Any:
+def release(number: Any, stacked: int = 1, beside: int = 1) -> Any:
     """Slot `number` released by a warp, in all blocks that fill it: those in the same column or row of a
-    cluster, `stacked` and `beside` blocks."""
-    done, blocks = empty(number, stages), stacked + beside - 1
+    cluster, which has `stacked` blocks in a column and `beside` in a row."""
+    empty, blocks = barrier(number + MOST_STAGES), stacked + beside - 1
     if blocks == 1:
-        return tirx.Evaluate(cuda_func_call("release_stage", done, source_code=RELEASE))
+        return tirx.Evaluate(cuda_func_call("release_stage", empty, source_code=RELEASE))
     if blocks == stacked * beside:
         return tirx.Evaluate(
-            cuda_func_call("release_in_cluster", done, blocks, source_code=RELEASE_IN_CLUSTER)
+            cuda_func_call("release_in_cluster", empty, blocks, source_code=RELEASE_IN_CLUSTER)
         )
     return tirx.Evaluate(
-        cuda_func_call("release_for_sharing", done, stacked, beside, source_code=RELEASE_FOR_SHARING)
+        cuda_func_call("release_for_sharing", empty, stacked, beside, source_code=RELEASE_FOR_SHARING)
     )

@@ -41,7 +41,7 @@ def mbarrier_pipeline(
         stages = int(loop.annotations.get(MBARRIER_PIPELINE, 0))
         if not stages:
             return loop
-        body = bind_mbarriers(loop.body, *stage_and_parity(loop.loop_var, stages), stages)
+        body = bind_mbarriers(loop.body, *stage_and_parity(loop.loop_var, stages))
         if tvm_ffi.structural_equal(body, loop.body):
             return loop
         found.append(stages)
@@ -59,13 +59,13 @@ def mbarrier_pipeline(
     return numbered.with_body(tvm_ffi.structural_map(body_of(numbered), (tirx.For, set_up), order="post"))
 
 
-def bind_mbarriers(statement: tirx.Stmt, stage: Any, parity: Any, stages: int) -> tirx.Stmt:
-    """A statement about a K tile, with the mbarrier of its stage, one of `stages`, and the parity of the
-    phase in which the K tile fills it."""
+def bind_mbarriers(statement: tirx.Stmt, stage: Any, parity: Any) -> tirx.Stmt:
+    """A statement about a K tile, with the mbarrier of its stage and the parity of the phase in which the K
+    tile fills it."""
 
     def replaced(node: Any) -> Any:
         if ring.stands_for(node, ring.FULL):
-            return ring.barrier(stage, stages)
+            return ring.barrier(stage)
         return parity if ring.stands_for(node, ring.PHASE) else node
 
     return tvm_ffi.structural_map(statement, (ir.Call, replaced))

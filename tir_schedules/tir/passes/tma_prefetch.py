@@ -61,20 +61,22 @@ def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext
 
         def copy_of(number: Any) -> tirx.Stmt:
             own = renew_variables(sequence(copies))
-            return bind_mbarriers(substitute(own, k_tile, number), *stage_and_parity(number, count), count)
+            return bind_mbarriers(substitute(own, k_tile, number), *stage_and_parity(number, count))
 
         first: Any = tirx.Var("prologue_k_tile", "int32")
         prologue = serial_loop(first, ahead, copy_of(first))
-        read = [] if meeting else [evaluate("wait_for_parity", ring.empty(stage, count), parity)]
+        read = (
+            [] if meeting else [evaluate("wait_for_parity", ring.barrier(stage + ring.MOST_STAGES), parity)]
+        )
         ready = sequence([*read, evaluate("fence_async_proxy")])
         refill = tirx.SeqStmt([tirx.IfThenElse(ring.first_thread(), ready, None), copy_of(k_tile + ahead)])
         later = tirx.IfThenElse(k_tile + ahead < loop.extent, refill, None)
         again = [later] if int(loop.extent) > ahead else []
         if meeting:
-            iteration = [bind_mbarriers(work[0], stage, parity, count), *again, *work[1:]]
+            iteration = [bind_mbarriers(work[0], stage, parity), *again, *work[1:]]
         else:
-            wait = evaluate("wait_for_parity", ring.barrier(stage, count), parity)
-            iteration = [wait, *work, evaluate("__syncwarp"), ring.release(stage, count), *again]
+            wait = evaluate("wait_for_parity", ring.barrier(stage), parity)
+            iteration = [wait, *work, evaluate("__syncwarp"), ring.release(stage), *again]
         annotations = {name: value for name, value in loop.annotations.items() if name != TMA_PREFETCH}
         body = tirx.SeqStmt(iteration)
         main_loop = tirx.For(k_tile, loop.min, loop.extent, loop.kind, body, loop.thread_binding, annotations)

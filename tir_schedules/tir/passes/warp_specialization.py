@@ -93,7 +93,7 @@ class Work:
     def loop_over_k_tiles(
         self, statements: Sequence[tirx.Stmt], state: PipelineState, annotations: Any = None
     ) -> tirx.For:
-        body = bind_mbarriers(sequence(statements), state.stage, state.parity, self.stages)
+        body = bind_mbarriers(sequence(statements), state.stage, state.parity)
         body = tvm_ffi.structural_map(body, (ir.Call, self.whether_added))
         return copy_loop(self.k_loop, sequence([body, *state.advance()]), annotations)
 
@@ -286,7 +286,7 @@ def registers(consumers: int) -> tuple[list[tirx.Stmt], list[tirx.Stmt]]:
 
 def producer(work: Work, state: PipelineState, stage_bytes: int) -> tirx.Stmt:
     """The producer's loop: waits until a stage is empty, then starts the copies of a K tile into it."""
-    empty = ring.empty(state.stage, work.stages)
+    empty = ring.barrier(state.stage + ring.MOST_STAGES)
     # A wait for the phase before the first one does not wait.
     before = tirx.const(1, "uint32") - state.parity
     counters = [statement for statement in work.before if isinstance(statement, tirx.BufferStore)]
@@ -305,7 +305,7 @@ def producer(work: Work, state: PipelineState, stage_bytes: int) -> tirx.Stmt:
 def consumer(work: Work, state: PipelineState) -> tirx.Stmt:
     """A consumer's loop: multiplies K tiles. It releases a stage when the products of the next have
     started."""
-    release = ring.release(state.previous_stage, work.stages, work.stacked, work.beside)
+    release = ring.release(state.previous_stage, work.stacked, work.beside)
     behind = tirx.IfThenElse(work.k_loop.loop_var > 0, release, None)
     k_tiles = work.loop_over_k_tiles([work.multiply, behind], state)
     done = work.loop_over_parts([k_tiles, evaluate("wait_for_products<0>"), release], False)
