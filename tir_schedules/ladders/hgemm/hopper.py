@@ -47,13 +47,16 @@ MORE_SUM_REGISTERS = {1: 176, 2: 176, 3: 96}
 """The same of rungs from hgemm/tile_shapes on."""
 
 MOST_STAGES = 8
-MOST_BLOCKS = 8  # of a cluster; more are not portable
 BARRIERS = 1024
 """Bytes of static shared memory: two barriers for each stage, and what aligns the stages behind them."""
 
 SHARED = "shared.dyn"
 WAVE = 132
 """Blocks that an H100 or H200 executes at a time: one for each SM."""
+
+CLUSTERS = {1: WAVE, 2: 66, 4: 30, 8: 15}
+"""Blocks of a cluster -> clusters of blocks of a whole SM that an H100 executes at a time, as
+cudaOccupancyMaxActiveClusters says. A cluster needs SMs of one GPC, and GPCs have 16 or 18 of them."""
 
 SHAPES = "any; 16-byte copies where rows of A and B are multiples of 8, else one element at a time"
 SHAPES_OF_BOXES = "any with rows of A and B of a multiple of 8; others are for hgemm/repacked"
@@ -186,10 +189,10 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         return "bm and bn must be from 1 to 256"
     if {tiling.swap, tiling.part_columns} - {0, 1}:
         return f"swap is {tiling.swap} and part_columns {tiling.part_columns}: each is 0 or 1"
-    if not {tiling.cluster_m, tiling.cluster_n} <= {1, 2, 4} or tiling.blocks > MOST_BLOCKS:
+    if not {tiling.cluster_m, tiling.cluster_n} <= {1, 2, 4} or tiling.blocks not in CLUSTERS:
         return (
             f"cluster_m is {tiling.cluster_m} and cluster_n {tiling.cluster_n}: each is 1, 2 or 4, and a"
-            f" cluster has {MOST_BLOCKS} blocks at most"
+            f" cluster has {max(CLUSTERS)} blocks at most"
         )
     in_rows = along_k(gemm, tiling)[1]
     step, why = (STEP, "") if in_rows else (COLUMNS, " where B is stored KxN")

@@ -77,8 +77,13 @@ def programs_of(gemm: Gemm, config: Persistent) -> int:
     """Blocks of the grid: whole clusters, as few as take the tiles in as many rounds as the most of them do.
     Of 512 tiles 132 programs take four each at most, and so do 128, which leave more power to each other."""
     tiles = tiles_of(gemm, config)
-    rounds = ceil_div(tiles, max(1, config.programs // config.blocks))
+    rounds = ceil_div(tiles, clusters_of(config))
     return config.blocks * ceil_div(tiles, rounds)
+
+
+def clusters_of(config: Persistent, parts: int = 1) -> int:
+    """That are executed at a time, by the programs of one of several parts of K."""
+    return max(1, min(config.programs // config.blocks, hopper.CLUSTERS[config.blocks]) // parts)
 
 
 def tiles_of(gemm: Gemm, config: Tiling) -> int:

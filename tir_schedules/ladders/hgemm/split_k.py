@@ -94,7 +94,8 @@ def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
 
 def divide_programs(gemm: HalfGemm, config: Config) -> Config:
     """The configuration of the programs of a part: parts share the SMs."""
-    return replace(config, programs=max(1, config.programs // parts_of(gemm, config)))
+    programs = config.blocks * specialization.clusters_of(config, parts_of(gemm, config))
+    return replace(config, programs=programs)
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
