@@ -110,14 +110,3 @@ static __device__ inline unsigned block_in_cluster()
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
-
-// Blocks of a cluster are numbered column by column, `stacked` in each. Of those in the same row or column as
-// this one, which is one of them, the number of block `which`.
-static __device__ inline unsigned sharing_block(unsigned which, unsigned stacked)
-{
-    const unsigned own = block_in_cluster(), column = own / stacked;
-    if (which < stacked)
-        return column * stacked + which;
-    const unsigned other = which - stacked;
-    return (other < column ? other : other + 1) * stacked + own % stacked;
-}

@@ -31,27 +31,22 @@ static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, 
 
 // One thread has the copy engine load EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT: they are rows
 // of the matrix; else there is a row for each k, and boxes have 64 columns. Of BLOCKS blocks of a cluster that
-// need the same, each loads its part for all of them: rows, boxes, or some k of each box if there are too few
-// boxes. Their numbers in the cluster are APART from each other; block: the number of this one.
-template <int EXTENT, bool BY_EXTENT, int BLOCKS = 1, int APART = 1>
+// need the same, each loads its part for all of them.
+template <int EXTENT, bool BY_EXTENT, int BLOCKS = 1>
 static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorMap &map, int first, int k0,
                                                     unsigned barrier, unsigned block = 0)
 {
-    constexpr bool BY_K = !BY_EXTENT && EXTENT % (64 * BLOCKS) != 0;
-    constexpr int SHARE = BY_K ? EXTENT : EXTENT / BLOCKS, STEP = BY_EXTENT ? SHARE : 64;
-    constexpr int ROWS = BY_EXTENT ? SHARE : BY_K ? 64 / BLOCKS : 64; // of a box
-    constexpr unsigned FIRST = ((1u << APART * BLOCKS) - 1) / ((1u << APART) - 1); // a bit for each of BLOCKS
-    static_assert(SHARE % STEP == 0 && ROWS % 8 == 0, "shares must be boxes, in whole patterns");
-    const int turn = BLOCKS > 1 ? block / APART % BLOCKS : 0;
-    const int from = BY_K ? 0 : turn * SHARE, deep = BY_K ? turn * ROWS : 0;
+    constexpr int SHARE = EXTENT / BLOCKS, ROWS_OF_BOX = BY_EXTENT ? SHARE : 64;
+    static_assert(SHARE % ROWS_OF_BOX == 0 && ROWS_OF_BOX % 8 == 0, "shares must be boxes, in whole patterns");
+    const int from = BLOCKS > 1 ? block * SHARE : 0;
 #pragma unroll
-    for (int c = 0; c < SHARE; c += STEP) {
-        const unsigned target = to + (from + c + deep) * ROW_BYTES;
-        const int row = BY_EXTENT ? first + from + c : k0 + deep, col = BY_EXTENT ? k0 : first + from + c;
+    for (int c = 0; c < SHARE; c += ROWS_OF_BOX) {
+        const unsigned target = to + (from + c) * ROW_BYTES;
+        const int row = BY_EXTENT ? first + from + c : k0, col = BY_EXTENT ? k0 : first + from + c;
         if constexpr (BLOCKS == 1)
             load_box(target, map, row, col, barrier);
         else
-            load_box_for(FIRST << (block - turn * APART), target, map, row, col, barrier);
+            load_box_for((1 << BLOCKS) - 1, target, map, row, col, barrier);
     }
 }
 

@@ -11,21 +11,15 @@
 // What stands before the name of a kernel with so many blocks of a cluster along the rows and columns of C. A
 // block that is a cluster of its own is placed on SMs in another order, so that without clusters it is nothing.
 #define IN_CLUSTERS_1_1
-#define IN_CLUSTERS_1_2 __cluster_dims__(2, 1, 1)
 #define IN_CLUSTERS_2_1 __cluster_dims__(2, 1, 1)
-#define IN_CLUSTERS_1_4 __cluster_dims__(4, 1, 1)
-#define IN_CLUSTERS_2_2 __cluster_dims__(4, 1, 1)
-#define IN_CLUSTERS_4_1 __cluster_dims__(4, 1, 1)
-#define IN_CLUSTERS_2_4 __cluster_dims__(8, 1, 1)
-#define IN_CLUSTERS_4_2 __cluster_dims__(8, 1, 1)
+#define IN_CLUSTERS_1_2 __cluster_dims__(2, 1, 1)
 #define IN_CLUSTERS_(BLOCKS_M, BLOCKS_N) IN_CLUSTERS_##BLOCKS_M##_##BLOCKS_N
 #define IN_CLUSTERS(BLOCKS_M, BLOCKS_N) IN_CLUSTERS_(BLOCKS_M, BLOCKS_N)
 
 // A block tile of TILE_M x TILE_N of C. MULTIPLYING: warpgroups that multiply it. B_BY_COLUMNS: B is stored
 // N x K. SWAPPED: C^T = B^T A^T, the rows of wgmma are columns of C. BY_COLUMNS: warpgroups part the tile
 // along the columns of wgmma, else along its rows. BLOCKS_M, BLOCKS_N: blocks of a cluster along the rows and
-// the columns of C; those of a column, STACKED, have successive numbers. X is the operand that has the rows of
-// wgmma, Y the one that has its columns.
+// the columns of C. X is the operand that has the rows of wgmma, Y the one that has its columns.
 template <int TILE_M, int TILE_N, int MULTIPLYING, bool B_BY_COLUMNS, bool SWAPPED, bool BY_COLUMNS,
           int BLOCKS_M, int BLOCKS_N>
 struct TileShape {
@@ -38,6 +32,7 @@ struct TileShape {
     static constexpr int BLOCKS = STACKED * BESIDE;
     static constexpr int HEIGHT = BY_COLUMNS ? TALL : TALL / WARPGROUPS; // of a warpgroup's tile
     static constexpr int WIDTH = BY_COLUMNS ? WIDE / WARPGROUPS : WIDE;
+    static_assert(STACKED == 1 || BESIDE == 1, "blocks of a cluster share one of the operands");
 
     // The K tile of a block: of X, and behind it of Y.
     struct Operands {
@@ -47,12 +42,12 @@ struct TileShape {
                                                     const CUtensorMap &Y_map, int x, int y, int k0,
                                                     unsigned barrier, unsigned block)
         {
-            load_operand<TALL, X_BY_ROWS, BESIDE, STACKED>(stage, X_map, x, k0, barrier, block);
+            load_operand<TALL, X_BY_ROWS, BESIDE>(stage, X_map, x, k0, barrier, block);
             load_operand<WIDE, Y_BY_ROWS, STACKED>(stage + BYTES_OF_A, Y_map, y, k0, barrier, block);
         }
     };
 
-    template <int STAGE_COUNT> using RingOf = Ring<Operands, STAGE_COUNT, STACKED, BESIDE>;
+    template <int STAGE_COUNT> using RingOf = Ring<Operands, STAGE_COUNT, BLOCKS>;
 
     template <typename Sum, typename Element>
     using Tile = WarpgroupTile<HEIGHT, WIDTH, Sum, Element, !Y_BY_ROWS, !X_BY_ROWS>;
@@ -74,17 +69,16 @@ struct TileShape {
     }
 };
 
-// The ring before all threads use it, and maps before they are needed. WARPGROUPS: those that multiply. In a
-// cluster no block may copy to barriers of another that are not there yet.
-template <int WARPGROUPS, typename Operands, int STAGE_COUNT, int STACKED, int BESIDE, typename... Maps>
-static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT, STACKED, BESIDE> &ring,
-                                             const Maps &...maps)
+// The ring before all threads use it, and maps before they are needed. WARPGROUPS: those that multiply.
+// BLOCKS: of a cluster; no block may copy to barriers of another that are not there yet.
+template <int WARPGROUPS, typename Operands, int STAGE_COUNT, int BLOCKS, typename... Maps>
+static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT, BLOCKS> &ring, const Maps &...maps)
 {
     if (threadIdx.x == 0 && threadIdx.y == WARPGROUPS) {
         (prefetch_map(maps), ...);
         ring.initialise(WARPGROUPS);
     }
-    if constexpr (STACKED * BESIDE > 1)
+    if constexpr (BLOCKS > 1)
         sync_cluster();
     else
         __syncthreads();
@@ -95,7 +89,7 @@ static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT, STACKED
 // while the other one of its cluster copies to it or arrives there.
 template <typename Shape, int STRIPE, typename Sum, typename Element, int STAGE_COUNT, typename Store>
 static __device__ __forceinline__ void
-multiply_tiles(unsigned stages, Ring<typename Shape::Operands, STAGE_COUNT, Shape::STACKED, Shape::BESIDE> &ring,
+multiply_tiles(unsigned stages, Ring<typename Shape::Operands, STAGE_COUNT, Shape::BLOCKS> &ring,
                const CUtensorMap &A_map, const CUtensorMap &B_map, int M, int N, int first, int k_tiles,
                const Store &store)
 {
@@ -110,8 +104,8 @@ multiply_tiles(unsigned stages, Ring<typename Shape::Operands, STAGE_COUNT, Shap
     const auto for_each_tile = [&](const auto &work) {
         for (int number = blockIdx.x / BLOCKS; number < rows * cols; number += gridDim.x / BLOCKS) {
             const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
-            work((at.row * STACKED + (STACKED > 1 ? block % STACKED : 0)) * Shape::TALL,
-                 (at.col * BESIDE + (BESIDE > 1 ? block / STACKED : 0)) * Shape::WIDE);
+            work((at.row * STACKED + (STACKED > 1 ? block : 0)) * Shape::TALL,
+                 (at.col * BESIDE + (BESIDE > 1 ? block : 0)) * Shape::WIDE);
         }
     };
 
@@ -176,7 +170,7 @@ template <typename Shape, int STRIPE, typename Sum, typename Element, typename R
           int STAGE_COUNT>
 static __device__ __forceinline__ void
 multiply_tiles_through_boxes(unsigned stages,
-                             Ring<typename Shape::Operands, STAGE_COUNT, Shape::STACKED, Shape::BESIDE> &ring,
+                             Ring<typename Shape::Operands, STAGE_COUNT, Shape::BLOCKS> &ring,
                              const CUtensorMap &A_map, const CUtensorMap &B_map, const CUtensorMap &C_map,
                              int M, int N, int k_tiles)
 {

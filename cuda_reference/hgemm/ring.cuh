@@ -23,10 +23,9 @@ template <int STAGE_COUNT> struct PipelineState {
     }
 };
 
-// Lies in shared memory, the stages elsewhere. Operands: KTile. STACKED, BESIDE: blocks in a column and in a row
-// of the cluster. Blocks of a row or of a column fill each other's stages.
-template <typename Operands, int STAGE_COUNT, int STACKED = 1, int BESIDE = 1> struct Ring {
-    static constexpr int FILLING = STACKED + BESIDE - 1; // blocks that fill a stage
+// Lies in shared memory, the stages elsewhere. Operands: KTile. BLOCKS: of the cluster, where they fill each
+// other's stages.
+template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
     unsigned long long full[STAGE_COUNT], empty[STAGE_COUNT];
 
     // One thread, before all others use it. consumers: warpgroups.
@@ -34,7 +33,7 @@ template <typename Operands, int STAGE_COUNT, int STACKED = 1, int BESIDE = 1> s
     {
         for (int stage = 0; stage < STAGE_COUNT; ++stage) {
             initialise_barrier(shared_address(&full[stage]), 1);
-            initialise_barrier(shared_address(&empty[stage]), consumers * (WARPGROUP / 32) * FILLING);
+            initialise_barrier(shared_address(&empty[stage]), consumers * (WARPGROUP / 32) * BLOCKS);
         }
         publish_barriers();
     }
@@ -44,15 +43,12 @@ template <typename Operands, int STAGE_COUNT, int STACKED = 1, int BESIDE = 1> s
     __device__ __forceinline__ void release(int stage)
     {
         const unsigned lane = threadIdx.x % 32, barrier = shared_address(&empty[stage]);
-        if constexpr (FILLING == 1) {
+        if constexpr (BLOCKS == 1) {
             if (lane == 0)
                 arrive(barrier);
-        } else if constexpr (STACKED == 1 || BESIDE == 1) {
-            if (lane < FILLING)
-                arrive_in_cluster(address_in_block(barrier, lane));
         } else {
-            if (lane < FILLING)
-                arrive_in_cluster(address_in_block(barrier, sharing_block(lane, STACKED)));
+            if (lane < BLOCKS)
+                arrive_in_cluster(address_in_block(barrier, lane));
         }
     }
 

@@ -32,7 +32,6 @@ ARCH = "sm_90a"
 WARPGROUP = 128
 DEPTH = 64  # of a K tile: rows of 128 bytes, what the swizzle takes
 ROWS, COLUMNS = 64, 64  # of a product, and of a box
-PATTERN = 8  # rows after which the swizzle repeats
 STEP = 16
 """What a side of a tile is a multiple of, where it is free: two of the steps that wgmma's columns have, as
 `stmatrix` takes them."""
@@ -53,10 +52,6 @@ BARRIERS = 1024
 SHARED = "shared.dyn"
 WAVE = 132
 """Blocks that an H100 or H200 executes at a time: one for each SM."""
-
-CLUSTERS = {1: WAVE, 2: 66, 4: 30, 8: 15}
-"""Blocks of a cluster -> clusters of blocks of a whole SM that an H100 executes at a time, as
-cudaOccupancyMaxActiveClusters says. A cluster needs SMs of one GPC, and GPCs have 16 or 18 of them."""
 
 SHAPES = "any; 16-byte copies where rows of A and B are multiples of 8, else one element at a time"
 SHAPES_OF_BOXES = "any with rows of A and B of a multiple of 8; others are for hgemm/repacked"
@@ -189,10 +184,10 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         return "bm and bn must be from 1 to 256"
     if {tiling.swap, tiling.part_columns} - {0, 1}:
         return f"swap is {tiling.swap} and part_columns {tiling.part_columns}: each is 0 or 1"
-    if not {tiling.cluster_m, tiling.cluster_n} <= {1, 2, 4} or tiling.blocks not in CLUSTERS:
+    if tiling.blocks not in (1, 2) or min(tiling.cluster_m, tiling.cluster_n) < 1:
         return (
-            f"cluster_m is {tiling.cluster_m} and cluster_n {tiling.cluster_n}: each is 1, 2 or 4, and a"
-            f" cluster has {max(CLUSTERS)} blocks at most"
+            f"cluster_m is {tiling.cluster_m} and cluster_n {tiling.cluster_n}:"
+            " a cluster has one or two blocks"
         )
     in_rows = along_k(gemm, tiling)[1]
     step, why = (STEP, "") if in_rows else (COLUMNS, " where B is stored KxN")
@@ -203,8 +198,8 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         ("bn", tiling.bn, tiling.cluster_m, gemm.transposed),
         ("bm", tiling.bm, tiling.cluster_n, True),
     ):
-        if rows and extent % (blocks * PATTERN):
-            return f"{name} is {extent}: each of {blocks} blocks copies a multiple of {PATTERN}"
+        if blocks > 1 and extent % (blocks * (8 if rows else COLUMNS)):
+            return f"{name} is {extent}: the blocks of a cluster copy parts of {8 if rows else COLUMNS} each"
     if tiling.swap and gemm.result == "float32" and getattr(tiling, "boxes", 0):
         return "swap is 1: stmatrix transposes elements of 16 bits, and C is float32; use swap=0"
     return reason_against_sums(gemm, tiling)
@@ -283,21 +278,12 @@ def grid_of(gemm: HalfGemm, tiling: Tiling) -> tuple[int, int, int]:
 
 def maps_of(gemm: HalfGemm, tiling: Tiling) -> tuple[TensorMap, ...]:
     """The tensor maps of A and B. Of what blocks of a cluster share each copies a part."""
-    b_box = rows_of_box(gemm.transposed, tiling.bn, tiling.cluster_m), COLUMNS
+    b_box = (tiling.bn // tiling.cluster_m, DEPTH) if gemm.transposed else (DEPTH, COLUMNS)
     b_shape = (gemm.n, gemm.k) if gemm.transposed else (gemm.k, gemm.n)
     return (
         map_of("A", gemm.dtype, (gemm.m, gemm.k), (tiling.bm // tiling.cluster_n, DEPTH)),
         map_of("B", gemm.dtype, b_shape, b_box),
     )
-
-
-def rows_of_box(in_rows: bool, extent: int, blocks: int) -> int:
-    """Of an operand's K tile with so many rows or columns, which blocks of a cluster share. in_rows: rows go
-    along k. Else boxes have 64 columns, and blocks have boxes each; if there are too few, each has some k of
-    all."""
-    if in_rows:
-        return extent // blocks
-    return DEPTH if extent % (blocks * COLUMNS) == 0 else DEPTH // blocks
 
 
 def along_k(gemm: HalfGemm, tiling: Tiling) -> tuple[bool, bool]:
@@ -467,19 +453,18 @@ def copy_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, lead
     """
     from tir_schedules.tir.intrinsics.boxes import load
 
-    sharing = (tiling.beside, tiling.stacked), (tiling.stacked, 1)  # blocks, and how far apart they are
-    extents = tiling.tall, tiling.wide
-    for copy, in_rows, tall, (blocks, apart) in zip(tiles.copies, along_k(gemm, tiling), extents, sharing):
+    for copy, in_rows, tall, blocks in zip(
+        tiles.copies, along_k(gemm, tiling), (tiling.tall, tiling.wide), (tiling.beside, tiling.stacked)
+    ):
         sch.compute_at(copy, tiles.k_tile)
         row, column = sch.get_loops(copy)[-2:]
-        rows = rows_of_box(in_rows, tall, blocks)
+        rows = tall // blocks if in_rows else DEPTH
         box_row, row = sch.split(row, [None, rows])
         box_column, column = sch.split(column, [None, COLUMNS])
         sch.reorder(box_row, box_column, row, column)
         unroll(sch, (box_row, box_column))
         announced = tiling.stage_bytes if leader and copy is tiles.copies[0] else 0
-        box = rows, gemm.dtype, in_rows, leader, announced
-        sch.tensorize(row, load(*box, blocks, apart, tiling.blocks))
+        sch.tensorize(row, load(rows, gemm.dtype, in_rows, leader, announced, blocks))
     sch.encode_tensor_maps()
 
 

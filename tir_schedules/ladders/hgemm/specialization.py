@@ -77,13 +77,8 @@ def programs_of(gemm: Gemm, config: Persistent) -> int:
     """Blocks of the grid: whole clusters, as few as take the tiles in as many rounds as the most of them do.
     Of 512 tiles 132 programs take four each at most, and so do 128, which leave more power to each other."""
     tiles = tiles_of(gemm, config)
-    rounds = ceil_div(tiles, clusters_of(config))
+    rounds = ceil_div(tiles, max(1, config.programs // config.blocks))
     return config.blocks * ceil_div(tiles, rounds)
-
-
-def clusters_of(config: Persistent, parts: int = 1) -> int:
-    """That are executed at a time, by the programs of one of several parts of K."""
-    return max(1, min(config.programs // config.blocks, hopper.CLUSTERS[config.blocks]) // parts)
 
 
 def tiles_of(gemm: Gemm, config: Tiling) -> int:
@@ -115,7 +110,7 @@ def specialize_warps(sch: Schedule, gemm: HalfGemm, config: Ring) -> Tiles:
     hopper.copy_boxes(sch, gemm, config, tiles)
     boxes = boxes_of(gemm, config) if isinstance(config, Stored) else (0, 0, 0)
     part_columns = config.part_columns > 0
-    sch.specialize_warps(tiles.k_tile, config.stages, (config.stacked, config.beside), boxes, part_columns)
+    sch.specialize_warps(tiles.k_tile, config.stages, config.blocks, boxes, part_columns)
     return tiles
 
 

@@ -94,8 +94,7 @@ def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
 
 def divide_programs(gemm: HalfGemm, config: Config) -> Config:
     """The configuration of the programs of a part: parts share the SMs."""
-    programs = config.blocks * specialization.clusters_of(config, parts_of(gemm, config))
-    return replace(config, programs=programs)
+    return replace(config, programs=max(1, config.programs // parts_of(gemm, config)))
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:

@@ -66,8 +66,8 @@ def parts_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
     """In how many parts of whole K tiles K is multiplied soonest, each with as many K tiles. There are no
     more than leave an SM for each tile of each part."""
     k_tiles = ceil_div(gemm.k, hopper.DEPTH)
-    clusters = specialization.tiles_of(gemm, config)
-    most = min(k_tiles, hopper.CLUSTERS[config.blocks] // clusters, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
+    tiles = specialization.tiles_of(gemm, config) * config.blocks
+    most = min(k_tiles, hopper.WAVE // tiles, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
     counts = {ceil_div(k_tiles, ceil_div(k_tiles, parts)) for parts in range(1, max(1, most) + 1)}
     return min(sorted(counts), key=lambda parts: Estimate.of(gemm, config, parts).microseconds)
 

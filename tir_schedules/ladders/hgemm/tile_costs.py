@@ -152,7 +152,7 @@ class Estimate:
     @classmethod
     def of(cls, gemm: HalfGemm, config: hopper.Tiling, parts: int = 1) -> "Estimate":
         clusters, blocks = specialization.tiles_of(gemm, config), config.blocks
-        rounds = ceil_div(clusters, max(1, hopper.CLUSTERS[blocks] // parts))
+        rounds = ceil_div(clusters, max(1, hopper.WAVE // blocks // parts))
         share = ceil_div(clusters, rounds) * blocks * parts / hopper.WAVE
         elements = config.bm * config.bn
         once = cycles_once(elements, share) + (PAIR if blocks > 1 else 0)

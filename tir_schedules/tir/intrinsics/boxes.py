@@ -70,56 +70,34 @@ def load(
     leader: bool,
     announced: int,
     blocks: int,
-    apart: int = 1,
-    cluster: int = 1,
     columns: int = COLUMNS,
     seen: bool = True,
 ) -> Intrinsic:
     """A box of a matrix to shared memory, in the stage of its K tile.
 
     leader: the first thread of a block is to ask for it; else the one that comes here. announced: bytes that
-    it announces before, 0 where that is done elsewhere. blocks: of a cluster that all need the box; they
-    take turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all. apart:
-    how far their numbers in the cluster are from each other. cluster: all blocks of it. seen:
+    it announces before, 0 where that is done elsewhere. blocks: of a cluster which all need the box; they
+    take turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all. seen:
     whether TVM is to see that it writes to shared memory; where it does, and the threads read that by plain
     loads, it places barriers between.
     """
 
-    along_rows = along_k or rows < COLUMNS  # else there are enough boxes along columns
-    alone = blocks == cluster  # all blocks of the cluster need it
-    one_of_each = sum(1 << apart * block for block in range(blocks))
-
     def copying_block(row: Any, column: Any) -> Any:
-        return T.Cast("uint32", (row // rows if along_rows else column // columns) % blocks)
-
-    def number() -> Any:
-        return call("block_in_cluster", returns="uint32")
-
-    def turn() -> Any:
-        """Of this block, among those that need the box."""
-        if alone:
-            return number()
-        return T.truncmod(T.truncdiv(number(), T.uint32(apart)), T.uint32(blocks))
+        return T.Cast("uint32", (row // rows if along_k else column // columns) % blocks)
 
     def is_mine(row: Any, column: Any) -> Any:
         if leader:
             return ring.first_thread()
         if blocks > 1:
-            return turn() == copying_block(row, column)
+            return call("block_in_cluster", returns="uint32") == copying_block(row, column)
         return True
-
-    def receivers() -> Any:
-        """The bits of the blocks that need it."""
-        if alone:
-            return one_of_each
-        return T.shift_left(T.uint32(one_of_each), number() - turn() * T.uint32(apart))
 
     def announce() -> Any:
         return call("arrive_announcing", ring.full(), announced) if announced else T.int32(0)
 
     def loaded(place: Any, matrix: Any, row: Any, column: Any) -> Any:
         arguments = place, tensor_map(matrix, rows, columns), row, column, ring.full()
-        return call("load_box_for", receivers(), *arguments) if blocks > 1 else call("load_box", *arguments)
+        return call("load_box_for", 2**blocks - 1, *arguments) if blocks > 1 else call("load_box", *arguments)
 
     def pointer(box: Any) -> Any:
         # MergeSharedMemoryAllocations does not see a buffer that is known by address_of alone.

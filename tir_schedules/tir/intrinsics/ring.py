@@ -68,15 +68,6 @@ static __device__ inline void release_in_cluster(unsigned barrier, unsigned bloc
 }
 """
 
-RELEASE_FOR_SHARING = """\
-// The same to those in the same row or column of the cluster.
-static __device__ inline void release_for_sharing(unsigned barrier, unsigned stacked, unsigned beside)
-{
-    if (threadIdx.x % 32 < stacked + beside - 1)
-        arrive_in_cluster(address_in_block(barrier, sharing_block(threadIdx.x % 32, stacked)));
-}
-"""
-
 
 def full() -> Any:
     """The address of the mbarrier that tells when the K tile's stage is full."""
@@ -113,16 +104,9 @@ def set_up(stages: int, full: int, empty: int = 0) -> Any:
     return tirx.Evaluate(cuda_func_call("set_up_ring", barrier(0), stages, full, empty, source_code=SET_UP))
 
 
-def release(number: Any, stacked: int = 1, beside: int = 1) -> Any:
-    """Slot `number` released by a warp, in all blocks that fill it: those in the same column or row of a
-    cluster, which has `stacked` blocks in a column and `beside` in a row."""
-    empty, blocks = barrier(number + MOST_STAGES), stacked + beside - 1
+def release(number: Any, blocks: int) -> Any:
+    """Slot `number` released by a warp, in all blocks of a cluster."""
+    empty = barrier(number + MOST_STAGES)
     if blocks == 1:
         return tirx.Evaluate(cuda_func_call("release_stage", empty, source_code=RELEASE))
-    if blocks == stacked * beside:
-        return tirx.Evaluate(
-            cuda_func_call("release_in_cluster", empty, blocks, source_code=RELEASE_IN_CLUSTER)
-        )
-    return tirx.Evaluate(
-        cuda_func_call("release_for_sharing", empty, stacked, beside, source_code=RELEASE_FOR_SHARING)
-    )
+    return tirx.Evaluate(cuda_func_call("release_in_cluster", empty, blocks, source_code=RELEASE_IN_CLUSTER))
