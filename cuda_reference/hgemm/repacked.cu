@@ -5,11 +5,11 @@
 //   grid and block as those of tile_shapes.cu
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
-//   maps: as those of tile_shapes.cu. Those of A and B are of the copies where there are such, with the
-//   extents of A and B
+//   maps: of A and B as those of tile_shapes.cu, or of their copies, with the extents of A and B; of C if the
+//   copy engine takes its rows
 //
-// As tile_shapes.cu, where BOXES is not 0. Else C is written from registers, whatever its rows are multiples
-// of. Which array a map is of does not matter to this kernel.
+// As tile_shapes.cu if rows of C are multiples of 16 bytes. Else threads copy boxes of C to their place, or
+// write C from registers if BOXES is 0. The kernel does not depend on which array a map is of.
 
 #include <cuda.h>
 #include <cuda_bf16.h>

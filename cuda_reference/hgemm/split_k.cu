@@ -6,7 +6,7 @@
 //   CLUSTER = CLUSTER_M * CLUSTER_N blocks of a cluster
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
-//   maps: as those of tile_shapes.cu; of C only with BOXES
+//   maps: as those of repacked.cu
 //   C: of several parts a matrix of floats for each, whose rows are filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up. Of one part it is C
 //

@@ -130,9 +130,8 @@ class HalfGemm(Gemm):
 
     @property
     def workspaces(self) -> tuple[str, ...]:
-        """For copies of misaligned matrices: "A_rows", "B_rows", and "C_rows" of a C in 16 bits."""
-        copied = tuple(f"{name}_rows" for name in self.misaligned)
-        return copied + (("C_rows",) if self.result != "float32" and self.n % VECTOR else ())
+        """For copies of misaligned matrices: "A_rows" and "B_rows"."""
+        return tuple(f"{name}_rows" for name in self.misaligned)
 
     def prepared(self, arguments: Arguments, grid: Dim3) -> Arguments:
         """As Gemm; parts of C are in float32."""

@@ -83,11 +83,16 @@ BOX = 220
 rows. In boxes of 16 rows and not of 48 a tile of 144x256 ended 2700 cycles later at 4680x4680x4680, and one
 of 240x128 3900 cycles later at 5000x3000x2048."""
 
-REGISTERS, FLOATS, SINGLE = 0.17, 0.09, 0.65
-"""Cycles more for each element of a tile of C that is written from registers; of one of parts, whose floats
-fill sectors; and of one that is written one element at a time, as where rows of C are odd. 64x128 took 5.1 us
-at 512x512x512 and 64x64 3.8, and through boxes 64x64 took 3.5. At 699x1001x825 64x128 took 11.4 us: 8.5 for
-products and copies, the rest for C."""
+REGISTERS, SINGLE, FLOATS = 0.6, 1.1, 0.09
+"""Cycles more for each element of a tile of C that is written from registers, while all SMs have a tile: two
+elements at a time, or one, as where rows of C are odd. FLOATS: of one of parts, whose floats fill sectors.
+At 2334x15526x64 64x128 took 208 thousand cycles for 35 rounds of tiles, at 10142x9735x64 979 thousand for
+93. While few have one it is less: 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64
+took 3.5."""
+
+BY_THREADS, BY_SINGLE = 0.2, 0.25
+"""The same of boxes that threads copy: several elements at a time, or one. The same gemms took 98 thousand
+cycles, and 301 thousand."""
 
 LAUNCH, FIRST, PAIR, SHALLOW = 3400, 0.045, 2260, 1750
 """Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
@@ -365,7 +370,9 @@ def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share:
     each = ELEMENT * (1 + share)
     if getattr(config, "boxes", 1):
         row = specialization.box_of(gemm, config)[1] * hopper.SIZES[gemm.result]
-        return each + NARROW_ROWS[row]
+        copied = bool(hopper.reason_against_stored_boxes(gemm))
+        copied_by = BY_SINGLE if gemm.n * hopper.SIZES[gemm.result] % 4 else BY_THREADS
+        return each + NARROW_ROWS[row] + copied * copied_by * share
     if parts > 1:
         return each + FLOATS
     return cycles_from_registers(bool(gemm.n % 2 or config.swap), share)
@@ -381,7 +388,7 @@ def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
 
 def cycles_from_registers(single: bool, share: float) -> float:
     """Of an element of C that is written from registers. single: one at a time."""
-    return ELEMENT * (1 + share) + (SINGLE if single else REGISTERS)
+    return ELEMENT * (1 + share) + (SINGLE if single else REGISTERS) * share
 
 
 def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -> float:
