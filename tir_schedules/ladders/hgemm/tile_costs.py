@@ -5,7 +5,7 @@ and what a pair of blocks shares. What is measured is the form, never the time o
 tile while all SMs multiply, and while few do. The time of a gemm is estimated from these, from the rounds in
 which SMs take tiles, from what comes once, from the launches around it, and from the clock.
 
-Rates of memory are of an H200. All else is of an H100, whose SMs are the same.
+READ and HALF are of an H200. All else is of an H100, whose SMs are the same.
 """
 
 from __future__ import annotations
@@ -103,11 +103,16 @@ hides the wait for the first K tiles. The first three are fitted to what is left
 
 ENOUGH = 4
 
-READ, HALF, MOST = 5.9e6, 5e6, 3.9e6
+READ, HALF, MOST = 5.9e6, 5e6, 2.9e6
 """Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get with no end of
 bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get.
-Fitted to thin matrices: with 64 tiles of 64x64 17x4096x4096 is read at 2.5 MB in a microsecond, with 32 of
-64x128 and two parts of K at 3.6."""
+Fitted to thin matrices on an H200: with 64 tiles of 64x64 17x4096x4096 is read at 2.5 MB in a microsecond,
+with 32 of 64x128 and two parts of K at 3.6. The most is of an H100, whose memory is slower."""
+
+FROM_L2 = 0.1
+"""Time of a byte that another tile has already brought to L2, over that of one from memory. 84x4096x16384
+took 58.0 us by tiles of 48x64, which get 470 MB, and 51.5 by tiles of 96x64, which get 335 MB; A and B have
+137 MB. 40x4096x11008 took 34.7 by tiles of 32x64, and 33.9 by tiles of 48x64."""
 
 FILLED = 5.1e6
 """Bytes in a microsecond that SMs get of whole boxes, as if memory were as fast. Rows of a box beyond a
@@ -168,6 +173,8 @@ class Estimate:
         stored = STORED + cycles_per_element(gemm, config, parts, share) * elements
         stored += cycles_of_low_boxes(gemm, config)
         reading = nanoseconds_of_reading(gemm, config, clusters * blocks * parts / rounds)
+        copied = clusters * blocks * copied_rows(config) * hopper.ROW_BYTES * ceil_div(gemm.k, hopper.DEPTH)
+        reading *= 1 + FROM_L2 * max(0, copied / gemm.bytes - 1)
         reading *= AGAIN if rounds > 1 and parts == 1 else 1
         cycles = once + max(rounds * (k_tiles * each + stored), CLOCK * reading)
         ran = clusters * blocks * parts * k_tiles / hopper.WAVE / cycles
