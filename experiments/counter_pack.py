@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Sequence, cast
@@ -18,6 +19,7 @@ from tir_schedules.console import progress
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.insight.profile.cases import Case, cases_of, packed_case, predictions, save_cases
+from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.registry import FAMILIES, find
 from tir_schedules.model.kernel import Binary, Resources
 from tir_schedules.model.rung import Rung
@@ -29,6 +31,7 @@ from tir_schedules.workloads import ACCUMULATORS, LAYOUTS
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
+from tir_schedules.workloads.split_gemm import float_gemm
 
 PROBES, UNITS = "probes", "sm_90a"
 COUNTED = {
@@ -79,8 +82,14 @@ def jobs_of(names: Sequence[str]) -> list[tuple[Rung, Any]]:
     jobs = []
     for rung in {rung.id: rung for rung in rungs}.values():
         workloads = [*([] if is_flawed(rung) else COUNTED[rung.family]), *RAGGED[rung.family]]
-        jobs += [(rung, workload) for workload in workloads if takes(rung, workload)]
+        jobs += [(rung, made) for made in map(partial(multiplied, rung), workloads) if takes(rung, made)]
     return jobs
+
+
+def multiplied(rung: Rung, workload: Any) -> Any:
+    """The workload; of float32 matrices, by the products of the rung."""
+    products = ladder_of(rung.family).kinds_of(rung).get("products")
+    return float_gemm(*workload.shape, products[0]) if products else workload
 
 
 def takes(rung: Rung, workload: Any) -> bool:
@@ -101,7 +110,8 @@ def pack(names: Sequence[str], arch: str, path: Path) -> tuple[int, list[dict[st
     subjects, cases = [subject for subject in subjects if subject.binaries], []
     with progress(len(subjects), "predicting") as step:
         for subject in subjects:
-            counted = subject.name not in flawed and subject.workload in COUNTED[subject.family]
+            shapes = {workload.shape for workload in COUNTED[subject.family]}
+            counted = subject.name not in flawed and subject.workload.shape in shapes
             launches = metrics_of(subject.binaries, subject.workload) if counted else None
             cases.append(packed_case(launches, subject.name in flawed))
             step(subject.label)

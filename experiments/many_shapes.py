@@ -87,7 +87,7 @@ def workloads(options: Namespace) -> list[tuple[str, Any]]:
 def distinct(ladder: str, workload: Any, arch: str) -> list[Choice]:
     """The configuration that NAME/fastest chooses, and those that it could choose, by their estimates; one of
     those that have the same launches, tile and estimate, which are the same kernel by other names."""
-    chosen = able(fastest(ladder, workload, arch), workload, arch)
+    chosen = able(*fastest(ladder, workload, arch), arch)
     found: dict[Any, Choice] = {kernel_of(chosen, workload): chosen}
     for candidate in candidates(ladder):
         for rung in candidate.variants() if candidate.choose else [candidate]:
@@ -134,7 +134,7 @@ def pack(options: Namespace) -> int:
             note["estimated"][str(workload)] = {each.rung.id: each.estimate.microseconds for each in choices}
             rungs = [choice.rung for choice in choices]
         else:
-            rungs = [fastest(ladder, workload, arch)]
+            rungs = [fastest(ladder, workload, arch)[0]]
         jobs += [(replace(rung, twinned=False), workload) for rung in rungs]
     command = f"many_shapes.py {' '.join(options.ladders)} --random {options.random} --seed {options.seed}"
     command += " --configs" * options.configs

@@ -29,11 +29,11 @@ from tir_schedules.subjects.results import about, as_text
 
 EXTENT = 32  # rows and columns of C
 LENGTHS = (64, 256, 1024, 4096, 16384, 65536)
-RUNGS = ("tf32", "split_bf16", "promoted", "bf16x6", "fp16x3")
+RUNGS = ("tf32", "split_bf16", "promoted", "bf16x6", "fp16x3", "bf16x6_mma")
 FMA = "FMA in order"
 RESULTS = Path(__file__).parent / "results" / "split_precision"
 RECORDED = RESULTS / "cpu.json"
-RATES = RESULTS / "rungs_h100.json"
+RATES = sorted(RESULTS.glob("rungs*_h100.json"))
 """What `tir-schedules bench` wrote of these rungs."""
 
 PEERS = RESULTS / "peers_h100.json"
@@ -154,10 +154,11 @@ def table(rows: list[Json], k: int) -> str:
     return "\n".join(lines)
 
 
-def rates_of(path: Path) -> dict[str, dict[int, float]]:
+def rates_of(*paths: Path) -> dict[str, dict[int, float]]:
     """Name of a rung, or of the vendor's library -> size -> the most TFLOPS that were measured."""
     found: dict[str, dict[int, float]] = {}
-    for row in plain_json(read_bytes(path, "make it with tir-schedules bench"))["rows"]:
+    remedy = "make it with tir-schedules bench"
+    for row in (row for path in paths for row in plain_json(read_bytes(path, remedy))["rows"]):
         rates = found.setdefault(row["name"].removeprefix("sgemm/").partition(":")[0], {})
         size = row["workload"]["m"]
         rates[size] = max(row["rate"], rates.get(size, 0.0))
@@ -199,15 +200,18 @@ def draw_plot(rows: list[Json], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, parts = pyplot.subplots(2, 3, figsize=(12, 7), sharex=True, sharey=True)
+    figure, parts = pyplot.subplots(2, 3, figsize=(11, 6.5), sharex=True, sharey=True)
     for kind, axes in zip(KINDS, parts.flat):
         for name in (FMA, *RUNGS):
             own = [row for row in rows if (row["rung"], row["kind"]) == (name, kind)]
-            axes.loglog([row["k"] for row in own], [row["rms"] for row in own], marker="o", label=name)
+            style = "k--" if name == FMA else "-"
+            axes.loglog([row["k"] for row in own], [row["rms"] for row in own], style, marker=".", label=name)
         axes.set(title=kind, xlabel="K", ylabel="rms error / |A| |B|")
-    parts.flat[0].legend()
-    figure.tight_layout()
-    figure.savefig(path)
+        axes.minorticks_off()
+    figure.legend(*parts.flat[0].get_legend_handles_labels(), ncols=len(RUNGS) + 1, loc="lower center")
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "precision"}):
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def perform(options: Namespace) -> int:
@@ -219,7 +223,7 @@ def perform(options: Namespace) -> int:
             return changed
 
         def section(k: str) -> str:
-            return beside_rates(rows, rates_of(RATES), recorded(PEERS), int(k))
+            return beside_rates(rows, rates_of(*RATES), recorded(PEERS), int(k))
 
         return update(MAIN_README, "rates and errors", section, options.check) or changed
     if options.plot or options.recorded:

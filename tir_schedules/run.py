@@ -95,7 +95,7 @@ def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Ker
     make: `lower`, `load_twin` or the like. A source given in place of a rung's own is for the first launch.
     """
     check_job(rung, workload)
-    rung = rung.settled(workload, arch)
+    rung, workload = rung.settled(workload, arch)
     before, after = launches_around(lower if isinstance(make, partial) else make, rung, workload, arch)
     return [*before, *launches_left(make, rung, workload, arch), *after]
 

@@ -108,12 +108,13 @@ def test_boxes_of_the_probes_begin_where_a_gpu_takes_them():
 
 
 def test_a_ladder_is_packed_in_all_its_configurations_and_kinds():
-    jobs = {(rung.id, str(workload)) for rung, workload in jobs_of(["reduce", "hgemm"])}
+    jobs = {(rung.id, str(workload)) for rung, workload in jobs_of(["reduce", "hgemm", "sgemm"])}
     assert {
         ("reduce/vectorized:resident", "65536 int32"),
         ("reduce/unrolled_warp:article", "20001 int32"),
     } <= jobs
     assert ("reduce/unrolled_warp:article", "65536 int32") not in jobs
+    assert {("sgemm/naive", "256x256x256"), ("sgemm/bf16x6_mma:16x64", "129x127x65 bf16x6")} <= jobs
     kinds = {name: {shape.partition(" ")[2] for rung,
         shape in jobs if rung == f"hgemm/{name}" and shape.startswith("512")}
              for name in ("wmma_naive", "mma_multistage:256x256")}  # fmt: skip

@@ -2,6 +2,7 @@
 named."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,14 @@ from tir_schedules.model.ladder import Ladder
 from tir_schedules.model.rung import Unasked
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.split_gemm import EmulatedGemm, SplitGemm, float_gemm
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
 
 def settled(name, workload, arch="sm_80"):
     (rung,) = find(name)
-    return rung.settled(workload, arch)
+    return rung.settled(workload, arch)[0]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -33,7 +35,7 @@ def test_it_is_the_one_with_the_least_estimate(family):
     workloads = workloads_of(rung, Problem(family, shape))
     assert workloads
     for workload in workloads:
-        chosen = rung.settled(workload, Unasked("sm_80"))
+        chosen, _ = rung.settled(workload, Unasked("sm_80"))
         able = []
         for candidate in fastest.candidates(family):
             try:
@@ -63,10 +65,38 @@ def test_where_there_is_none_it_says_what_most_rungs_need():
         settled("sgemm/fastest", Gemm(5, 5, 5), "sm_70")
 
 
+def test_products_may_be_left_to_it():
+    """The faster of float32 and of what is as accurate; on an architecture that has no tensor cores for
+    float32's range, float32."""
+    (rung,) = find("sgemm/fastest")
+    too_long = EmulatedGemm(2**30, 1, 1)  # rows of parts are filled up to 64 elements
+    assert rung.settled(too_long, "sm_80")[1] == Gemm(2**30, 1, 1)
+    for shape, arch in product([(4096, 4096, 4096), (3000, 5, 7)], ["sm_75", "sm_80", "sm_90a"]):
+        found, workload = rung.settled(float_gemm(*shape, "emulated"), arch)
+        able = {}
+        for products in ("float32", "bf16x6"):
+            asked = float_gemm(*shape, products)
+            able |= {(one.rung.id, asked): one.estimate.microseconds for one in choices(asked, arch)}
+        assert (found.id, workload) == min(able, key=able.__getitem__)
+        assert f"{shape[2]} emulated, by products of {workload.products}, is {found.id}" in found.why
+    assert (
+        lower(rung, float_gemm(40, 36, 33, "emulated"), "sm_80").source
+        == lower(settled("sgemm/fastest", SplitGemm(40, 36, 33)), SplitGemm(40, 36, 33), "sm_80").source
+    )
+
+
+def choices(workload, arch):
+    for candidate in fastest.candidates("sgemm"):
+        try:
+            yield fastest.able(candidate, workload, arch)
+        except BadInput:
+            pass
+
+
 def test_a_kernel_of_it_is_that_of_the_rung():
     (rung,) = find("sgemm/fastest")
     gemm = Gemm(40, 36, 33)
-    assert lower(rung, gemm, "sm_80").source == lower(rung.settled(gemm, "sm_80"), gemm, "sm_80").source
+    assert lower(rung, gemm, "sm_80").source == lower(settled("sgemm/fastest", gemm), gemm, "sm_80").source
 
 
 @pytest.mark.parametrize(
@@ -92,7 +122,7 @@ def test_it_is_one_that_takes_the_shape():
     """M of a tall C is blocks along y, of which a grid has 65535; float32 sums of odd rows take more shared
     memory than sm_75 has, but for those of small tiles."""
     tall = Gemm(18_443_463, 65, 32)
-    assert fastest.estimated(*find("sgemm/thread_tile_2d"), tall).rung == settled("sgemm/fastest", tall)
+    assert fastest.estimated(*find("sgemm/vectorized"), tall).rung == settled("sgemm/fastest", tall)
     with pytest.raises(TooLarge, match=r"^sgemm/serpentine for .* 144090 blocks along y"):
         fastest.estimated(*find("sgemm/serpentine"), tall)
     odd = HalfGemm(17, 33, 100, accumulate="float32")
@@ -110,6 +140,10 @@ def test_commands_say_which_it_is(tool):
         "hgemm/wmma_naive",
     }
     assert all("hgemm/fastest on 16x16x16" in row["why"] for row in json.loads(out))
+    code, out, err = tool("run", "sgemm/fastest", "--mnk", "40,36,33", "--machine", "cpu", "--emulated")
+    assert code == 0 and "40x36x33 bf16x6" in out and "40x36x33 emulated, by products of bf16x6, is" in err
+    code, _, err = tool("run", "sgemm", "--emulated", "--machine", "cpu")
+    assert code == 2 and err.endswith("sgemm/naive multiplies float32: --emulated is for sgemm/fastest\n")
     _, out, _ = tool("inspect", "sgemm/split_k", "--mnk", "40,36,33", "--json")
     assert "sgemm/split_k:32x32, estimated for an H100 or H200" in json.loads(out)["why"]
     code, out, err = tool("emit", "reduce/fastest", "--n", "1000")
@@ -158,3 +192,16 @@ def test_estimates_of_recorded_sizes_are_near():
             if rung.name in ladder_of(family).estimators:
                 micros = fastest.estimated(rung, workload).estimate.microseconds
                 assert 0.75 < micros / row["median_us"] < 1.3, (row["name"], row["shape"], micros)
+
+
+def test_estimates_of_rows_that_start_anywhere_are_near():
+    """Of C that is written element by element, one that L2 holds and one that it does not."""
+    recorded = RESULTS / "drawn_sgemm_h100.json", RESULTS / "split_precision" / "drawn_bf16x6_h100.json"
+    rows = [row for path in recorded for row in json.loads(path.read_text())["rows"]]
+    seen = 0
+    for row in (row for row in rows if row["form"] == "schedule"):
+        ((rung,), gemm) = find(row["name"]), float_gemm(**row["workload"])
+        if gemm.n % gemm.vector and gemm.m * gemm.n > 2**20:
+            micros, seen = fastest.estimated(rung, gemm).estimate.microseconds, seen + 1
+            assert 0.85 < micros / row["median_us"] < 1.15, (row["name"], row["shape"], micros)
+    assert seen > 5

@@ -194,7 +194,7 @@ def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
     reasons: list[str] = []
     for rung, workload in named:
         try:
-            reasons.append(reason_for(rung.settled(workload, arch), workload))
+            reasons.append(reason_for(*rung.settled(workload, arch)))
         except BadInput:
             continue  # it was left out, and a line says why
     return [*dict.fromkeys(filter(None, reasons))]

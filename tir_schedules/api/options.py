@@ -22,7 +22,8 @@ Scheduler = Callable[[Any], object]
 class Shape(TypedDict, total=False):
     """What a rung is run on. mnk: (M, N, K), or several of them for functions that take several. n: a length,
     or several. shape: the extents of a ladder from elsewhere. dtype, layout, accumulate, products, result:
-    kinds, such as "bfloat16", "nn", "float32". workload: in place of all these, one that `workload` made."""
+    kinds, such as "bfloat16", "nn", "float32"; products="emulated" of sgemm/fastest leaves these to it.
+    workload: in place of all these, one that `workload` made."""
 
     mnk: Sequence[Any] | None
     n: int | Sequence[int] | None

@@ -41,7 +41,8 @@ def plan_of_jobs(jobs: Sequence[Job], arch: str, *notes: str, twins: bool = True
     """Of rungs on workloads, each in the configuration that it takes. twins: whether theirs run, too."""
     rows: list[tuple[str, ...]] = []
     for asked, workload in jobs:
-        rung = asked.settled(workload, arch).fitted(workload)
+        rung, workload = asked.settled(workload, arch)
+        rung = rung.fitted(workload)
         launch = declared_launch(rung, workload)
         extents = (spelled(launch.grid), spelled(launch.block), str(launch.dynamic_shared)) if launch else ()
         kernels = "schedule, twin" if twins and rung.twinned else "schedule"

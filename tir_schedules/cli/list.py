@@ -90,7 +90,7 @@ def list_estimates(options: Options) -> int:
             rows.append((choice.rung.id, choice.estimate.microseconds, str(choice.estimate)))
         except BadInput as error:
             rows.append((rung.id, None, str(error)))
-    best = one.settled(workload, options.arch)
+    best, _ = one.settled(workload, options.arch)
     if options.json:
         told = [dict(zip(("rung", "microseconds", "why"), row)) for row in rows]
         print(json.dumps({"rungs": told, "fastest": {"rung": best.id, "why": best.why}}, indent=2))

@@ -1,5 +1,5 @@
 """The options that say a problem: --mnk, --n, --shape, --sizes, --dtype, --layout, --accumulate,
---products and --result."""
+--products, --emulated and --result."""
 
 from __future__ import annotations
 
@@ -67,17 +67,25 @@ def defaults(option: str, shapes: Shapes) -> str:
 
 
 def add_kinds(verb: Parser, several: bool) -> None:
-    """--layout, --accumulate, --dtype, --products and --result. several: whether a verb without them takes
-    all there are."""
+    """--layout, --accumulate, --dtype, --products, --emulated and --result. several: whether a verb without
+    them takes all there are."""
     helps: dict[str, list[str]] = {}
+    left = {}
     for family in FAMILIES[::-1]:
         for name, kind in KINDS[family].items():
             default = kind.default or " and ".join(kind.values if several else kind.values[:1])
             colon = ": " if kind.default else " "
             help = f"{family}: {kind.help} (default{colon}{default})"
             helps.setdefault(kind.option or name, []).append(help)
+            if kind.left:
+                left[kind.option or name] = kind
     for option, told in helps.items():
-        verb.add_argument(f"--{option}", help="; ".join(told))
+        group = verb.add_mutually_exclusive_group()
+        group.add_argument(f"--{option}", help="; ".join(told))
+        if kind := left.get(option):
+            group.add_argument(
+                f"--{kind.left}", dest=option, action="store_const", const=kind.left, help=kind.left_help
+            )
 
 
 def parse_extents(text: str) -> tuple[int, ...]:

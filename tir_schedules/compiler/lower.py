@@ -66,7 +66,8 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     CheckFailed when the schedule is not sound (see `check_regions`), does not end in exactly one kernel, or
     launches differently from what the rung declares, where it declares something.
     """
-    rung = fitted(rung.settled(workload, arch), workload)
+    rung, workload = rung.settled(workload, arch)
+    rung = fitted(rung, workload)
     arch = rung.arch_for(arch)
     declared = declared_launch(rung, workload)
     overlaps = fits_beside(declared) and not is_alone(rung, workload, declared)

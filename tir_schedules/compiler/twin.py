@@ -31,14 +31,16 @@ def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     The file gives the article's constants as defaults (`#ifndef BM`), so it compiles where it lies as well.
     CheckFailed when it is missing or has no kernel named `rung.entry`.
     """
-    return twin_from(fitted(rung.settled(workload, arch), workload), workload, arch, "twin", {})
+    rung, workload = rung.settled(workload, arch)
+    return twin_from(fitted(rung, workload), workload, arch, "twin", {})
 
 
 def load_fixed_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
     """The same compiled for the sizes of the workload alone, as a schedule is: as numbers in place of what it
     is given as arguments."""
+    rung, workload = rung.settled(workload, arch)
     sizes = {f"SIZE_{name}": extent for name, extent in sizes_of(workload).items()}
-    return twin_from(fitted(rung.settled(workload, arch), workload), workload, arch, FIXED_TWIN, sizes)
+    return twin_from(fitted(rung, workload), workload, arch, FIXED_TWIN, sizes)
 
 
 def twin_from(rung: Rung, workload: Any, arch: str, form: str, sizes: Mapping[str, int]) -> Kernel:

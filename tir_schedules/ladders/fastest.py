@@ -30,10 +30,12 @@ NAME = "fastest"
 
 @dataclass(frozen=True)
 class Choice:
-    """A rung in the configuration that it takes for a workload, and how long a model says it takes."""
+    """A rung in the configuration that it takes for a workload, and how long a model says it takes. workload:
+    what is asked for; where that leaves products open, with those of the rung."""
 
     rung: Rung
     estimate: Estimate
+    workload: Any
 
     def __str__(self) -> str:
         return f"{self.rung.id}, estimated for an H100 or H200: {self.estimate}"
@@ -61,9 +63,9 @@ def candidates(family: str) -> list[Rung]:
 
 
 @lru_cache(maxsize=256, typed=True)  # Unasked equals the text that it is
-def fastest(family: str, workload: Any, arch: str) -> Rung:
+def fastest(family: str, workload: Any, arch: str) -> tuple[Rung, Any]:
     """The rung that is estimated to be the fastest for a workload, in its configuration for that; its `why`
-    says so.
+    says so. And the workload, with the rung's products where it leaves them open, see `EmulatedGemm`.
 
     arch: "sm_80", which may be Unasked: then rungs that have an architecture of their own are among them.
     BadInput where no rung takes the workload on the architecture, with the reason of the last that has its
@@ -74,19 +76,23 @@ def fastest(family: str, workload: Any, arch: str) -> Rung:
         try:
             found.append(able(rung, workload, arch))
         except BadInput as error:
-            reason = str(error) if has_kinds(rung, workload) or not reason else reason
+            reason = str(error) if suited_of(rung, workload) or not reason else reason
     if not found:
         raise BadInput(f"{family}/{NAME} has no rung for {workload}: {reason}")
     best, *others = sorted(found, key=lambda choice: choice.estimate.microseconds)
     after = f"; next is {others[0].rung.id}: {others[0].estimate.microseconds:.1f} us" if others else ""
-    return replace(best.rung, why=f"{family}/{NAME} on {workload} is {best}{after}")
+    asked = f"{family}/{NAME} on {workload}"
+    if best.workload != workload:
+        asked += f", by products of {best.workload.products},"
+    return replace(best.rung, why=f"{asked} is {best}{after}"), best.workload
 
 
 def estimated(rung: Rung, workload: Any) -> Choice:
     """A rung in its configuration for a workload, with its model's estimate. BadInput where it does not take
     the workload, or its ladder has no model of it."""
-    if not has_kinds(rung, workload):
+    if not (suited := suited_of(rung, workload)):
         raise BadInput(f"{rung.base_id} is not for {workload}")
+    workload = suited[0]
     models = ladder_of(rung.family).estimators
     model = models.get(f"{rung.name}:{rung.variant}") or models.get(rung.name)
     rung = rung.fitted(workload)
@@ -97,19 +103,21 @@ def estimated(rung: Rung, workload: Any) -> Choice:
     if estimate is None:
         raise BadInput(f"there is no model of {rung.id}")
     check_grid(f"{rung.id} for {workload}", rung.declared(workload).grid)
-    return Choice(rung, estimate)
+    return Choice(rung, estimate, workload)
 
 
-def has_kinds(rung: Rung, workload: Any) -> bool:
-    """Whether a rung has the formats and the layout of a workload."""
-    return workload in offered(rung, Problem(rung.family, workload.shape))
+def suited_of(rung: Rung, workload: Any) -> list[Any]:
+    """The workload, where a rung has its formats and its layout; of one that leaves some open, those that it
+    may become and the rung has."""
+    had = offered(rung, Problem(rung.family, workload.shape))
+    return [each for each in getattr(workload, "meant", (workload,)) if each in had]
 
 
 def able(rung: Rung, workload: Any, arch: str) -> Choice:
     """The same on an architecture. BadInput also where the rung does not run there."""
     rung.check_arch(arch)
     choice = estimated(rung, workload)
-    check_shared(choice.rung, workload, arch)
+    check_shared(choice.rung, choice.workload, arch)
     return choice
 
 

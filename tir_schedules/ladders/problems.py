@@ -120,8 +120,9 @@ def offered(rung: Rung, problem: Problem) -> list[Workload]:
 
 
 def takes(rung: Rung, workload: Workload) -> bool:
-    """Whether a rung has a launch for a workload; one that declares none may take any."""
+    """Whether a rung has a launch for a workload; one that declares none may take any of its kinds."""
     try:
+        check_job(rung, workload)
         return rung.launch is None or bool(rung.fitted(workload).declared(workload))
     except BadInput:
         return False
@@ -148,7 +149,9 @@ def check_job(rung: Rung, workload: Workload) -> None:
         raise BadInput(f"{rung.id} takes a {wanted.__name__}, not {workload!r}")
     asked, had = getattr(workload, "products", ""), ladder_of(rung.family).kinds_of(rung).get("products")
     if had and asked not in had and not isinstance(rung, StandIn):
-        raise BadInput(f"{rung.id} multiplies {had[0]}, not {asked}")
+        left = ladder_of(rung.family).kinds["products"].left
+        hint = f": --{left} is for {rung.family}/fastest" if asked == left else f", not {asked}"
+        raise BadInput(f"{rung.id} multiplies {had[0]}{hint}")
 
 
 def workload_of(rung: Rung, problem: Problem, shapes: Shapes = SMALL_SHAPES) -> Workload:

@@ -23,6 +23,15 @@ LAUNCH = 1.92  # microseconds
 MEMORY = 3.76e6  # bytes in a microsecond: A, B and C, and copies
 CACHE = 5.7e6  # the same of partial sums, which L2 holds
 
+L2 = 50 << 20
+"""Bytes of L2."""
+
+SCATTERED = 0.47e6
+"""Bytes of C in a microsecond where C is larger than L2, its rows are not multiples of 16 bytes, and the
+elements that a warp stores at once are apart. Each store fills only parts of several sectors. Measured on an
+H100 with K = 64, in MB: 0.43 and 0.52 by `serpentine` at 2334x15526 and 10142x9735, 0.45 by `bf16x6` at
+1820x12417. A C of 28 MB, which L2 holds, was not slower than others. cuBLAS has 1.03."""
+
 MOST_PROGRAMS, MOST_WORTH = 1 << 16, 1 << 12
 """Of programs that share tiles: blocks, and units of K that sharing must save each. Twins multiply them as
 int."""
@@ -51,7 +60,8 @@ class Rate:
     what few is then, where it is another; slow: what happens to these rows. elements: whether they are copied
     so, by default where rows of A or B are not multiples of 16 bytes. late: as few, of such rows, for each K
     tile after the first, whose copies begin no sooner than the one before is multiplied. fill: extent along K
-    in which a block could multiply while it waits for its first tiles and writes its last, of other rows."""
+    in which a block could multiply while it waits for its first tiles and writes its last, of other rows.
+    apart: whether the elements of C that a warp stores at once are, see SCATTERED."""
 
     full: float
     few: float
@@ -61,6 +71,7 @@ class Rate:
     elements: Callable[[Any], bool] = lambda gemm: bool(gemm.misaligned)
     late: float = 0
     fill: int = 0
+    apart: bool = False
 
     def __call__(self, gemm: Gemm, rung: Rung) -> Waves:
         config = rung.config
@@ -74,4 +85,11 @@ class Rate:
         depth = ceil_div(gemm.k, deep) * deep
         late, fill = (self.late * (depth - deep), 0) if odd else (0, self.fill)
         busy = max(((on_one + few) * (depth + fill) + late) * tile / rate / 1000, gemm.bytes / MEMORY)
+        busy = max(busy, writing_apart(gemm) if self.apart else 0)
         return Waves(blocks, on_one, LAUNCH + busy, self.slow if odd else "")
+
+
+def writing_apart(gemm: Gemm) -> float:
+    """Microseconds that writing C takes at least where elements are stored apart: see SCATTERED."""
+    size = 4 * gemm.m * gemm.n
+    return size / SCATTERED if size > L2 and gemm.n % gemm.vector else 0.0

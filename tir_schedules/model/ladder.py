@@ -35,13 +35,16 @@ class Kind:
     """What workloads of a ladder can differ in besides their shape.
 
     values: the first is the default. help: of its option. default: in the help, where a rung decides.
-    option: that says it, without its dashes, where that has another name.
+    option: that says it, without its dashes, where that has another name. left: a further value, which leaves
+    it to NAME/fastest, and is an option, too. left_help: what that chooses from.
     """
 
     values: tuple[str, ...]
     help: str
     default: str = ""
     option: str = ""
+    left: str = ""
+    left_help: str = ""
 
 
 @dataclass(frozen=True)

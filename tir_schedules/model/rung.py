@@ -220,10 +220,10 @@ class Rung(Generic[W, C]):
         changed = [name for name in values if values[name] != default[name]]
         return named or ",".join(f"{name}={values[name]}" for name in changed)
 
-    def settled(self, workload: Any, arch: str) -> "Rung[Any, Any]":
-        """The rung that its name stands for at a workload on an architecture: itself, but for a `StandIn`.
-        BadInput where there is none."""
-        return self
+    def settled(self, workload: Any, arch: str) -> "tuple[Rung[Any, Any], Any]":
+        """The rung that its name stands for at a workload on an architecture, and what that is run on: both
+        themselves, but for a `StandIn`. BadInput where there is none."""
+        return self, workload
 
     def declared(self, workload: Any) -> Launch:
         """The launch of a rung that declares one, as those of this package do."""
@@ -269,18 +269,18 @@ class Rung(Generic[W, C]):
 
 @dataclass(frozen=True)
 class StandIn(Rung[W, C]):
-    """A name for several rungs, such as "sgemm/fastest". meant(workload, arch): the one that it stands
-    for."""
+    """A name for several rungs, such as "sgemm/fastest". meant(workload, arch): the one that it stands for,
+    and what that is run on: the workload, with what it leaves open chosen."""
 
-    meant: Callable[[W, str], Rung[Any, Any]] | None = field(default=None, repr=False)
+    meant: Callable[[W, str], tuple[Rung[Any, Any], Any]] | None = field(default=None, repr=False)
 
     def fitted(self, workload: Any) -> Rung[Any, Any]:
         raise BadInput(f"{self.id} stands for another rung: Rung.settled(workload, arch) says which")
 
-    def settled(self, workload: Any, arch: str) -> Rung[Any, Any]:
+    def settled(self, workload: Any, arch: str) -> tuple[Rung[Any, Any], Any]:
         assert self.meant
-        found = self.meant(workload, arch)
-        return replace(found, twinned=found.twinned and self.twinned)
+        found, workload = self.meant(workload, arch)
+        return replace(found, twinned=found.twinned and self.twinned), workload
 
 
 class Unasked(str):

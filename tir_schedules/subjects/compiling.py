@@ -12,7 +12,7 @@ from tir_schedules.compiler.toolchain import check_arch
 from tir_schedules.compiler.twin import load_fixed_twin, load_twin
 from tir_schedules.console import print_error, progress
 from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.ladders.problems import Job
+from tir_schedules.ladders.problems import Job, check_job
 from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
 from tir_schedules.model.rung import Rung, StandIn
 from tir_schedules.model.workload import Workload
@@ -47,6 +47,7 @@ def runnable(jobs: Sequence[Job], arch: str) -> list[Job]:
 
 def settle_jobs(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | None = None) -> list[Job]:
     """Jobs whose rungs are those that a name such as "sgemm/fastest" stands for; a line says which that is.
+    BadInput for products that a rung has not.
 
     refused: takes those for which there is none; without it, the first is raised.
     """
@@ -55,7 +56,8 @@ def settle_jobs(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | N
         if isinstance(rung, StandIn):
             check_arch(arch)
         try:
-            meant = rung.settled(workload, arch)
+            check_job(rung, workload)
+            meant, settled = rung.settled(workload, arch)
         except BadInput as error:
             if refused is None:
                 raise
@@ -63,7 +65,7 @@ def settle_jobs(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | N
             continue
         if meant is not rung:
             print_error(meant.why)
-        found.setdefault((meant.typed, workload), (meant, workload))
+        found.setdefault((meant.typed, settled), (meant, settled))
     return list(found.values())
 
 

@@ -22,6 +22,9 @@ PRODUCTS = ("float32", "tf32", "bf16x6_unpromoted", "bf16x6", "fp16x3")
 """What a float32 GEMM can be made of: fused multiply-adds, or products of parts of elements, see
 split_gemm.py. The first is the default."""
 
+EMULATED = "emulated"
+"""In their place, a choice that is left to sgemm/fastest: of float32, and of what is as accurate."""
+
 C_TYPES = {"float16": "half", "bfloat16": "__nv_bfloat16", "float32": "float"}
 """What formats are called in CUDA."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tir_schedules.errors import BadInput
-from tir_schedules.workloads import C_TYPES
+from tir_schedules.workloads import C_TYPES, EMULATED, PRODUCTS
 from tir_schedules.workloads.drawing import Draws
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.rounding import MANTISSA, UNIT, largest_exact
@@ -185,12 +186,42 @@ class SplitGemm(Gemm):
         return form.dropped + cuts * CUT + promotions * UNIT
 
 
+AS_ACCURATE = (Gemm.products, "bf16x6")
+"""Products whose sums are, element by element, as near the exact result as those of FMA in order, or nearer.
+Not fp16x3: its error is small beside the largest elements of a row and column, so small elements may lose all
+their bits."""
+
+
+@dataclass(frozen=True)
+class EmulatedGemm(Gemm):
+    """As Gemm, while it is open which products it is made of. A rung takes one of `meant`."""
+
+    products = EMULATED
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} {EMULATED}"
+
+    @property
+    def meant(self) -> tuple[Gemm, ...]:
+        """What it may become, without products whose parts would be too large."""
+        found: list[Gemm] = []
+        for products in AS_ACCURATE:
+            with suppress(BadInput):
+                found.append(float_gemm(*self.shape, products))
+        return tuple(found)
+
+
 def float_gemm(m: int, n: int, k: int, products: str = "float32") -> Gemm:
-    """A multiplication of float32 matrices: a Gemm, or by products of parts a SplitGemm."""
-    return Gemm(m, n, k) if products == Gemm.products else SplitGemm(m, n, k, products)
+    """A multiplication of float32 matrices: a Gemm, by products of parts a SplitGemm, and where these are to
+    be chosen an EmulatedGemm."""
+    if products in (Gemm.products, EMULATED):
+        return (Gemm if products == Gemm.products else EmulatedGemm)(m, n, k)
+    if products not in FORMS:
+        raise BadInput(f"products is {products!r}; it can be {' or '.join((*PRODUCTS, EMULATED))}")
+    return SplitGemm(m, n, k, products)
 
 
-float_gemm.makes = Gemm, SplitGemm  # pyright: ignore[reportFunctionMemberAccess]
+float_gemm.makes = Gemm, SplitGemm, EmulatedGemm  # pyright: ignore[reportFunctionMemberAccess]
 float_gemm.__name__ = Gemm.__name__
 
 

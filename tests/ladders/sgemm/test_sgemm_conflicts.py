@@ -8,7 +8,8 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.ladders.registry import find
-from tir_schedules.ladders.sgemm import lane_quads
+from tir_schedules.ladders.sgemm import bf16x6, bf16x6_mma, fp16x3, lane_quads, promoted
+from tir_schedules.workloads.split_gemm import SplitGemm
 
 
 @pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])
@@ -43,6 +44,25 @@ def test_lanes_in_quads_take_the_wavefronts_that_their_text_says(name, cost):
     (metrics,) = metrics_of([compile_kernel(lower(find(name)[0], WHOLE, ARCH))], WHOLE)
     assert metrics.counters.accesses["shared_load"].cost == cost
     assert f"{cost:,}" in lane_quads.__doc__
+
+
+@pytest.mark.parametrize(
+    "rung, kinds",
+    [
+        (promoted, {"tma_load": 24576, "wgmma": 6144}),
+        (bf16x6, {"tma_load": 12288, "wgmma": 6144}),
+        (fp16x3, {"tma_load": 8192, "wgmma": 3072}),
+        (bf16x6_mma, {"shared_load": 4096}),
+    ],
+    ids=lambda value: value.RUNG.name if hasattr(value, "RUNG") else "",
+)
+def test_products_of_parts_take_what_their_text_says(rung, kinds):
+    gemm = SplitGemm(128, 128, 128, rung.RUNG.config.products)
+    one_part = ",splits=1" if rung is bf16x6_mma else ""
+    (named,) = find(f"{rung.RUNG.id}:64x64{one_part}")
+    accesses = metrics_of([compile_kernel(lower(named, gemm, "sm_90a"))], gemm)[0].counters.accesses
+    assert {kind: accesses[kind].cost for kind in kinds} == kinds
+    assert all(f"{cost:,}" in rung.__doc__ for cost in kinds.values())
 
 
 @pytest.mark.parametrize("make", [lower, load_twin], ids=["schedule", "twin"])

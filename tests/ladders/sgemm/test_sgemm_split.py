@@ -250,7 +250,7 @@ def test_it_is_asked_for():
     with pytest.raises(BadInput, match="products is 'tf64'; it can be tf32 or"):
         SplitGemm(8, 8, 8, "tf64")
     assert type(float_gemm(8, 8, 8)) is Gemm
-    chosen = find_one("sgemm/fastest", "run").settled(Gemm(4096, 4096, 4096), "sm_90a")
+    chosen, _ = find_one("sgemm/fastest", "run").settled(Gemm(4096, 4096, 4096), "sm_90a")
     assert offered(chosen)["products"] == ("float32",)
 
 

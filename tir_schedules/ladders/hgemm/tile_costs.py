@@ -140,7 +140,8 @@ of parts that are written, two elements at a time, and read in a microsecond."""
 class Estimate:
     """What the time of a gemm is made of. tiles: of C. rounds: in which SMs take them. k_tiles: of a tile.
     each: cycles of a K tile. stored: those of the end of a tile. once: those of the launch. clock: cycles in
-    a nanosecond. reading: nanoseconds in which the SMs that have tiles get A and B. parts: of K; SMs take all
+    a nanosecond. reading: nanoseconds in which the SMs that have tiles get A and B and
+    write C. parts: of K; SMs take all
     tiles for each of them. adding: microseconds of the launch that adds these up. copies: matrices that
     launches before or after copy. copying: microseconds of that. slower: how many times as long as
     `tma_store` a rung takes besides."""
@@ -218,7 +219,7 @@ class Estimate:
 
     def __str__(self) -> str:
         parts = f" in {self.parts} parts of K" if self.parts > 1 else ""
-        read = f", {self.reading:.0f} ns for A and B" if self.reading > self.multiplying else ""
+        read = f", {self.reading:.0f} ns for A, B and C" if self.reading > self.multiplying else ""
         slower = f", {self.slower:.2f} times that" if self.slower != 1 else ""
         sums = f", {self.adding:.1f} us for the sum of parts" if self.parts > 1 else ""
         copies = f", {self.copying:.1f} us for copies of {' and '.join(self.copies)}" if self.copies else ""

@@ -5,7 +5,7 @@ After article 003 ("choiBLAMS") up to `vectorized`, and article 000 ("Warp Tilin
 
 from tir_schedules.model.ladder import Kind, Ladder
 from tir_schedules.model.rung import Rung
-from tir_schedules.workloads import PRODUCTS
+from tir_schedules.workloads import EMULATED, PRODUCTS
 
 
 def offered(rung: Rung) -> dict[str, tuple[str, ...]]:
@@ -56,6 +56,8 @@ LADDER = Ladder(
             PRODUCTS,
             "products of float32, or of parts on tensor cores (sgemm/fastest: float32, or what is asked)",
             "what the rung has",
+            left=EMULATED,
+            left_help="sgemm/fastest: float32 or bf16x6, which is as accurate, by which is faster",
         )
     },
     offered=offered,

@@ -3,7 +3,7 @@
 `promoted` loads K tiles for each of the six products: twelve parts, although there are only six. Here a stage
 has all parts of its elements. A stage is three times as large, so there are fewer stages. But half as many
 bytes are copied, and warpgroups wait a sixth as often. For a K tile of 64 each warpgroup has 24 wgmma of
-64x128.
+64x128. Counted as in `promoted`, TMA writes 12,288 sectors, and wgmma reads 6,144 wavefronts, as there.
 
 While one warpgroup adds sums up, the other multiplies.
 
@@ -11,7 +11,7 @@ While one warpgroup adds sums up, the other multiplies.
 Elements below 2^-110 lose bits below 2^-133. If A or B has an infinity or NaN, its row or column of C has no
 finite number, as with FMA. But it is mostly NaN where FMA has an infinity.
 
-`sgemm/fastest` stays float32 and never takes it.
+`sgemm/fastest` takes it only where `--products` or `--emulated` asks for it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ used as often as a warp's tile has columns or rows. The first part is kept finit
 K, 8 bytes, from rows that 8 floats pad. Of B it reads up to four neighbours of a row, 16 bytes, from rows
 that 4 floats pad: the columns of four mma. Which columns these are is free. Neither meets in banks: for 16 of
 K a warp with a tile of 32x32 reads its 4 KiB in 32 wavefronts, and issues 48 mma. A lane's sums are eight
-neighbours of a row of C.
+neighbours of a row of C. Counted at 128x128x128 by tiles of 64x64, warps read 4,096 wavefronts. wgmma of
+`bf16x6` reads 6,144, because its elements are split before they are read: 6 bytes and not 4.
 
 **Sums.** Tensor cores add up one K tile, from 0, and what they found is added in float32, see `promoted`.
 Within 16 of K small products come first. A K of 64 or less has tiles of 16, because sums of 32 terms of very

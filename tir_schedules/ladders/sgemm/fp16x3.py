@@ -1,6 +1,7 @@
 """Three products of float16 parts in place of six of bfloat16, rows of A and columns of B scaled.
 
 Two parts of float16 have 22 bits. Three of their four products matter, so this is half the work of `bf16x6`.
+Counted as in `promoted`, TMA writes 8,192 sectors, and wgmma reads 3,072 wavefronts.
 Float16 has few exponents: a launch before divides each row of A and each column of B by a power of two, see
 `split_scaled`, and sums are multiplied by both when they are stored. Both are exact.
 
@@ -9,6 +10,8 @@ Its accuracy is normwise, row by row. Elements that are 2^17 times smaller than 
 beside the largest elements of its row and column. With `bf16x6` it is small beside |A| |B| itself. Rows and
 columns of any size are equally accurate, and rows of zeros give zeros. In a row whose largest element is
 below 2^-112 elements lose bits below 2^-150. Infinities and NaN are as in `bf16x6`.
+
+So `sgemm/fastest --emulated` does not choose it: `--products fp16x3` does.
 """
 
 from __future__ import annotations

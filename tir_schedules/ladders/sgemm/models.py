@@ -13,13 +13,13 @@ from math import prod
 
 from tir_schedules.ladders.sgemm import shapes, split_costs, split_k, stream_k
 from tir_schedules.ladders.sgemm.gemv import by_rows, width_of
-from tir_schedules.ladders.waves import MEMORY, SMS, Rate, Waves
+from tir_schedules.ladders.waves import LAUNCH, MEMORY, SMS, Rate, Waves, writing_apart
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
-quads = partial(Rate, odd=0.73, slow="guards and too few registers for them")
+quads = partial(Rate, odd=0.73, slow="guards and too few registers for them", apart=True)
 
 
 GEMV, GEMV_BYTES = 2.35, 4.6e6
@@ -39,6 +39,14 @@ def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
     return Waves(blocks, ceil_div(blocks, SMS), GEMV + gemm.bytes / GEMV_BYTES + more, slow)
 
 
+def shared_along_k(gemm: Gemm, rung: Rung) -> shapes.Estimate:
+    """Of `split_k`. A C that is not that of parts is stored apart, unless it goes through shared memory."""
+    found = shapes.estimate(gemm, rung)
+    if found.parts > 1 or split_k.writes_in_rows(gemm, rung.config):
+        return found
+    return replace(found, microseconds=max(found.microseconds, LAUNCH + writing_apart(gemm)))
+
+
 def unsplit(gemm: Gemm, rung: Rung) -> shapes.Estimate:
     """Of `multistage`, whose kernel `split_k` has for one part."""
     return one_part_estimate(gemm, rung, **vars(rung.config))
@@ -46,7 +54,7 @@ def unsplit(gemm: Gemm, rung: Rung) -> shapes.Estimate:
 
 def one_part_estimate(gemm: Gemm, rung: Rung, **fields: int) -> shapes.Estimate:
     """Of `split_k` with these fields."""
-    return shapes.estimate(gemm, replace(rung, config=split_k.Config(**fields, splits=1)))
+    return shared_along_k(gemm, replace(rung, config=split_k.Config(**fields, splits=1)))
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ def stream_k_estimate(gemm: Gemm, rung: Rung) -> Waves | shapes.Estimate | Strea
 
 SERPENTINE = quads(211, 0.1)
 MODELS = {
-    "split_k": shapes.estimate,
+    "split_k": shared_along_k,
     "bf16x6_mma": shapes.estimate,
     "gemv": matrix_times_vector,
     "multistage": unsplit,
@@ -108,7 +116,7 @@ MODELS = {
     "warp_tiling": quads(142, 2),
     "transposed": quads(169, 0.6),
     "vectorized": quads(130, 0),
-    "thread_tile_2d": Rate(128, 0.05),
+    "thread_tile_2d": Rate(128, 0.05, apart=True),
     "thread_tile_1d": Rate(48.2, 0.1),
     "shared_tile": Rate(36.4, 0.4),
     "coalesced": Rate(24.7, 0.4),

@@ -15,6 +15,9 @@ In the schedule this is `rfactor`: the loop over K is split, and the sum of a pa
 block. The other block adds up its results. In the emitted CUDA look for the loop around the loop over K
 tiles.
 
+Counted at 128x128x128 by tiles of 64x64, TMA writes 24,576 sectors of 32 bytes to shared memory, and wgmma
+reads 6,144 wavefronts of 128 bytes.
+
 Both sets have to fit into registers. Two warpgroups of 64x192 have 96 and 96 for a thread, of 240.
 """
 

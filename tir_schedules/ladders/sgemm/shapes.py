@@ -130,8 +130,8 @@ def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
 def splits(gemm: Gemm, tile: Tile) -> int:
     """The number of parts of K with which a tile is fastest."""
     blocks, deep = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn), ceil_div(gemm.k, tile.bk)
-    most = min(deep, max(1, MOST_WAVES * SMS // blocks), (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
-    counts = {ceil_div(deep, ceil_div(deep, parts)) for parts in range(1, most + 1)}
+    most = min(deep, MOST_WAVES * SMS // blocks, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
+    counts = {ceil_div(deep, ceil_div(deep, parts)) for parts in range(1, max(1, most) + 1)}
     return min(sorted(counts), key=lambda parts: microseconds(gemm, tile, parts))
 
 

@@ -21,6 +21,7 @@ from tir_schedules.ladders.hgemm.tile_costs import (
     interpolated,
 )
 from tir_schedules.ladders.sgemm.split_products import Config
+from tir_schedules.ladders.waves import writing_apart
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
@@ -77,10 +78,20 @@ def estimate_of(gemm: SplitGemm, config: Config) -> Estimate:
         rounds,
         ceil_div(gemm.k, hopper.DEPTH),
         few + (full - few) * share,
-        STORED + cycles_from_registers(gemm.n % 2 > 0, share) * elements,
+        STORED + sectors_of(gemm.n) * cycles_from_registers(False, share) * elements,
         cycles_once(elements, share),
         CLOCK,
+        1000 * writing_apart(gemm),
     )
+
+
+def sectors_of(columns: int) -> float:
+    """How many times as many sectors of C a warp's stores touch as where rows are multiples of 32 bytes. Four
+    lanes have eight neighbours of a row. They store them as pairs, and where the row's length is odd in two
+    steps, each four elements that are every other one. Rows start anywhere in a sector."""
+    if columns % 2:
+        return 3.5
+    return {0: 1, 4: 1.5}.get(columns % 8, 1.75)
 
 
 def cost_of(config: Config) -> tuple[float, float]:
