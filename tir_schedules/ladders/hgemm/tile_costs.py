@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Iterable, Mapping
 
 from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.waves import MEMORY
+from tir_schedules.ladders.waves import L2, MEMORY
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -90,9 +90,10 @@ At 2334x15526x64 64x128 took 208 thousand cycles for 35 rounds of tiles, at 1014
 93. While few have one it is less: 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64
 took 3.5."""
 
-BY_THREADS, BY_SINGLE = 0.2, 0.25
-"""The same of boxes that threads copy: several elements at a time, or one. The same gemms took 98 thousand
-cycles, and 301 thousand."""
+BY_THREADS, IN_PART = 0.1, 1.3
+"""The same of boxes that threads copy, because rows of C start anywhere. Writing a C that L2 does not hold
+then takes as long as reading 1 + IN_PART times its bytes, because sectors are written in part: the same gemms
+took 53 us, and 163. At 4501x1535x128 64x128 took 11.1 us."""
 
 LAUNCH, FIRST, PAIR, SHALLOW = 3400, 0.045, 2260, 1750
 """Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
@@ -140,11 +141,10 @@ of parts that are written, two elements at a time, and read in a microsecond."""
 class Estimate:
     """What the time of a gemm is made of. tiles: of C. rounds: in which SMs take them. k_tiles: of a tile.
     each: cycles of a K tile. stored: those of the end of a tile. once: those of the launch. clock: cycles in
-    a nanosecond. reading: nanoseconds in which the SMs that have tiles get A and B and
-    write C. parts: of K; SMs take all
-    tiles for each of them. adding: microseconds of the launch that adds these up. copies: matrices that
-    launches before or after copy. copying: microseconds of that. slower: how many times as long as
-    `tma_store` a rung takes besides."""
+    a nanosecond. reading: nanoseconds in which the SMs that have tiles get A and B and write C. parts: of K;
+    SMs take all tiles for each of them. adding: microseconds of the launch that adds these up. copies:
+    matrices that launches before or after copy. copying: microseconds of that. slower: how many times as long
+    as `tma_store` a rung takes besides."""
 
     tiles: int
     rounds: int
@@ -174,9 +174,11 @@ class Estimate:
         stored = STORED + cycles_per_element(gemm, config, parts, share) * elements
         stored += cycles_of_low_boxes(gemm, config)
         reading = nanoseconds_of_reading(gemm, config, clusters * blocks * parts / rounds)
-        copied = clusters * blocks * copied_rows(config) * hopper.ROW_BYTES * ceil_div(gemm.k, hopper.DEPTH)
-        reading *= 1 + FROM_L2 * max(0, copied / gemm.bytes - 1)
         reading *= AGAIN if rounds > 1 and parts == 1 else 1
+        rows = clusters * blocks * (config.bm + config.bn)
+        copied = rows * hopper.ROW_BYTES * ceil_div(gemm.k, hopper.DEPTH)
+        reading *= 1 + FROM_L2 * max(0, copied / bytes_of_operands(gemm) - 1)
+        reading += nanoseconds_of_writing(gemm)
         cycles = once + max(rounds * (k_tiles * each + stored), CLOCK * reading)
         ran = clusters * blocks * parts * k_tiles / hopper.WAVE / cycles
         return cls(
@@ -378,9 +380,8 @@ def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share:
     each = ELEMENT * (1 + share)
     if getattr(config, "boxes", 1):
         row = specialization.box_of(gemm, config)[1] * hopper.SIZES[gemm.result]
-        copied = bool(hopper.reason_against_stored_boxes(gemm))
-        copied_by = BY_SINGLE if gemm.n * hopper.SIZES[gemm.result] % 4 else BY_THREADS
-        return each + NARROW_ROWS[row] + copied * copied_by * share
+        by_threads = BY_THREADS * share if hopper.reason_against_stored_boxes(gemm) else 0
+        return each + NARROW_ROWS[row] + by_threads
     if parts > 1:
         return each + FLOATS
     return cycles_from_registers(bool(gemm.n % 2 or config.swap), share)
@@ -399,10 +400,23 @@ def cycles_from_registers(single: bool, share: float) -> float:
     return ELEMENT * (1 + share) + (SINGLE if single else REGISTERS) * share
 
 
+def bytes_of_operands(gemm: HalfGemm) -> int:
+    """Of A and B."""
+    return gemm.bytes - hopper.SIZES[gemm.result] * gemm.m * gemm.n
+
+
 def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -> float:
-    """In which so many SMs get A and B from memory, and write C."""
+    """In which so many SMs get A and B from memory."""
     rows = [extent / ceil_div(extent, tile) for extent, tile in ((gemm.m, config.bm), (gemm.n, config.bn))]
     under_way = busy * getattr(config, "stages", 2) * hopper.ROW_BYTES * sum(rows)
     filled = sum(rows) / (config.bm + config.bn)  # share of boxes
-    time = 1000 * gemm.bytes / min(MOST, FILLED * filled, READ * under_way / (under_way + HALF))
+    rate = min(MOST, FILLED * filled, READ * under_way / (under_way + HALF))
+    time = 1000 * bytes_of_operands(gemm) / rate
     return time + min(BEGIN, time / 8)
+
+
+def nanoseconds_of_writing(gemm: HalfGemm) -> float:
+    """In which memory takes C."""
+    size = hopper.SIZES[gemm.result] * gemm.m * gemm.n
+    in_part = IN_PART if size > L2 and hopper.reason_against_stored_boxes(gemm) else 0
+    return 1000 * (1 + in_part) * size / MOST
