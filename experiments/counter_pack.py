@@ -89,7 +89,7 @@ def jobs_of(names: Sequence[str]) -> list[tuple[Rung, Any]]:
 def multiplied(rung: Rung, workload: Any) -> Any:
     """The workload; of float32 matrices, by the products of the rung."""
     products = ladder_of(rung.family).kinds_of(rung).get("products")
-    return float_gemm(*workload.shape, products[0]) if products else workload
+    return float_gemm(workload.m, workload.n, workload.k, products[0]) if products else workload
 
 
 def takes(rung: Rung, workload: Any) -> bool:
