@@ -37,6 +37,10 @@ MOST_PROGRAMS, MOST_WORTH = 1 << 16, 1 << 12
 int."""
 
 
+FITTED = 1024
+"""Extent along K at which `odd` of a Rate was fitted, with the start and the end of a block in it."""
+
+
 @dataclass(frozen=True)
 class Waves:
     """What the model says. blocks: of the grid. on_one: of these for the busiest SM. slow: why it is slower
@@ -79,7 +83,7 @@ class Rate:
         tile = getattr(config, "bm", 0) * getattr(config, "bn", 0) or config.ts**2
         on_one = ceil_div(blocks, SMS)
         odd = self.elements(gemm)
-        rate = self.full * (self.odd if odd else 1)
+        rate = self.full * (self.odd * (1 + self.fill / FITTED) if odd else 1)
         few = self.odd_few if odd and self.odd_few is not None else self.few
         deep = getattr(config, "bk", 1)
         depth = ceil_div(gemm.k, deep) * deep

@@ -5,7 +5,7 @@ and what a pair of blocks shares. What is measured is the form, never the time o
 tile while all SMs multiply, and while few do. The time of a gemm is estimated from these, from the rounds in
 which SMs take tiles, from what comes once, from the launches around it, and from the clock.
 
-READ and HALF are of an H200. All else is of an H100, whose SMs are the same.
+Rates of memory are of an H200. All else is of an H100, whose SMs are the same.
 """
 
 from __future__ import annotations
@@ -104,11 +104,11 @@ hides the wait for the first K tiles. The first three are fitted to what is left
 
 ENOUGH = 4
 
-READ, HALF, MOST = 5.9e6, 5e6, 2.9e6
+READ, HALF, MOST = 5.9e6, 5e6, 3.9e6
 """Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get with no end of
 bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get.
-Fitted to thin matrices on an H200: with 64 tiles of 64x64 17x4096x4096 is read at 2.5 MB in a microsecond,
-with 32 of 64x128 and two parts of K at 3.6. The most is of an H100, whose memory is slower."""
+Fitted to thin matrices: with 64 tiles of 64x64 17x4096x4096 is read at 2.5 MB in a microsecond, with 32 of
+64x128 and two parts of K at 3.6."""
 
 FROM_L2 = 0.1
 """Time of a byte that another tile has already brought to L2, over that of one from memory. 84x4096x16384
@@ -384,7 +384,7 @@ def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share:
         return each + NARROW_ROWS[row] + by_threads
     if parts > 1:
         return each + FLOATS
-    return cycles_from_registers(bool(gemm.n % 2 or config.swap), share)
+    return each + (SINGLE if gemm.n % 2 or config.swap else REGISTERS) * share
 
 
 def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
@@ -393,11 +393,6 @@ def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
         return 0
     height, _ = specialization.box_of(gemm, config)
     return BOX * config.rows // hopper.ROWS * (config.columns / height - config.columns / hopper.ROWS)
-
-
-def cycles_from_registers(single: bool, share: float) -> float:
-    """Of an element of C that is written from registers. single: one at a time."""
-    return ELEMENT * (1 + share) + (SINGLE if single else REGISTERS) * share
 
 
 def bytes_of_operands(gemm: HalfGemm) -> int:
