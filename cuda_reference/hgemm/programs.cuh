@@ -143,7 +143,30 @@ static __device__ __forceinline__ void store_from_registers(const Tile &tile, Re
         tile.template store<IN_PAIRS>(C, row, col, M, N);
 }
 
-// As multiply_tiles, of all of K, with C through boxes, see result_boxes.cuh. They lie behind the stages.
+// Where the boxes of a warpgroup lie: behind the stages.
+template <typename Shape, typename Boxes, int STAGE_COUNT>
+static __device__ __forceinline__ unsigned places_of_boxes(unsigned stages)
+{
+    return stages + STAGE_COUNT * Shape::Operands::BYTES + threadIdx.y * Boxes::BYTES;
+}
+
+// Writes a warpgroup's tile to (row, col) of a C whose rows the copy engine does not take: by threads, through
+// MOST boxes that lie behind the stages, or from registers if MOST is 0.
+template <typename Shape, int STAGE_COUNT, int MOST, typename Tile, typename Result>
+static __device__ __forceinline__ void store_by_threads(unsigned stages, const Tile &tile,
+                                                        Result *__restrict__ C, int row, int col, int M, int N)
+{
+    if constexpr (MOST > 0) {
+        using Boxes = typename Shape::template Boxes<Result, MOST>;
+        copy_through<Boxes>(places_of_boxes<Shape, Boxes, STAGE_COUNT>(stages), tile, C, row, col, M, N);
+    } else if (N % 2 == 0) {
+        store_from_registers<Shape, true>(tile, C, row, col, M, N);
+    } else {
+        store_from_registers<Shape, false>(tile, C, row, col, M, N);
+    }
+}
+
+// As multiply_tiles, of all of K, with C through boxes, see result_boxes.cuh.
 template <typename Shape, int STRIPE, typename Sum, typename Element, typename Result, int MOST,
           int STAGE_COUNT>
 static __device__ __forceinline__ void
@@ -153,7 +176,7 @@ multiply_tiles_through_boxes(unsigned stages,
                              int M, int N, int k_tiles)
 {
     using Boxes = typename Shape::template Boxes<Result, MOST>;
-    const unsigned places = stages + STAGE_COUNT * Shape::Operands::BYTES + threadIdx.y * Boxes::BYTES;
+    const unsigned places = places_of_boxes<Shape, Boxes, STAGE_COUNT>(stages);
     multiply_tiles<Shape, STRIPE, Sum, Element>(
         stages, ring, A_map, B_map, M, N, 0, k_tiles,
         [&](const auto &tile, int row, int col) { store_through<Boxes>(places, tile, C_map, row, col); });

@@ -5,11 +5,11 @@
 //   grid and block as those of tile_shapes.cu
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
-//   maps: as those of tile_shapes.cu. Those of A and B are of the copies where there are such, with the
-//   extents of A and B
+//   maps: of A and B as those of tile_shapes.cu, or of their copies, with the extents of A and B; of C if the
+//   copy engine takes its rows
 //
-// As tile_shapes.cu, where BOXES is not 0. Else C is written from registers, whatever its rows are multiples
-// of. Which array a map is of does not matter to this kernel.
+// As tile_shapes.cu if rows of C are multiples of 16 bytes. Else threads copy boxes of C to their place, or
+// write C from registers if BOXES is 0. The kernel does not depend on which array a map is of.
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -31,6 +31,9 @@
 #ifndef OUT
 #define OUT ACC // elements of C: half, __nv_bfloat16 or float
 #endif
+#ifndef C_ALIGNED
+#define C_ALIGNED 1 // rows of C are multiples of 16 bytes
+#endif
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 256
@@ -51,7 +54,7 @@ constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
 using Shape = TileShape<BM, BN, CONSUMERS, NT, SWAP, PART_COLUMNS, CLUSTER_M, CLUSTER_N>;
 static_assert(BK == K_TILE, "a row of a K tile is 128 bytes");
 
-#if BOXES
+#if BOXES && C_ALIGNED
 extern "C" __global__ void IN_CLUSTERS(CLUSTER_M, CLUSTER_N) __launch_bounds__(THREADS, 1)
 hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
                const __grid_constant__ CUtensorMap C_map, int M, int N, int K)
@@ -81,10 +84,7 @@ hgemm_repacked(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
     multiply_tiles<Shape, GROUP, ACC, IN>(
         shared_address(shared), ring, A_map, B_map, M, N, 0, (K + BK - 1) / BK,
         [&](const auto &tile, int row, int col) {
-            if (N % 2 == 0)
-                store_from_registers<Shape, true>(tile, C, row, col, M, N);
-            else
-                store_from_registers<Shape, false>(tile, C, row, col, M, N);
+            store_by_threads<Shape, STAGES, BOXES>(shared_address(shared), tile, C, row, col, M, N);
         });
 }
 #endif

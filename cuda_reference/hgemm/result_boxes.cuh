@@ -24,6 +24,47 @@ static __device__ inline void store_transposed_matrices(unsigned address, const 
                  : "memory");
 }
 
+// So many bytes from shared memory.
+static __device__ __forceinline__ void read_shared(unsigned short &value, unsigned from)
+{
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(value) : "r"(from) : "memory");
+}
+
+static __device__ __forceinline__ void read_shared(unsigned &value, unsigned from)
+{
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
+}
+
+static __device__ __forceinline__ void read_shared(uint2 &value, unsigned from)
+{
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "r"(from) : "memory");
+}
+
+// The threads of a warpgroup copy a box from `source` in shared memory to (row, col) of a rows x cols matrix,
+// as far as it has it: for rows that the copy engine does not take. A box has HEIGHT rows of ROW bytes, under
+// the swizzle of as many. Piece: what a thread copies at once; a row of the matrix is a multiple of it. A
+// thread reads several pieces before it writes the first, because a read takes as long as several writes.
+template <int HEIGHT, int ROW, typename Piece, typename Element>
+static __device__ __forceinline__ void copy_box(Element *matrix, int row, int col, int rows, int cols,
+                                                unsigned source)
+{
+    constexpr int ACROSS = ROW / sizeof(Piece), DOWN = 128 / ACROSS; // threads along a row, rows at a time
+    constexpr int TURNS = HEIGHT / DOWN, TOGETHER = TURNS % 8 == 0 ? 8 : TURNS % 4 == 0 ? 4 : 2;
+    const int byte = threadIdx.x % ACROSS * sizeof(Piece), c = col + byte / int(sizeof(Element));
+    for (int turn = 0; turn < TURNS; turn += TOGETHER) {
+        Piece pieces[TOGETHER];
+        for (int i = 0; i < TOGETHER; ++i) {
+            const int r = (turn + i) * DOWN + threadIdx.x / ACROSS;
+            read_shared(pieces[i], source + r * ROW + (byte ^ r / (128 / ROW) % (ROW / 16) * 16));
+        }
+        for (int i = 0; i < TOGETHER; ++i) {
+            const int r = row + (turn + i) * DOWN + threadIdx.x / ACROSS;
+            if (r < rows && c < cols)
+                *reinterpret_cast<Piece *>(matrix + r * cols + c) = pieces[i];
+        }
+    }
+}
+
 // HEIGHT x WIDTH elements in boxes, those of the same rows one after the other. MOST: the number of boxes
 // that shared memory has room for; they take turns.
 template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
@@ -107,7 +148,7 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
 // The same of a tile whose sums are those of C's transpose: HEIGHT columns and WIDTH rows of C. A box has 64
 // columns, the rows of a wgmma, and 16 to 64 rows of C.
 template <int HEIGHT, int WIDTH, typename Result, int MOST> struct TransposedBoxes {
-    static constexpr int COLS = 64;
+    static constexpr int COLS = 64, ROW = ROW_BYTES;
     static constexpr int ROWS = WIDTH % 64 == 0 ? 64 : WIDTH % 48 == 0 ? 48 : WIDTH % 32 == 0 ? 32 : 16;
     static constexpr int BOX = ROWS * ROW_BYTES; // bytes
     static constexpr int DOWN = WIDTH / ROWS, COUNT = HEIGHT / COLS * DOWN;
@@ -174,5 +215,32 @@ static __device__ __forceinline__ void store_through(unsigned places, const Tile
             store_box(map, row + Boxes::row_of(number), col + Boxes::col_of(number), place);
             commit_stores();
         }
+    }
+}
+
+// The same of a matrix whose rows the copy engine does not take: the threads of the warpgroup copy each box. The
+// barrier of the next box says that all have done so.
+template <typename Boxes, typename Tile, typename Result>
+static __device__ __forceinline__ void copy_through(unsigned places, const Tile &tile, Result *matrix, int row,
+                                                    int col, int rows, int cols)
+{
+    constexpr int PLACES = Boxes::PLACES;
+    if constexpr (PLACES > 1 && Boxes::COUNT % PLACES != 0)
+        sync_warpgroup(1 + threadIdx.y);
+#pragma unroll
+    for (int number = 0; number < Boxes::COUNT; ++number) {
+        const unsigned place = places + number % PLACES * Boxes::BOX;
+        if constexpr (PLACES == 1)
+            sync_warpgroup(1 + threadIdx.y);
+        Boxes::write(place, tile, number);
+        sync_warpgroup(1 + threadIdx.y);
+        const int r = row + Boxes::row_of(number), c = col + Boxes::col_of(number);
+        const int bytes = cols * sizeof(Result); // of a row
+        if (bytes % 8 == 0)
+            copy_box<Boxes::ROWS, Boxes::ROW, uint2>(matrix, r, c, rows, cols, place);
+        else if (bytes % 4 == 0)
+            copy_box<Boxes::ROWS, Boxes::ROW, unsigned>(matrix, r, c, rows, cols, place);
+        else if constexpr (sizeof(Result) == 2)
+            copy_box<Boxes::ROWS, Boxes::ROW, unsigned short>(matrix, r, c, rows, cols, place);
     }
 }

@@ -6,7 +6,7 @@
 //   CLUSTER = CLUSTER_M * CLUSTER_N blocks of a cluster
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
-//   maps: as those of tile_shapes.cu; of C only with BOXES
+//   maps: as those of repacked.cu
 //   C: of several parts a matrix of floats for each, whose rows are filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up. Of one part it is C
 //
@@ -35,6 +35,9 @@
 #ifndef OUT
 #define OUT ACC // elements of C: half, __nv_bfloat16 or float
 #endif
+#ifndef C_ALIGNED
+#define C_ALIGNED 1 // rows of C are multiples of 16 bytes
+#endif
 #ifndef BM
 #define BM 128 // block tile of C: BM x BN
 #define BN 256
@@ -56,7 +59,7 @@ constexpr int THREADS = (CONSUMERS + 1) * WARPGROUP;
 using Shape = TileShape<BM, BN, CONSUMERS, NT, SWAP, PART_COLUMNS, CLUSTER_M, CLUSTER_N>;
 static_assert(BK == K_TILE, "a row of a K tile is 128 bytes");
 
-#if BOXES
+#if BOXES && C_ALIGNED
 extern "C" __global__ void IN_CLUSTERS(CLUSTER_M, CLUSTER_N) __launch_bounds__(THREADS, 1)
 hgemm_split_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant__ CUtensorMap B_map,
               const __grid_constant__ CUtensorMap C_map, int M, int N, int K)
@@ -92,10 +95,8 @@ hgemm_split_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
         [&](const auto &tile, int row, int col) {
             if (gridDim.z > 1)
                 store_from_registers<Shape, true>(tile, part, row, col, M, pitch);
-            else if (N % 2 == 0)
-                store_from_registers<Shape, true>(tile, whole, row, col, M, N);
             else
-                store_from_registers<Shape, false>(tile, whole, row, col, M, N);
+                store_by_threads<Shape, STAGES, BOXES>(shared_address(shared), tile, whole, row, col, M, N);
         });
 }
 #endif

@@ -25,8 +25,8 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 HALVES = HalfGemm(72, 102, 346)
 CHAINS = [
     ("hgemm/split_k:64x64,splits=3", HALVES, ["repack_both", "split_k", "split_k_sum"]),
-    ("hgemm/split_k:64x64_whole,splits=1", HALVES, ["repack_both", "split_k", "unpack"]),
-    ("hgemm/repacked:64x64", HALVES, ["repack", "repack", "repacked", "unpack"]),
+    ("hgemm/split_k:64x64_whole,splits=1", HALVES, ["repack_both", "split_k"]),
+    ("hgemm/repacked:64x64", HALVES, ["repack", "repack", "repacked"]),
     ("sgemm/split_k:32x32,splits=3", Gemm(36, 52, 200), ["split_k", "split_k_sum"]),
     ("sgemm/split_k:64x64,splits=3", Gemm(36, 51, 200), ["split_k", "split_k_sum"]),
 ]

@@ -37,6 +37,10 @@ MOST_PROGRAMS, MOST_WORTH = 1 << 16, 1 << 12
 int."""
 
 
+FITTED = 1024
+"""Extent along K at which `odd` of a Rate was fitted, with the start and the end of a block in it."""
+
+
 @dataclass(frozen=True)
 class Waves:
     """What the model says. blocks: of the grid. on_one: of these for the busiest SM. slow: why it is slower
@@ -60,8 +64,8 @@ class Rate:
     what few is then, where it is another; slow: what happens to these rows. elements: whether they are copied
     so, by default where rows of A or B are not multiples of 16 bytes. late: as few, of such rows, for each K
     tile after the first, whose copies begin no sooner than the one before is multiplied. fill: extent along K
-    in which a block could multiply while it waits for its first tiles and writes its last, of other rows.
-    apart: whether the elements of C that a warp stores at once are, see SCATTERED."""
+    in which a block could multiply while it waits for its first tiles and writes its last. apart: whether the
+    elements of C that a warp stores at once are, see SCATTERED."""
 
     full: float
     few: float
@@ -79,12 +83,12 @@ class Rate:
         tile = getattr(config, "bm", 0) * getattr(config, "bn", 0) or config.ts**2
         on_one = ceil_div(blocks, SMS)
         odd = self.elements(gemm)
-        rate = self.full * (self.odd if odd else 1)
+        rate = self.full * (self.odd * (1 + self.fill / FITTED) if odd else 1)
         few = self.odd_few if odd and self.odd_few is not None else self.few
         deep = getattr(config, "bk", 1)
         depth = ceil_div(gemm.k, deep) * deep
-        late, fill = (self.late * (depth - deep), 0) if odd else (0, self.fill)
-        busy = max(((on_one + few) * (depth + fill) + late) * tile / rate / 1000, gemm.bytes / MEMORY)
+        late = self.late * (depth - deep) if odd else 0
+        busy = max(((on_one + few) * (depth + self.fill) + late) * tile / rate / 1000, gemm.bytes / MEMORY)
         busy = max(busy, writing_apart(gemm) if self.apart else 0)
         return Waves(blocks, on_one, LAUNCH + busy, self.slow if odd else "")
 

@@ -130,9 +130,8 @@ class HalfGemm(Gemm):
 
     @property
     def workspaces(self) -> tuple[str, ...]:
-        """For copies of misaligned matrices: "A_rows", "B_rows", and "C_rows" of a C in 16 bits."""
-        copied = tuple(f"{name}_rows" for name in self.misaligned)
-        return copied + (("C_rows",) if self.result != "float32" and self.n % VECTOR else ())
+        """For copies of misaligned matrices: "A_rows" and "B_rows"."""
+        return tuple(f"{name}_rows" for name in self.misaligned)
 
     def prepared(self, arguments: Arguments, grid: Dim3) -> Arguments:
         """As Gemm; parts of C are in float32."""
@@ -145,16 +144,18 @@ class HalfGemm(Gemm):
     @property
     def macros(self) -> dict[str, str | int]:
         """What a twin must know of the workload when it is compiled, where it is not the default: IN is the
-        type of A and B, ACC that of the sums, OUT that of C, by default ACC."""
+        type of A and B, ACC that of the sums, OUT that of C, by default ACC. C_ALIGNED: 1 if rows of C are
+        multiples of 16 bytes."""
         sums = C_TYPES[self.accumulate]
         macros = {
             "NT": int(self.transposed),
             "ACC": sums,
             "ALIGNED": int(self.aligned),
+            "C_ALIGNED": int(self.n * element_type(self.result).itemsize % 16 == 0),
             "IN": C_TYPES[self.dtype],
             "OUT": C_TYPES[self.result],
         }
-        defaults = {"NT": 1, "ACC": "half", "ALIGNED": 1, "IN": "half", "OUT": sums}
+        defaults = {"NT": 1, "ACC": "half", "ALIGNED": 1, "C_ALIGNED": 1, "IN": "half", "OUT": sums}
         return {name: value for name, value in macros.items() if value != defaults[name]}
 
     @property

@@ -1,4 +1,4 @@
-"""Copies of matrices to rows that start with a line of L2, and from such rows."""
+"""Copies of matrices to rows that start with a line of L2."""
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
 # pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
@@ -26,9 +26,9 @@ def pitch_of_copy(columns: int) -> int:
 
 
 @dataclass(frozen=True)
-class CopyOfRows(OneLaunch):
-    """Y = X (rows x columns), elements of 16 bits of whatever format. In one of the two, rows are filled up
-    to whole lines of L2."""
+class Repacking(OneLaunch):
+    """Y = X (rows x columns), elements of any format of 16 bits. Zeros fill up the rows of Y to whole lines
+    of L2."""
 
     rows: int
     columns: int
@@ -39,37 +39,22 @@ class CopyOfRows(OneLaunch):
 
     @property
     def pitch(self) -> int:
-        """Elements of a row that is filled up."""
+        """Elements of a row of Y."""
         return pitch_of_copy(self.columns)
-
-    @property
-    def widths(self) -> tuple[int, int]:
-        """Elements of a row of X and of a row of Y."""
-        raise NotImplementedError
-
-    def arguments(self, seed: int = 0, xp: Any = np, kind: str = "") -> Arguments:
-        """X at random, Y of ones, and the extents."""
-        x_width, y_width = self.widths
-        x = xp.random.default_rng(seed).integers(0, 2**16, (self.rows, x_width)).astype("uint16")
-        y = xp.full((self.rows, y_width), 2**16 - 1, "uint16")
-        return {"X": x, "Y": y, "ROWS": self.rows, "COLUMNS": self.columns}
-
-    def tolerance(self, arguments: Arguments, kind: str = "") -> dict[str, float]:
-        return {"Y": 0.0}
-
-
-@dataclass(frozen=True)
-class Repacking(CopyOfRows):
-    """Rows of Y are filled up with zeros."""
-
-    @property
-    def widths(self) -> tuple[int, int]:
-        return self.columns, self.pitch
 
     @property
     def bytes(self) -> int:
         """Compulsory global traffic in bytes: X read once, Y written once."""
         return 2 * self.rows * (self.columns + self.pitch)
+
+    def arguments(self, seed: int = 0, xp: Any = np, kind: str = "") -> Arguments:
+        """X at random, Y of ones, and the extents."""
+        x = xp.random.default_rng(seed).integers(0, 2**16, (self.rows, self.columns)).astype("uint16")
+        y = xp.full((self.rows, self.pitch), 2**16 - 1, "uint16")
+        return {"X": x, "Y": y, "ROWS": self.rows, "COLUMNS": self.columns}
+
+    def tolerance(self, arguments: Arguments, kind: str = "") -> dict[str, float]:
+        return {"Y": 0.0}
 
     def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
         more = (0, 0), (0, self.pitch - self.columns)
@@ -140,40 +125,5 @@ class RepackingBoth(OneLaunch):
         raise NotImplementedError(name)
 
 
-@dataclass(frozen=True)
-class Unpacking(CopyOfRows):
-    """Rows of X are filled up: the other way round."""
-
-    @property
-    def widths(self) -> tuple[int, int]:
-        return self.pitch, self.columns
-
-    @property
-    def bytes(self) -> int:
-        """Compulsory global traffic in bytes: X read once, without the padding of its rows, and Y written
-        once."""
-        return 4 * self.rows * self.columns
-
-    def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
-        return {"Y": array_of(arguments, "X")[:, : self.columns].astype("float64")}
-
-    def prim_func(self, name: str) -> PrimFunc:
-        """The algorithm as a TensorIR PrimFunc with one block "Y", entry point `name`. Rows of Y do not
-        matter to it: they lie one behind the other."""
-        from tvm.script import tirx as T
-
-        rows, columns, pitch = self.rows, self.columns, self.pitch
-
-        @T.prim_func(s_tir=True)
-        def unpack(X: T.Buffer((rows, pitch), "uint16"), Y: T.Buffer((rows * columns,), "uint16")):
-            T.func_attr({"global_symbol": name, "tirx.noalias": True})
-            for i in T.serial(rows * columns):
-                with T.sblock("Y"):
-                    vi = T.axis.spatial(rows * columns, i)
-                    Y[vi] = X[vi // columns, vi % columns]
-
-        return unpack
-
-
 if TYPE_CHECKING:  # holds it to the protocol
-    CHECKED: tuple[type[Workload], ...] = Repacking, RepackingBoth, Unpacking
+    CHECKED: tuple[type[Workload], ...] = Repacking, RepackingBoth

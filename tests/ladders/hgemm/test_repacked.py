@@ -1,6 +1,7 @@
-"""Copies of matrices to rows of whole 16 bytes and from them, alone and around the products of
-`hgemm/repacked`."""
+"""Copies of matrices to rows of whole lines, alone and before the products of `hgemm/repacked`, and boxes of
+C that threads copy."""
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -18,14 +19,13 @@ from tir_schedules.ladders import fastest
 from tir_schedules.ladders.hgemm.repack import RUNG as REPACK
 from tir_schedules.ladders.hgemm.repack_both import RUNG as REPACK_BOTH
 from tir_schedules.ladders.hgemm.tile_shapes import RUNG as TILE_SHAPES
-from tir_schedules.ladders.hgemm.unpack import RUNG as UNPACK
 from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of, run
 from tir_schedules.subjects.packs import load_pack, save_pack
 from tir_schedules.subjects.subject import Subject
 from tir_schedules.workloads.half_gemm import HalfGemm
-from tir_schedules.workloads.repacking import Repacking, RepackingBoth, Unpacking
+from tir_schedules.workloads.repacking import Repacking, RepackingBoth
 
 REPACKED = find_one("hgemm/repacked", "run")
 
@@ -34,22 +34,20 @@ REPACKED = find_one("hgemm/repacked", "run")
 @pytest.mark.parametrize(
     "rung, copy",
     [(REPACK, Repacking(37, 265)), (REPACK, Repacking(1, 1)), (REPACK, Repacking(9, 64))]
-    + [(REPACK_BOTH, RepackingBoth(37, 265, 9, 64)), (REPACK_BOTH, RepackingBoth(1, 1, 17, 521))]
-    + [(UNPACK, Unpacking(67, 65)), (UNPACK, Unpacking(5, 1)), (UNPACK, Unpacking(9, 64))],
+    + [(REPACK_BOTH, RepackingBoth(37, 265, 9, 64)), (REPACK_BOTH, RepackingBoth(1, 1, 17, 521))],
     ids=lambda value: getattr(value, "name", str(value)),
 )
 def test_each_element_is_copied(rung, copy, make):
-    """Zeros fill up rows; the last elements of a C are fewer than eight."""
+    """Zeros fill up rows."""
     binary, given = compile_kernel(make(rung, copy, ARCH)), copy.arguments()
     before = {name: given[name].copy() for name in copy.inputs}
     done = CpuMachine(orders=2).run(binary, given, copy.outputs)
-    assert done.findings == () and ("st.global.v4" in binary.ptx or given["Y"].size < 8)
+    assert done.findings == () and "st.global.v4" in binary.ptx
     for name, expected in {**copy.truth(given), **before}.items():
         assert np.array_equal(given[name], expected)
 
 
 OF_A, OF_B = ("A", "A_rows", "M", "K"), ("B", "B_rows", "N", "K")
-OF_C = ("C_rows", "C", "M", "N")
 
 
 @pytest.mark.parametrize(
@@ -58,9 +56,8 @@ OF_C = ("C_rows", "C", "M", "N")
         ("", HalfGemm(64, 72, 65, "nt"), [OF_A, OF_B]),
         ("", HalfGemm(64, 72, 65, "nn"), [OF_A]),
         ("", HalfGemm(64, 65, 72, "nn"), [("B", "B_rows", "K", "N")]),
-        (":64x64", HalfGemm(65, 65, 72, "nt"), [OF_C]),
-        (":64x64", HalfGemm(65, 65, 65, "nt"), [OF_A, OF_B, OF_C]),
-        ("", HalfGemm(65, 65, 72, "nt"), []),
+        (":64x64", HalfGemm(65, 65, 72, "nt"), []),
+        (":64x64", HalfGemm(65, 65, 65, "nt"), [OF_A, OF_B]),
     ],
 )
 def test_only_what_has_such_rows_is_copied(variant, gemm, copied):
@@ -68,15 +65,18 @@ def test_only_what_has_such_rows_is_copied(variant, gemm, copied):
     kernels = launches(load_twin, rung, gemm, ARCH)
     (own,) = (kernel for kernel in kernels if kernel.entry == "hgemm_repacked")
     others = [kernel.params for kernel in kernels if kernel is not own]
-    assert others == copied and kernels.index(own) == len(copied) - (OF_C in copied)
+    assert others == copied and kernels[-1] is own
     rows = {name for params in copied for name in params if name.endswith("_rows")}
     assert {tensor.of for tensor in own.maps if tensor.of.endswith("_rows")} == rows
 
 
-def test_a_large_c_goes_through_a_workspace():
-    kinds = [HalfGemm(*shape, "nt", "float32", output="float16") for shape in [(511, 513, 515), (2047,) * 3]]
-    kinds.append(HalfGemm(2047, 2047, 64, "nt", "float32"))
-    assert [REPACKED.fitted(gemm).config.boxes for gemm in kinds] == [0, 2, 0]
+@pytest.mark.parametrize("n, piece", [(65, "u16"), (66, "u32"), (68, "v2.u32"), (72, "")])
+def test_threads_copy_boxes_of_rows_that_the_copy_engine_does_not_take(n, piece):
+    """In the largest pieces that divide a row, 8 bytes at most."""
+    (rung,) = find("hgemm/repacked:64x64")
+    own = launches(lower, rung, HalfGemm(65, n, 72, "nt"), ARCH)[-1]
+    assert {*re.findall(r"ld\.shared\.(u16|u32|v2\.u32)", compile_kernel(own).ptx)} == {piece} - {""}
+    assert len(own.maps) == (2 if piece else 3)
 
 
 def test_without_such_rows_it_is_tile_shapes():
@@ -108,7 +108,6 @@ def test_other_launches_are_emitted_below(twin):
     for line in (
         "// before:  hgemm_repack_A below, with X = A, Y = A_rows, ROWS = M, COLUMNS = K\n",
         "// before:  hgemm_repack_B below, with X = B, Y = B_rows, ROWS = K, COLUMNS = N\n",
-        "// after:   hgemm_unpack_C_rows below, with X = C_rows, Y = C, ROWS = M, COLUMNS = N\n",
         "CUtensorMap A_map, of const half *A_rows[66][128]",
     ):
         assert line in text
@@ -169,20 +168,6 @@ def test_a_pack_knows_the_copies(tmp_path):
         load_pack(tmp_path / "b.zip")
 
 
-@pytest.mark.parametrize(
-    "gemm, copies",
-    [
-        (HalfGemm(8_000_000, 257, 40, "nt"), 0),  # C has more than 2**31 elements in whole lines
-        (HalfGemm(2_000_000, 251, 40, "nt"), 1),
-        (HalfGemm(4_000_000, 257, 33, "nt"), 3),
-    ],
-    ids=str,
-)
-def test_a_c_that_is_too_large_in_whole_lines_is_not_copied(gemm, copies):
-    rung = REPACKED.fitted(gemm)
-    assert sum(map(len, rung.others(gemm))) == copies and not rung.refuses(gemm, rung.config)
-
-
 def test_an_a_that_is_too_large_in_whole_lines_is_refused():
     with pytest.raises(BadInput, match="a copy of A has 2560000000 elements"):
         REPACKED.fitted(HalfGemm(40_000_000, 8, 1)).declared(HalfGemm(40_000_000, 8, 1))
@@ -192,7 +177,7 @@ SWAPPED = "128x128,swap=1,programs=2,stages=3"
 NT_MIXED, NN_BFLOAT = ("nt", "float32", "float16", "float16"), ("nn", "float32", "bfloat16", "bfloat16")
 QUICK = [
     (f"{SWAPPED},bm=48,boxes=0", HalfGemm(67, 199, 131, *NT_MIXED)),  # swapped, from registers, copied before
-    (f"{SWAPPED},bm=16,bn=64,consumers=1,boxes=1", HalfGemm(37, 131, 72, *NN_BFLOAT)),  # C is copied after
+    (f"{SWAPPED},bm=16,bn=64,consumers=1,boxes=1", HalfGemm(37, 131, 72, *NN_BFLOAT)),  # threads copy boxes
     (f"{SWAPPED},bm=16,boxes=0", HalfGemm(24, 64, 72, "nn")),  # one of two warpgroups has columns of C
     (f"{SWAPPED},bm=32,boxes=0,cluster_m=2", HalfGemm(40, 130, 72, "nt", "float32")),  # pairs; C in float32
     ("128x256,bm=64,bn=96,part_columns=1,boxes=0,programs=2,stages=3,cluster_n=2", HalfGemm(70, 201, 72)),

@@ -12,11 +12,11 @@ an H200 with rows of 8144 bytes, and 215 us with rows of 8192 bytes. For matrice
 MB in 40 us, and the products take 170 us. The share of the copies falls with the size, because they grow with
 its square and the products with its cube. The tensor map has the true extents, so padding is not read.
 
-The copy engine cannot write such rows of C either. If threads write C from registers, as in `persistent`,
-they store elements one by one, and tensor cores rest meanwhile. So boxes of C go to a workspace as well, and
-a launch after this one copies them to their place: see `unpack`. For 4095 x 4095 that takes 20 us and saves
-60. A small C is written faster from registers, and a C in float32 always is: configurations "..._registers",
-with `boxes` 0.
+The copy engine cannot write such rows of C either. So the threads of a warpgroup copy each box of C from
+shared memory to its place. A warp writes neighbours of a row, 2, 4 or 8 bytes in each lane, as rows allow.
+Written from registers, C takes longer, because the lanes of a warp have elements of eight rows. On an H100
+10142 x 9735 x 64 took 547 us so, and 164 through boxes. Configurations "..._registers", with `boxes` 0, write
+C from registers. It is also the only way of a C in float32 whose sums are transposed (`swap`).
 
 In all that takes 228 us: 602 TFLOPS. `wgmma_async`, which copies elements, has 101, and cuBLAS 135.
 
@@ -44,7 +44,6 @@ from tir_schedules.ladders.hgemm import (
     tile_shapes,
     tma_store,
 )
-from tir_schedules.ladders.hgemm.unpack import unpacking_of
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Around, Preparation, configs_as, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
@@ -54,7 +53,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(tile_shape.Config):
-    """As of `tile_shapes`. boxes: 0 where C is written from registers. line: 16, 32, 64 or 128 bytes; rows of
+    """As of `tile_shapes`. boxes: 0 if C is written from registers. line: 16, 32, 64 or 128 bytes; rows of
     A and B that are not a multiple of it are copied."""
 
     line: int = 16
@@ -71,35 +70,20 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
     reason = hopper.reason_against_tile(gemm, config) or reason_against_copies(gemm, config)
     if reason or not config.boxes:
         return reason or hopper.reason_against_ring(gemm, config, 2)
-    return specialization.reason_against_places(gemm, config) or (
-        hopper.reason_against_stored_boxes(gemm, "boxes=0") if gemm.result == "float32" else ""
-    )
+    return specialization.reason_against_places(gemm, config)
 
 
 def reason_against_copies(gemm: HalfGemm, config: Config) -> str:
     """Why A, B or C cannot be copied, or empty: rows of few elements become whole lines."""
-    copies = repack.copied(gemm, config.line)
-    if after(gemm, config):
-        copies["C"] = gemm.m, gemm.n
-    for name, (rows, columns) in copies.items():
+    for name, (rows, columns) in repack.copied(gemm, config.line).items():
         elements = ceil_div(rows, repack.ROWS) * repack.ROWS * in_lines(columns, gemm.vector)
         if elements >= MOST_ELEMENTS:
-            other = ": use boxes=0" if name == "C" else ""
-            return f"a copy of {name} has {elements} elements, and must have fewer than 2**31{other}"
+            return f"a copy of {name} has {elements} elements, and must have fewer than 2**31"
     return ""
 
 
 def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
     return repack.repackings_of(gemm, config.line)
-
-
-def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
-    return [unpacking_of(gemm)] if config.boxes and "C_rows" in gemm.workspaces else []
-
-
-def around(gemm: HalfGemm, config: Config) -> list[Preparation]:
-    """All launches but its own."""
-    return [*before(gemm, config), *after(gemm, config)]
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:
@@ -135,8 +119,8 @@ CONFIGS = THROUGH_BOXES | {
 
 
 def candidates(gemm: HalfGemm, kind: type[C], registers: bool) -> Iterator[C]:
-    """Each form that a gemm can have: its C written as boxes and, with `registers` or where boxes take a copy
-    of C, from registers, too."""
+    """Each form that a gemm can have: its C written as boxes and, with `registers` or if threads copy the
+    boxes, also from registers."""
     registers = registers or bool(hopper.reason_against_stored_boxes(gemm))
     for boxes in (1, 0) if registers else (1,):
         for config in tile_choice.settled(gemm, kind, boxes=boxes):
@@ -147,7 +131,7 @@ def candidates(gemm: HalfGemm, kind: type[C], registers: bool) -> Iterator[C]:
 @lru_cache(maxsize=1024)
 def choose(gemm: HalfGemm) -> str | Config:
     """The form that is estimated to be the fastest; the first where all are refused."""
-    return tile_choice.fastest(gemm, candidates(gemm, Config, False), around) or "128x256"
+    return tile_choice.fastest(gemm, candidates(gemm, Config, False), before) or "128x256"
 
 
 RUNG = tile_shapes.RUNG.followed_by(
@@ -156,12 +140,11 @@ RUNG = tile_shapes.RUNG.followed_by(
     schedule,
     configs=CONFIGS,
     choose=choose,
-    shapes="any; A and B are copied before if their rows are not a multiple of 16 bytes; such a C is copied"
-    " after, or written from registers",
+    shapes="any; A and B are copied before if their rows are not a multiple of 16 bytes",
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
-    around=Around(before, after),
+    around=Around(before),
 )
 
 if __name__ == "__main__":

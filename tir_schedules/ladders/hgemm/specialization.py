@@ -92,7 +92,9 @@ def launch_programs(gemm: HalfGemm, config: Persistent) -> Launch:
     maps = hopper.maps_of(gemm, config)
     shared = config.ring_bytes
     if isinstance(config, Stored) and config.boxes:
-        maps, shared = (*maps, map_of_result(gemm, config)), shared + bytes_of_boxes(gemm, config)
+        shared += bytes_of_boxes(gemm, config)
+        if not hopper.reason_against_stored_boxes(gemm):
+            maps = *maps, map_of_result(gemm, config)
     return Launch(grid, block_of(config), shared, (config.blocks, 1, 1), maps)
 
 
@@ -119,11 +121,13 @@ def walk_tiles(sch: Schedule, gemm: Gemm, config: Persistent, tiles: Tiles) -> N
 
 
 def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:
-    """A warpgroup's sums go through shared memory, box by box, and the copy engine writes them to C."""
+    """A warpgroup's sums go through shared memory, box by box. The copy engine writes them to C, or threads
+    do if it does not take C's rows."""
     from tir_schedules.tir.intrinsics import boxes, stmatrix
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
     (height, width), places = box_of(gemm, config), boxes_of(gemm, config)[-1]
+    engine = not hopper.reason_against_stored_boxes(gemm)
     stored = sch.cache_write(tiles.result, 0, boxes.BOXES)
     sch.reverse_compute_at(tiles.result, tiles.warpgroup)
     row, column = sch.get_loops(tiles.result)[-2:]
@@ -139,8 +143,10 @@ def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> 
     sch.transform_layout(tiles.result, ("write", 0), numbered, assume_injective_transform=True)
     unroll(sch, order)
     store = stmatrix.store_transposed if config.swap else stmatrix.store
-    sch.tensorize(row, store(height if config.swap else width, places, gemm.accumulate, gemm.result))
-    sch.tensorize(sch.get_loops(stored)[-2], boxes.store(height, width, gemm.result))
+    sch.tensorize(row, store(height if config.swap else width, places, gemm.accumulate, gemm.result, engine))
+    box = height, width, gemm.result
+    written = boxes.store(*box) if engine else boxes.store_by_threads(*box, (gemm.m, gemm.n))
+    sch.tensorize(sch.get_loops(stored)[-2], written)
 
 
 def store_whole_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles, programs: int) -> None:

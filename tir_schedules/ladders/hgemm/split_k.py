@@ -92,15 +92,6 @@ def before(gemm: HalfGemm, config: Config) -> list[Preparation]:
     return repackings_of(gemm, config.line)
 
 
-def after(gemm: HalfGemm, config: Config) -> list[Preparation]:
-    return repacked.after(gemm, config)
-
-
-def around(gemm: HalfGemm, config: Config) -> list[Preparation]:
-    """All launches but its own and the one that adds up."""
-    return [*before(gemm, config), *after(gemm, config)]
-
-
 def divide_programs(gemm: HalfGemm, config: Config) -> Config:
     """The configuration of the programs of a part: parts share the SMs."""
     return replace(config, programs=max(1, config.programs // parts_of(gemm, config)))
@@ -219,7 +210,7 @@ CONFIGS |= {
 def choose(gemm: HalfGemm) -> str | Config:
     """The form and the parts of K that are estimated to be the fastest; the first where all are refused."""
     forms = repacked.candidates(gemm, Config, True)
-    return tile_choice.fastest(gemm, forms, around, parts_of) or "128x256"
+    return tile_choice.fastest(gemm, forms, before, parts_of) or "128x256"
 
 
 RUNG = repacked.RUNG.followed_by(
@@ -231,7 +222,7 @@ RUNG = repacked.RUNG.followed_by(
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,
-    around=Around(before, after, split_k_sum.rung("hgemm")),
+    around=Around(before, then=split_k_sum.rung("hgemm")),
 )
 
 if __name__ == "__main__":

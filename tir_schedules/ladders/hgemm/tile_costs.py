@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Iterable, Mapping
 
 from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.waves import MEMORY
+from tir_schedules.ladders.waves import L2, MEMORY
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -83,11 +83,17 @@ BOX = 220
 rows. In boxes of 16 rows and not of 48 a tile of 144x256 ended 2700 cycles later at 4680x4680x4680, and one
 of 240x128 3900 cycles later at 5000x3000x2048."""
 
-REGISTERS, FLOATS, SINGLE = 0.17, 0.09, 0.65
-"""Cycles more for each element of a tile of C that is written from registers; of one of parts, whose floats
-fill sectors; and of one that is written one element at a time, as where rows of C are odd. 64x128 took 5.1 us
-at 512x512x512 and 64x64 3.8, and through boxes 64x64 took 3.5. At 699x1001x825 64x128 took 11.4 us: 8.5 for
-products and copies, the rest for C."""
+REGISTERS, SINGLE, FLOATS = 0.6, 1.1, 0.09
+"""Cycles more for each element of a tile of C that is written from registers, while all SMs have a tile: two
+elements at a time, or one, as where rows of C are odd. FLOATS: of one of parts, whose floats fill sectors.
+At 2334x15526x64 64x128 took 208 thousand cycles for 35 rounds of tiles, at 10142x9735x64 979 thousand for
+93. While few have one it is less: 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64
+took 3.5."""
+
+BY_THREADS, IN_PART = 0.1, 1.3
+"""The same of boxes that threads copy, because rows of C start anywhere. Writing a C that L2 does not hold
+then takes as long as reading 1 + IN_PART times its bytes, because sectors are written in part: the same gemms
+took 53 us, and 163. At 4501x1535x128 64x128 took 11.1 us."""
 
 LAUNCH, FIRST, PAIR, SHALLOW = 3400, 0.045, 2260, 1750
 """Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
@@ -103,6 +109,11 @@ READ, HALF, MOST = 5.9e6, 5e6, 3.9e6
 bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get.
 Fitted to thin matrices: with 64 tiles of 64x64 17x4096x4096 is read at 2.5 MB in a microsecond, with 32 of
 64x128 and two parts of K at 3.6."""
+
+FROM_L2 = 0.1
+"""Time of a byte that another tile has already brought to L2, over that of one from memory. 84x4096x16384
+took 58.0 us by tiles of 48x64, which get 470 MB, and 51.5 by tiles of 96x64, which get 335 MB; A and B have
+137 MB. 40x4096x11008 took 34.7 by tiles of 32x64, and 33.9 by tiles of 48x64."""
 
 FILLED = 5.1e6
 """Bytes in a microsecond that SMs get of whole boxes, as if memory were as fast. Rows of a box beyond a
@@ -130,11 +141,10 @@ of parts that are written, two elements at a time, and read in a microsecond."""
 class Estimate:
     """What the time of a gemm is made of. tiles: of C. rounds: in which SMs take them. k_tiles: of a tile.
     each: cycles of a K tile. stored: those of the end of a tile. once: those of the launch. clock: cycles in
-    a nanosecond. reading: nanoseconds in which the SMs that have tiles get A and B and
-    write C. parts: of K; SMs take all
-    tiles for each of them. adding: microseconds of the launch that adds these up. copies: matrices that
-    launches before or after copy. copying: microseconds of that. slower: how many times as long as
-    `tma_store` a rung takes besides."""
+    a nanosecond. reading: nanoseconds in which the SMs that have tiles get A and B and write C. parts: of K;
+    SMs take all tiles for each of them. adding: microseconds of the launch that adds these up. copies:
+    matrices that launches before or after copy. copying: microseconds of that. slower: how many times as long
+    as `tma_store` a rung takes besides."""
 
     tiles: int
     rounds: int
@@ -165,6 +175,10 @@ class Estimate:
         stored += cycles_of_low_boxes(gemm, config)
         reading = nanoseconds_of_reading(gemm, config, clusters * blocks * parts / rounds)
         reading *= AGAIN if rounds > 1 and parts == 1 else 1
+        rows = clusters * blocks * (config.bm + config.bn)
+        copied = rows * hopper.ROW_BYTES * ceil_div(gemm.k, hopper.DEPTH)
+        reading *= 1 + FROM_L2 * max(0, copied / bytes_of_operands(gemm) - 1)
+        reading += nanoseconds_of_writing(gemm)
         cycles = once + max(rounds * (k_tiles * each + stored), CLOCK * reading)
         ran = clusters * blocks * parts * k_tiles / hopper.WAVE / cycles
         return cls(
@@ -366,10 +380,11 @@ def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share:
     each = ELEMENT * (1 + share)
     if getattr(config, "boxes", 1):
         row = specialization.box_of(gemm, config)[1] * hopper.SIZES[gemm.result]
-        return each + NARROW_ROWS[row]
+        by_threads = BY_THREADS * share if hopper.reason_against_stored_boxes(gemm) else 0
+        return each + NARROW_ROWS[row] + by_threads
     if parts > 1:
         return each + FLOATS
-    return cycles_from_registers(bool(gemm.n % 2 or config.swap), share)
+    return each + (SINGLE if gemm.n % 2 or config.swap else REGISTERS) * share
 
 
 def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
@@ -380,15 +395,23 @@ def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
     return BOX * config.rows // hopper.ROWS * (config.columns / height - config.columns / hopper.ROWS)
 
 
-def cycles_from_registers(single: bool, share: float) -> float:
-    """Cycles of an element of C that is written from registers. single: one at a time."""
-    return ELEMENT * (1 + share) + (SINGLE if single else REGISTERS)
+def bytes_of_operands(gemm: HalfGemm) -> int:
+    """Of A and B."""
+    return gemm.bytes - hopper.SIZES[gemm.result] * gemm.m * gemm.n
 
 
 def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -> float:
-    """In which so many SMs get A and B from memory, and write C."""
+    """In which so many SMs get A and B from memory."""
     rows = [extent / ceil_div(extent, tile) for extent, tile in ((gemm.m, config.bm), (gemm.n, config.bn))]
     under_way = busy * getattr(config, "stages", 2) * hopper.ROW_BYTES * sum(rows)
     filled = sum(rows) / (config.bm + config.bn)  # share of boxes
-    time = 1000 * gemm.bytes / min(MOST, FILLED * filled, READ * under_way / (under_way + HALF))
+    rate = min(MOST, FILLED * filled, READ * under_way / (under_way + HALF))
+    time = 1000 * bytes_of_operands(gemm) / rate
     return time + min(BEGIN, time / 8)
+
+
+def nanoseconds_of_writing(gemm: HalfGemm) -> float:
+    """In which memory takes C."""
+    size = hopper.SIZES[gemm.result] * gemm.m * gemm.n
+    in_part = IN_PART if size > L2 and hopper.reason_against_stored_boxes(gemm) else 0
+    return 1000 * (1 + in_part) * size / MOST

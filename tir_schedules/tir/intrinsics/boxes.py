@@ -9,8 +9,10 @@ place of its tensor map an intrinsic names the matrix, see the pass `tensor_maps
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from tvm import DataType
 from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, ring
@@ -20,6 +22,7 @@ from tir_schedules.tir.schedule import PrimFunc
 MAP, PREFETCH = "tir_schedules.map", "tir_schedules.prefetch"
 COLUMNS = 64  # of A and B, 128 bytes
 SHARED = "shared.dyn"
+PIECES = {8: "uint2", 4: "unsigned", 2: "unsigned short"}  # by bytes
 BOXES = "local"
 """The scope of boxes of C in a schedule. They belong to one warpgroup. TVM has no scope for that: of a
 buffer in shared memory it asks that what all warpgroups write is one region. `warp_specialization` puts them
@@ -143,5 +146,34 @@ def store(rows: int, columns: int, dtype: str) -> Intrinsic:
                 if thread == 0:
                     T.evaluate(call("store_box", tensor_map(D, rows, columns), row, column, place))
                     T.evaluate(call("commit_stores"))
+
+    return copy(rows, columns, dtype, BOXES, "global"), implementation
+
+
+@intrinsic
+def store_by_threads(rows: int, columns: int, dtype: str, extents: tuple[int, int]) -> Intrinsic:
+    """A box from shared memory to a matrix with these extents, by the threads of a warpgroup, because the
+    copy engine does not take its rows. A thread copies as many elements at once as divide a row, 8 bytes at
+    most."""
+    size = DataType(dtype).bits // 8
+    piece = PIECES[math.gcd(extents[1] * size, 8)]
+    function = f"copy_box<{rows}, {columns * size}, {piece}>"
+
+    @T.prim_func(s_tir=True)
+    def implementation(source: T.handle, target: T.handle) -> None:
+        s0, d0 = T.int32(), T.int32()
+        S = T.match_buffer(
+            source, (rows, columns), dtype, align=64, offset_factor=1, scope=BOXES, strides=[s0, 1]
+        )
+        D = T.match_buffer(
+            target, (rows, columns), dtype, align=64, offset_factor=1, scope="global", strides=[d0, 1]
+        )
+        with T.sblock("root"):
+            T.reads(S[0:rows, 0:columns])
+            T.writes(D[0:rows, 0:columns])
+            row, column = T.meta_var((D.elem_offset // d0, D.elem_offset % d0))
+            place = T.meta_var(call("shared_address", S.access_ptr("r"), returns="uint32"))
+            for _ in T.thread_binding(0, 128, "threadIdx.x"):
+                T.evaluate(call(function, D.data, row, column, *extents, place))
 
     return copy(rows, columns, dtype, BOXES, "global"), implementation

@@ -137,19 +137,26 @@ def sync_own_warpgroup() -> Any:
 
 
 @in_halves
-def store(describes: bool, columns: int, places: int, accumulate: str, result: str) -> PrimFunc:
+def store(
+    describes: bool, columns: int, places: int, accumulate: str, result: str, engine: bool = True
+) -> PrimFunc:
     """64 rows and so many columns of sums to shared memory, in the format `result`: a box, ready to be stored
-    from there. places: which boxes take in turns. What stood in this one has been stored before: at the end
-    of a box a warpgroup waits for what stands in the next place."""
+    from there. places: which boxes take in turns. engine: the copy engine stores them, else threads do. The
+    box that was in this place has been stored before: at the end of a box a warpgroup waits until the copy
+    engine has read the next place."""
     text = text_of(accumulate, result, columns * SUM_BYTES.get(result, 2))
-    return through_box(describes, (ROWS, columns), False, places, (accumulate, result), "store_sums", text)
+    formats = accumulate, result
+    return through_box(describes, (ROWS, columns), False, places, formats, engine, "store_sums", text)
 
 
 @in_halves
-def store_transposed(describes: bool, rows: int, places: int, accumulate: str, result: str) -> PrimFunc:
+def store_transposed(
+    describes: bool, rows: int, places: int, accumulate: str, result: str, engine: bool = True
+) -> PrimFunc:
     """64 rows and `rows` columns of sums to shared memory, as a box of so many rows and 64 columns."""
     text = transposed_text_of(accumulate, result)
-    return through_box(describes, (rows, ROWS), True, places, (accumulate, result), "store_transposed", text)
+    formats = accumulate, result
+    return through_box(describes, (rows, ROWS), True, places, formats, engine, "store_transposed", text)
 
 
 def through_box(
@@ -158,6 +165,7 @@ def through_box(
     transposed: bool,
     places: int,
     formats: tuple[str, str],
+    engine: bool,
     name: str,
     text: str,
 ) -> PrimFunc:
@@ -195,8 +203,9 @@ def through_box(
                 address = T.meta_var(call("shared_address", T.address_of(S[0, 0, 0, 0]), returns="uint32"))
                 for thread in T.thread_binding(0, THREADS, "threadIdx.x"):
                     if places == 1:  # the only place is still being stored
-                        if thread == 0:
-                            T.evaluate(wait(0))
+                        if engine:
+                            if thread == 0:
+                                T.evaluate(wait(0))
                         T.evaluate(sync_own_warpgroup())
                     for part in T.unroll(length // PART):
                         T.evaluate(
@@ -204,10 +213,11 @@ def through_box(
                                 name, address, part, C[0, thread, part * (PART // 2)], source_code=text
                             )
                         )
-                    T.evaluate(call("fence_async_proxy"))
-                    if places > 1:
-                        if thread == 0:
-                            T.evaluate(wait(places - 2))
+                    if engine:
+                        T.evaluate(call("fence_async_proxy"))
+                        if places > 1:
+                            if thread == 0:
+                                T.evaluate(wait(places - 2))
                     T.evaluate(sync_own_warpgroup())
 
     return half
