@@ -226,8 +226,8 @@ class Rung(Generic[W, C]):
         return named or ",".join(f"{name}={values[name]}" for name in changed)
 
     def settled(self, workload: Any, arch: str) -> "tuple[Rung[Any, Any], Any]":
-        """The rung that is run for a workload on an architecture, and what it is run on. A rung returns itself
-        and the workload, except for a `StandIn`. Raises BadInput if there is no rung for them."""
+        """The rung that is run for a workload on an architecture, and what it is run on. A rung returns
+        itself and the workload, except for a `StandIn`. Raises BadInput if there is no rung for them."""
         return self, workload
 
     def declared(self, workload: Any) -> Launch:
