@@ -231,8 +231,8 @@ def test_a_schedule_that_is_refused_is_shown_and_fails(monkeypatch, tool, found,
         code == 1 and "decompose_reduction" in out and err == "tir-schedules: sgemm/naive: TVM refuses <it>\n"
     )
     code, out, err = tool("sgemm/naive", *SMALL, "-o", tmp_path / "page.html")
-    assert (
-        (code, out) == (1, "")
-        and err == f"wrote {tmp_path / 'page.html'}\ntir-schedules: sgemm/naive: TVM refuses <it>\n"
-    )
+    assert (code, out) == (
+        1,
+        "",
+    ) and err == f"wrote {tmp_path / 'page.html'}\ntir-schedules: sgemm/naive: TVM refuses <it>\n"
     assert "TVM refuses &lt;it&gt;" in (tmp_path / "page.html").read_text()
