@@ -17,7 +17,8 @@ summary only."""
 
 @dataclass(frozen=True)
 class ComparedLaunch:
-    """label: "sgemm/naive (schedule)", and ", launch 2" for a further launch of it. kind: of its workload, in words. counters: by Nsight's metric."""
+    """label: "sgemm/naive (schedule)", and ", launch 2" for a further launch of it. kind: of its workload, in
+    words. counters: by Nsight's metric."""
 
     family: str
     label: str
