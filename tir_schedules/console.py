@@ -207,7 +207,8 @@ def arrange_piped(
         kept = [column for column in every if column.heading.plain not in spare[:count]]
         if sum(column.natural for column in kept) + GAP * (len(kept) - 1) <= PIPED:
             return [kept], tuple(spare[:count]), PIPE_WIDTH
-    return [every], (), PIPED if widths(every, PIPED) else PIPE_WIDTH
+    wrapped = any(column.room for column in every) and widths(every, PIPED)
+    return [every], (), PIPED if wrapped else PIPE_WIDTH
 
 
 def widths(columns: Sequence[Column], width: int) -> list[int] | None:
