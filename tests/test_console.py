@@ -161,6 +161,34 @@ def test_a_pipe_has_a_line_for_each_row(capsys):
     assert len(lines) == 4 and lines[-1].split() == ["x" * 20_000, "1", "2", "3"]
 
 
+WORDY = [("sgemm/naive", "word " * 25, "128x128 " * 12), ("sgemm/coalesced", "other", "64x64")]
+
+
+@pytest.mark.parametrize("spare, lines", [(("configurations",), 3), ((), 4)])
+def test_a_pipe_leaves_columns_out_before_it_wraps_and_says_so(capsys, spare, lines):
+    columns = ("rung", "what", "configurations")
+    print_left_out(print_table(columns, WORDY, prose={"what": 9, "configurations": 9}, spare=spare, keys=0))
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == lines and max(map(len, out.splitlines())) <= 180
+    assert ("configurations" in out.splitlines()[0]) != ("configurations" in err)
+    print_table(columns, WORDY, spare=spare, wide=True)
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 3 and "128x128 128x128" in out and not err
+
+
+@pytest.mark.parametrize("of", ["sgemm", "reduce", "hgemm", "--instructions", "--articles"])
+def test_lists_in_a_pipe_are_short_and_wide_ones_have_every_column(capsys, of):
+    assert cli.main(["list", of]) == 0
+    short, told = capsys.readouterr()
+    tables = [line for line in short.splitlines() if "  " in line]
+    assert tables and max(map(len, tables)) <= 180
+    assert cli.main(["list", of, "--wide"]) == 0
+    wide, nothing = capsys.readouterr()
+    assert len(wide.splitlines()) <= len(short.splitlines()) and not nothing
+    for name in re.findall(r"left out to keep lines short: (.*); --wide or --json", told):
+        assert all(f"  {one}" in wide for one in name.split(", "))
+
+
 @pytest.mark.parametrize("columns", [160, 120, 80, 60])
 def test_the_list_of_rungs_fits_a_terminal(terminal, columns):
     out = terminal(columns, lambda: cli.main(["list", "hgemm"]))

@@ -1,5 +1,5 @@
 """Printing: tables, prose, code, JSON and progress, for the width of a terminal; into a pipe or file a line
-for each line."""
+for each line, and tables as narrow as that allows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rich.text import Text
 from tir_schedules.errors import fold_paragraph, printable
 
 PIPE_WIDTH = 1_000_000  # a pipe has no edge to wrap at
-PIPED = 80  # columns that prose which is wrapped in a pipe, too, takes there at most
+PIPED = 180  # columns of a table in a pipe, where its names and numbers allow it
 USUAL_WIDTH = 80  # of a terminal that does not tell
 HEIGHT = 25  # no view asks for it, but without it rich takes a dumb terminal for 80 columns
 GAP = 2  # blanks between columns
@@ -81,12 +81,11 @@ def html_of(tag: str, text: str) -> bool:
 @dataclass(frozen=True)
 class Column:
     """A column of a table. room: None where cells stand in one line; else they are wrapped between words, to
-    no fewer columns than this. piped: whether they are wrapped in a pipe, too."""
+    no fewer columns than this."""
 
     heading: Text
     cells: Sequence[Text]
     room: int | None
-    piped: bool = False
 
     @property
     def natural(self) -> int:
@@ -125,16 +124,21 @@ def wrap_text(text: Text, width: int) -> list[Text]:
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "",
     prose: Mapping[str, int] = {},
-    spare: Sequence[str] = (), keys: int = 1, piped: Sequence[str] = (),
+    spare: Sequence[str] = (), keys: int = 1, wide: bool = False,
 ) -> tuple[str, ...]:  # fmt: skip
     """Rows of cells in rich's markup under headings. Numbers and names stay whole on a terminal of any width,
     which rich's own tables do not promise.
 
-    prose: columns that may be wrapped between words -> the columns of a terminal that they need. In a pipe
-    only those of `piped` are wrapped, so that `grep` finds a record in a line. What is
-    wider yet loses columns of `spare`, the first of them first; returns those that are left out. If that is
+    prose: columns that may be wrapped between words -> the columns of a terminal that they need. If a table
+    is still wider, columns of `spare` are left out, the first of them first; they are returned. If that is
     not enough, the table is cut into a few blocks, each with the first `keys` columns, or each record is
     printed with a line for each field. Without `keys` it is always the latter.
+
+    A pipe has `PIPED` columns. Columns of `spare` are left out there before prose is wrapped, so that `grep`
+    finds a record in one line. Prose is wrapped if that does not help. A table is never cut in a pipe: one
+    whose names and numbers are wider keeps a line for each record.
+
+    wide: every column, and a line for each record, whatever the width.
     """
     out, cells = console(), [[Text.from_markup(printable(cell, "\n")) for cell in row] for row in rows]
     if HTML:
@@ -143,28 +147,34 @@ def print_table(
         HTML[-1].append(f"<table>{''.join(f'<tr>{row}</tr>' for row in inside)}</table>")
         return ()
     every = [
-        Column(
-            Text.from_markup(name, style="bold"), [row[at] for row in cells], prose.get(name), name in piped
-        )
+        Column(Text.from_markup(name, style="bold"), [row[at] for row in cells], prose.get(name))
         for at, name in enumerate(columns)
     ]
-    blocks, left_out = arrange_columns(every, out.width, spare, keys)
+    width = PIPE_WIDTH if wide else out.width
+    if width == PIPE_WIDTH and not wide:
+        blocks, left_out, width = arrange_piped(every, spare)
+    else:
+        blocks, left_out = arrange_columns(every, width, spare, keys)
     if title:
         write(out, Text(title, "italic"))
     if not blocks:
         stand_on_end(out, every)
     for number, block in enumerate(blocks):
-        write(out, *[Text()] * (number > 0), *table_lines(block, out.width, keys if number else 0))
+        write(out, *[Text()] * (number > 0), *table_lines(block, width, keys if number else 0))
     return left_out
 
 
-def print_left_out(names: Iterable[str]) -> None:
-    """Say which columns a terminal had no room for, if any."""
-    if names := list(dict.fromkeys(names)):
-        print_line(
-            f"left out for want of room: {', '.join(names)}; a wider terminal or --json shows"
-            f" {'it' if len(names) == 1 else 'them'}"
-        )
+def print_left_out(names: Iterable[str], shown_by: str = "--json") -> None:
+    """Say which columns had no room, if any: on standard error for a pipe, whose lines are the table's.
+
+    shown_by: the options with which they are printed."""
+    if not (names := list(dict.fromkeys(names))):
+        return
+    what, them = ", ".join(names), "it" if len(names) == 1 else "them"
+    if terminal_width():
+        print_line(f"left out for want of room: {what}; a wider terminal or {shown_by} shows {them}")
+    elif not HTML:
+        print_error(f"left out to keep lines short: {what}; {shown_by} shows {them}")
 
 
 def arrange_columns(
@@ -189,11 +199,23 @@ def arrange_columns(
     return (blocks if fit else []), ()
 
 
+def arrange_piped(
+    every: list[Column], spare: Sequence[str]
+) -> tuple[list[list[Column]], tuple[str, ...], int]:
+    """The same of a pipe: one block, what is left out of it, and the columns that it is to have."""
+    for count in range(len(spare) + 1):
+        kept = [column for column in every if column.heading.plain not in spare[:count]]
+        if sum(column.natural for column in kept) + GAP * (len(kept) - 1) <= PIPED:
+            return [kept], tuple(spare[:count]), PIPE_WIDTH
+    wrapped = any(column.room for column in every) and widths(every, PIPED)
+    return [every], (), PIPED if wrapped else PIPE_WIDTH
+
+
 def widths(columns: Sequence[Column], width: int) -> list[int] | None:
     """Columns of a terminal for each column; None where they do not fit. What is left beyond the least goes
-    to prose, then to headings. In a pipe only columns that are `piped` are wrapped."""
+    to prose, then to headings."""
     if width == PIPE_WIDTH:
-        return [min(one.natural, max(PIPED, one.least)) if one.piped else one.natural for one in columns]
+        return [one.natural for one in columns]
     given = [column.least for column in columns]
     left = width - sum(given) - GAP * (len(columns) - 1)
     if left < 0:

@@ -195,7 +195,7 @@ def test_a_kernel_that_does_not_compile_is_named_and_the_other_shown(capsys, mon
     (["sgemm/naive", "--sass", "--lines"], "not allowed with"),
 ])  # fmt: skip
 def test_what_cannot_be_inspected_is_one_line(arguments, message, capsys, monkeypatch):
-    monkeypatch.setattr(rungs, "metrics_of", lambda *given: pytest.fail("counts"))
+    monkeypatch.setattr(rungs, "kept_metrics", lambda *given: pytest.fail("counts"))
     assert cli.main(["inspect", *arguments]) == 2
     err = capsys.readouterr().err
     assert message in err and err.count("\n") == 1

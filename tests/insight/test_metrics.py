@@ -1,10 +1,14 @@
 """Metrics of launches whose figures are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from tir_schedules.compiler.cache import Cache
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import BadInput
+from tir_schedules.insight.metrics import keeping
 from tir_schedules.insight.metrics.counting import (
     GLOBAL,
     GLOBAL_LOADS,
@@ -84,3 +88,22 @@ def test_a_launch_gets_what_the_one_before_left():
 def test_an_architecture_without_rules_is_refused_before_anything_runs():
     with pytest.raises(BadInput, match="sm_88"):
         metrics_of([binary(1, "sm_88")], Copying())
+
+
+def test_what_was_counted_is_kept_until_something_changes(tmp_path, monkeypatch):
+    class Other(Copying):
+        def arguments(self):
+            return {"X": np.arange(1, 49, dtype=np.int32)}
+
+    monkeypatch.setattr(keeping, "default_cache", lambda: cache)
+    cache, counted = Cache(tmp_path), []
+    monkeypatch.setattr(keeping, "metrics_of", lambda *given: counted.append(1) or metrics_of(*given))
+    monkeypatch.setattr(Copying, "__repr__", lambda self: "a workload")
+    launches, moved = [binary(3), binary(1)], binary(3)
+    first = keeping.kept_metrics(launches, Copying())
+    assert keeping.kept_metrics(launches, Copying()) == first == metrics_of(launches, Copying())
+    assert len(counted) == 1
+    moved = replace(moved, kernel=replace(moved.kernel, source=f"\n{SOURCE}"))
+    for changed, workload in (([moved], Copying()), ([binary(1)], Copying()), (launches, Other())):
+        keeping.kept_metrics(changed, workload)
+    assert len(counted) == 4

@@ -211,9 +211,9 @@ def test_lines_are_of_the_longest_launch(report, capsys):
 # ---- a page ---
 def test_a_page_has_a_timeline_and_the_source(tool, tmp_path, check_page):
     path = tmp_path / "time.html"
-    code, out, _ = tool("time", "sgemm/shared_tile", *SMALL, "--html", str(path))
+    code, out, err = tool("time", "sgemm/shared_tile", *SMALL, "--html", str(path))
     text = path.read_text()
-    assert code == 0 and out == f"written: {path}; open it in a browser\n"
+    assert (code, out, err) == (0, "", f"wrote {path}\n")
     assert text.count('<canvas class="timeline"') == 2 and "__syncthreads();" in text
     assert "What each warp of the first block does" in text and "short scoreboard" in text
     check_page(path)

@@ -79,7 +79,7 @@ def test_rates_in_the_page_are_those_recorded(shown):
 def test_without_the_cpu_machine_the_page_says_what_is_left_out(results, monkeypatch, capsys):
     monkeypatch.setattr(page, "count", None)
     code, shown = made(results, "--quick")
-    assert code == 0 and "report.html: 0." in capsys.readouterr().out
+    assert code == 0 and "report.html, 0." in capsys.readouterr().out
     assert all(
         said in shown.text()
         for said in ("made without the CPU machine", "No sweeps among the", "No counters of Nsight Compute")

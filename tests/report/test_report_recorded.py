@@ -127,3 +127,9 @@ def test_long_names_leave_room_for_the_picture():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         assert "<svg" in plots.sizes_svg(few, "sizes")
+
+
+def test_launches_with_recorded_counters_are_told_apart():
+    found = agreement.agreement_of(recorded.find_recorded([recorded.DEFAULT_FOLDER]).counters)
+    names = [(launch.label, launch.kind) for launch in found.launches]
+    assert any("launch 2" in label for label, _ in names) and len({*names}) == len(names)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 COLUMNS = ("rung", "what it adds", "article", "shapes", "configurations")
 PROSE = {"what it adds": 28, "article": 10, "shapes": 30, "configurations": 20}
 SPARE = ("configurations", "shapes", "article")
+SHOWN_BY = "--wide or --json"
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,14 +46,15 @@ class Ladders(Result, Mapping[str, "tuple[Rung, ...]"]):
     def __repr__(self) -> str:
         return f"Ladders({', '.join(f'{name}: {len(rungs)} rungs' for name, rungs in self.rungs.items())})"
 
-    def show(self) -> None:
+    def show(self, wide: bool = False) -> None:
+        """Print it as the command does. wide: every column, however long the lines get."""
         left_out: list[str] = []
         for name, rungs in self.rungs.items():
             one = fastest_rung(name)
             every = [*rungs, *([one] if one else [])]
             rows = [(r.id, r.summary, r.article, r.shapes, " ".join(r.configs)) for r in every]
-            left_out += print_table(COLUMNS, rows, prose=PROSE, spare=SPARE, keys=0)
-        print_left_out(left_out)
+            left_out += print_table(COLUMNS, rows, prose=PROSE, spare=SPARE, keys=0, wide=wide)
+        print_left_out(left_out, SHOWN_BY)
 
     def to_json(self) -> list[Json]:
         return [describe(rung) for rungs in self.rungs.values() for rung in rungs]

@@ -4,6 +4,7 @@ are written."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Iterable
 
@@ -52,7 +53,7 @@ class Group:
         rates = [self.rate(vendor, "vendor", size) for vendor in self.vendors]
         return max((rate for rate in rates if rate), default=None)
 
-    @property
+    @cached_property
     def twin(self) -> str:
         """The form of the twins that schedules are compared with: those compiled for the shape, where there
         are some."""

@@ -230,8 +230,8 @@ def show(options: Options, mode: str) -> int:
             compare.print_comparison(comparison, threshold)
     if options.plot:
         drawn = plots.save_plots(found, options.plot)
-        if not options.json:
-            tables.print_line("drawn: " + ", ".join(map(str, drawn)))
+        for path in drawn:
+            print_wrote(path)
     regressed = comparison is not None and bool(comparison.regressions(threshold))
     return 1 if found["refused"] or regressed else 0
 

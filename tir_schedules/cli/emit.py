@@ -31,10 +31,10 @@ def emit(options: Options) -> int:
     from tir_schedules.files import write_output
 
     code = emit(options.rung, form=options.form, twin=options.twin, arch=options.arch, **shape_of(options))
-    if options.form in ("ptx", "sass") and (others := other_launches(options)):
+    if options.form != "cuda" and (others := other_launches(options)):
         print_error(
             f"{options.rung} takes {others + 1} launches; this is the {options.form.upper()} of the first;"
-            " `emit` without an option prints the CUDA of all, from which nvcc makes the others"
+            " `emit` without an option prints the CUDA of all"
         )
     if options.output:
         write_output(options.output, code.text)

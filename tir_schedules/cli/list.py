@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from typing import Sequence
 
@@ -19,6 +20,8 @@ from tir_schedules.ladders.problems import EMIT_SHAPES, workload_of
 from tir_schedules.ladders.registry import FAMILIES, ladder
 from tir_schedules.model.rung import Unasked
 from tir_schedules.numerals import parse_length, parse_shape, power
+
+WORD = 40  # columns of an opcode with its alternatives that stay whole
 
 HELD_ON_GPU = "instructions_h200.json"
 """What experiments/instructions_on_gpu.py has recorded of the instruction table."""
@@ -44,6 +47,8 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("--n", metavar="N", type=parse_length, help="the same of reduce")
     verb.add_argument("--shape", metavar="S,...", type=parse_extents, help=OTHERS)
     add_arch(verb)
+    wide = "every column, and a line for each record, however long"
+    verb.add_argument("--wide", action="store_true", help=wide)
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(verb=list_rungs)
 
@@ -56,7 +61,7 @@ def list_rungs(options: Options) -> int:
     if options.instructions:
         if options.family or options.articles:
             raise BadInput("--instructions goes with no ladder and with no articles")
-        return list_instructions(options.json)
+        return list_instructions(options.json, options.wide)
     asked = [name for name in OF_PROBLEMS if getattr(options, name) is not None]
     if asked:
         if not options.family or options.articles:
@@ -64,11 +69,15 @@ def list_rungs(options: Options) -> int:
         return list_estimates(options)
     families = [options.family] if options.family else ladder_names()
     if options.articles:
-        return list_articles(families, options.json)
+        return list_articles(families, options.json, options.wide)
     from tir_schedules.api.ladders import ladders
     from tir_schedules.api.results import finish
 
-    return finish(ladders(*families), options.json, 2)
+    found = ladders(*families)
+    if options.json:
+        return finish(found, True, 2)
+    found.show(options.wide)
+    return 0
 
 
 def list_estimates(options: Options) -> int:
@@ -98,12 +107,12 @@ def list_estimates(options: Options) -> int:
     from tir_schedules.console import print_line, print_table
 
     cells = [(name, "-" if micros is None else f"{micros:.1f}", why) for name, micros, why in rows]
-    print_table(("rung", "us", "why"), cells, prose={"why": 30}, keys=0)
+    print_table(("rung", "us", "why"), cells, prose={"why": 30}, keys=0, wide=options.wide)
     print_line(best.why)
     return 0
 
 
-def list_articles(families: Sequence[str], as_json: bool) -> int:
+def list_articles(families: Sequence[str], as_json: bool, wide: bool = False) -> int:
     """Each article's steps: the rung, what the listing says of it, the article's figure and ours."""
     from tir_schedules.report.articles import Here, join_figures, list_facts
 
@@ -117,6 +126,7 @@ def list_articles(families: Sequence[str], as_json: bool) -> int:
         ]  # fmt: skip
         print(json.dumps(found, indent=2))
         return 0
+    from tir_schedules.api.ladders import SHOWN_BY
     from tir_schedules.console import print_left_out, print_line, print_table
 
     device, left_out = here.device or "here", []
@@ -143,22 +153,23 @@ def list_articles(families: Sequence[str], as_json: bool) -> int:
             for step in article.steps
         ]
         print_line(f"{article.name}, {article.title} ({article.about}){sizes}")
-        left_out += print_table(columns, rows, prose=prose, spare=("its listing",), keys=0)
+        left_out += print_table(columns, rows, prose=prose, spare=("its listing",), keys=0, wide=wide)
         for note in article.notes:
             print_line(f"- {note}")
-    print_left_out(left_out)
+    print_left_out(left_out, SHOWN_BY)
     for name, meaning in FACTS.items():
         print_line(f"{name}: {meaning}")
     return 0
 
 
-def list_instructions(as_json: bool) -> int:
+def list_instructions(as_json: bool, wide: bool = False) -> int:
     """What the CPU machine knows of PTX ISA 9.0: how near to a GPU, and what else to write."""
     from tir_schedules.machines.cpu.catalogue import entries
 
     if as_json:
         print(json.dumps([entry._asdict() for entry in entries()], indent=2))
         return 0
+    from tir_schedules.api.ladders import SHOWN_BY
     from tir_schedules.console import print_left_out, print_line, print_table
 
     columns = ["opcodes", "family", "class", "pipe", "since", "precision"]
@@ -168,11 +179,20 @@ def list_instructions(as_json: bool) -> int:
         for row in rows:
             row.insert(6, held.get(row[0], ""))
     columns.append("held against, rule or remedy")
+    if not wide:
+        rows = [[spaced(row[0]), *row[1:]] for row in rows]
     prose = {"opcodes": 30, columns[-1]: 24}
     spare = ("since", "family", "class", "pipe")
-    print_left_out(print_table(columns, rows, prose=prose, spare=spare, keys=0))
+    print_left_out(print_table(columns, rows, prose=prose, spare=spare, keys=0, wide=wide), SHOWN_BY)
     print_line("{,.sat} stands for nothing or .sat; exact: the bits of a GPU, except for a wide NaN")
     return 0
+
+
+def spaced(opcodes: str) -> str:
+    """Opcodes with blanks between long alternatives and before optional parts, so that lines can end
+    there."""
+    parts = re.compile(r"(?<=[^{],)|(?=\{,)")
+    return " ".join(word if len(word) <= WORD else parts.sub(" ", word) for word in opcodes.split(" "))
 
 
 def gpu_agreement() -> dict[str, str]:

@@ -55,8 +55,8 @@ def report(options: Options) -> int:
     page = page_of(found, ladders, faults, options.quick)
     write_text(options.output, page)
     print_line(
-        f"{options.output}: {len(page.encode()) / 1e6:.1f} MB, {time.monotonic() - started:.0f} s; open it in"
-        " a browser"
+        f"wrote {options.output}, {len(page.encode()) / 1e6:.1f} MB, in {time.monotonic() - started:.0f} s;"
+        " open it in a browser"
     )
     for fault in faults:
         print_line(fault)

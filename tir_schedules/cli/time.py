@@ -69,12 +69,10 @@ def time_verb(options: Options) -> int:
 def shown(found: TimeReport, options: Options) -> int:
     """Written and printed; returns the exit code."""
     from tir_schedules.api.results import finish
-    from tir_schedules.console import print_line
-    from tir_schedules.files import write_text
+    from tir_schedules.files import write_output
 
     if options.html:
-        write_text(options.html, found.page())
+        write_output(options.html, found.page())
         if not options.json:
-            print_line(f"written: {options.html}; open it in a browser")
             return 0 if found.ok else 1
     return finish(found, options.json, 1)

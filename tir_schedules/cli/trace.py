@@ -33,8 +33,8 @@ def trace_verb(options: Options) -> int:
     """Run the verb; returns the exit code: 1 when the finished schedule is not right."""
     from tir_schedules.api.results import finish
     from tir_schedules.api.tracing import plan_of_trace, trace
-    from tir_schedules.console import print_error, print_line
-    from tir_schedules.files import write_text
+    from tir_schedules.console import print_error
+    from tir_schedules.files import write_output
 
     if options.output:
         check_folder(options.output)
@@ -42,12 +42,7 @@ def trace_verb(options: Options) -> int:
         return finish(plan_of_trace(options.rung, options.arch, shape_of(options)), options.json, 1)
     found = trace(options.rung, arch=options.arch, time=options.time, **shape_of(options))
     if options.output:
-        text = found.page()
-        write_text(options.output, text)
-        steps = len(found.states) - 1
-        size = f"{steps} step{'s' * (steps != 1)}, {len(text.encode()) >> 10} KiB"
-        if not options.json:
-            print_line(f"written: {options.output}, {size}; open it in a browser")
+        write_output(options.output, found.page())
     if options.json or not options.output:
         return finish(found.showing(options.tir, options.cuda), options.json, 1)
     if options.tir or options.cuda:

@@ -10,7 +10,7 @@ from tir_schedules.api.problems import OPTIONS, problem_of
 from tir_schedules.cli.options import Options, Verbs, add_dry_run, add_path
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput
-from tir_schedules.files import check_folder
+from tir_schedules.files import check_folder, print_wrote
 from tir_schedules.ladders.problems import EMIT_SHAPES
 from tir_schedules.ladders.registry import FAMILIES
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
@@ -153,6 +153,7 @@ def show(options: Options, spaces: list[Space]) -> int:
         for search in found:
             if search.best:
                 best.append(search.best)
+        print_wrote(options.export)
     return report(options, Searches(tuple(found), tuple(paths), ok=all(one.best for one in found)))
 
 

@@ -17,7 +17,8 @@ summary only."""
 
 @dataclass(frozen=True)
 class ComparedLaunch:
-    """label: "sgemm/naive (schedule)". kind: of its workload, in words. counters: by Nsight's metric."""
+    """label: "sgemm/naive (schedule)", and ", launch 2" for a further launch of it. kind: of its workload, in
+    words. counters: by Nsight's metric."""
 
     family: str
     label: str
@@ -86,11 +87,11 @@ def agreement_of(documents: tuple[Document, ...]) -> Agreement:
 
 
 def launch_of(entry: Entry) -> ComparedLaunch:
-    label = entry["label"]
+    label, number = entry["label"], entry.get("launch")
     counters = {one.metric: one for one in comparisons(entry)}
     return ComparedLaunch(
         label.partition("/")[0],
-        label.replace("(tir)", "(schedule)"),
+        label.replace("(tir)", "(schedule)") + (f", launch {number + 1}" if number else ""),
         kind_of(entry.get("workload") or {}),
         counters,
     )

@@ -34,6 +34,8 @@ STYLE = {
     "axes.titlesize": TEXT + 1,
     "axes.titlelocation": "left",
     "axes.linewidth": 0.6,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
 }
 
 
@@ -44,13 +46,16 @@ def figure_of(height: int, draw: Callable[[Axes], None], name: str, label: str) 
     MissingTool without matplotlib.
     """
     plt = pyplot()
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH / 72, height / 72), layout="constrained")
         draw(axes)
         for text in figure.findobj(lambda artist: hasattr(artist, "set_fontsize")):
             text.set_fontsize(max(TEXT, text.get_fontsize()))
         buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        # savefig would draw it twice.
+        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
         plt.close(figure)
     return embed_svg(buffer.getvalue(), name, label)
 

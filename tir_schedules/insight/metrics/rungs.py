@@ -9,7 +9,8 @@ from typing import Sequence
 
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput, CheckFailed
-from tir_schedules.insight.metrics.counting import Metrics, metrics_of
+from tir_schedules.insight.metrics.counting import Metrics
+from tir_schedules.insight.metrics.keeping import kept_metrics
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.problems import Job
 from tir_schedules.model.gpus import find_sm
@@ -32,7 +33,7 @@ def metrics_of_rungs(jobs: Sequence[Job], arch: str) -> tuple[list[tuple[Subject
     subjects, refused = compile_jobs(jobs, arch)
     subjects, found = [subject for subject in subjects if subject.form in FORMS], []
     with progress(len(subjects), "counting") as step, ThreadPoolExecutor(cpu_count()) as pool:
-        pending = [(one, pool.submit(metrics_of, one.binaries, one.workload)) for one in subjects]
+        pending = [(one, pool.submit(kept_metrics, one.binaries, one.workload)) for one in subjects]
         for subject, future in pending:
             try:
                 found.append((subject, future.result()))

@@ -8,7 +8,7 @@ from typing import Iterator, Mapping, Protocol, Sequence
 from rich.markup import escape
 
 from tir_schedules.bench.views import figures
-from tir_schedules.console import print_aligned, print_line, print_table
+from tir_schedules.console import print_aligned, print_left_out, print_line, print_table
 from tir_schedules.insight.inspection.tables import Row
 from tir_schedules.insight.metrics.formats import number, percent
 from tir_schedules.insight.times.doubts import doubts_of
@@ -89,7 +89,7 @@ def print_ladder(
         shape += [micros(bounds.get(str(timed.workload), 0))] if bounds else []
         cells.append([escape(timed.label), *shape, *row_of(timed, known, target, bool(unit), beside)])
     spare = ("MHz", f"{unit} ", "limited by")
-    print_table(columns, cells, prose={"limited by": 24}, spare=spare)
+    print_left_out(print_table(columns, cells, prose={"limited by": 24}, spare=spare))
     for timed in rows:
         if not timed.prediction:
             print_line(refusal(timed))

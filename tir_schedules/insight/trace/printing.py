@@ -30,7 +30,7 @@ def print_trace(trace: Trace, tir: bool, cuda: bool, times: Mapping[int, float] 
     if times:
         columns = (*COLUMNS[:-1], *TIME_COLUMNS, COLUMNS[-1])
         cells = [[*row[:-1], *gain, row[-1]] for row, gain in zip(cells, gains(trace, times))]
-    print_table(columns, cells, prose={"call": 30, "outputs": 16}, piped=["call"])
+    print_table(columns, cells, prose={"call": 30, "outputs": 16})
     for gap in gaps(trace):
         print_line(gap)
     if trace.fault:
