@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Iterator, Mapping, Sequence
+from typing import Iterable, Iterator, Mapping, Sequence
 
 from tir_schedules.check.session import Checked
 from tir_schedules.errors import BadInput, nearest, shown
@@ -19,10 +19,11 @@ from tir_schedules.insight.metrics.counting import (
     occupancy_of,
     total,
 )
+from tir_schedules.lessons.dependence import NEEDS
 from tir_schedules.model.counters import Counters, LineCounters
 
 Sizes = Mapping[str, int]
-COUNT, ANSWER, TIME, CODE = "count", "answer", "time", "code"
+COUNT, ANSWER, TIME, CODE, NEED = "count", "answer", "time", "code", "need"
 SHOWN = 2
 """Lines of source that are named with a counter."""
 
@@ -82,6 +83,8 @@ COUNTS: dict[str, Memory | Mix | Issued] = {
     "shuffles": Mix(("shuffle",)),
     "mma": Mix(("mma",)),
     "fp32 arithmetic": Mix(("fp32",)),
+    "conversions": Mix(("convert",)),
+    "bulk copies": Mix(("tma",)),
     "loads": Mix(("load",)),
     "instructions": Issued(),
 }  # fmt: skip
@@ -97,12 +100,18 @@ TIMES = {"time": "%"}
 FORM = re.compile(r"(.+?) (<=|>=) (.+)")
 QUESTION = re.compile(r"answer (\w+): (.+)")
 SAME = "same CUDA"
+NEEDED = "needs "
+WORDS = " -- "
+"""Stands before a goal's explanation."""
+
+HIDDEN = " => "
+"""Stands before words that a learner reads in place of the limit, where the limit would be the answer."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """text: as it is written. kind: COUNT, ANSWER, TIME or CODE. what: a name of COUNTS, RESOURCES or TIMES.
-    sign, limit: "<=" or ">=", and an expression of sizes. name: of an answer."""
+    """text: what a learner reads. kind: COUNT, ANSWER, TIME, CODE or NEED. what: a name of COUNTS, RESOURCES,
+    TIMES or NEEDS. sign, limit: "<=" or ">=", and an expression of sizes. name: of an answer."""
 
     text: str
     kind: str
@@ -114,8 +123,13 @@ class Goal:
 
 def parse_goal(text: str) -> Goal:
     """A goal of its text. BadInput for what is not counted."""
+    text, explained, words = text.partition(WORDS)
+    text, hidden, shown_words = text.partition(HIDDEN)
     if text == SAME:
         return Goal("the schedule emits the CUDA that the lesson shows, except for names", CODE)
+    if text.startswith(NEEDED):
+        what = known(text.removeprefix(NEEDED), text, NEEDS)
+        return Goal(f"every element of the result depends on {NEEDS[what][0]}", NEED, what)
     question = QUESTION.fullmatch(text)
     if question:
         return Goal(text, ANSWER, known(question[2], text), name=question[1])
@@ -128,11 +142,12 @@ def parse_goal(text: str) -> Goal:
         return Goal(f"predicted time at most {share} % of the time at the start", TIME, what, "<=", share)
     unit = RESOURCES.get(what) or COUNTS[what].unit
     way = "at most" if match[2] == "<=" else "at least"
-    return Goal(f"{what}: {way} {match[3]} {unit}", COUNT, what, match[2], match[3])
+    told = f"{what}: {way} {match[3]} {unit}" if not hidden else f"{what}: {shown_words}"
+    return Goal(f"{told}, {words}" if explained else told, COUNT, what, match[2], match[3])
 
 
-def known(name: str, text: str) -> str:
-    every = [*COUNTS, *RESOURCES, *TIMES]
+def known(name: str, text: str, names: Iterable[str] = ()) -> str:
+    every = [*names] or [*COUNTS, *RESOURCES, *TIMES]
     if name not in every:
         raise BadInput(f"the goal {shown(text)}: {name!r} is not counted{nearest(name, every)}")
     return name

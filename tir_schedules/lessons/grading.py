@@ -17,11 +17,13 @@ from tir_schedules.check.session import Checked, check_requests, prepare_request
 from tir_schedules.errors import BadInput, CheckFailed, one_line, printable
 from tir_schedules.files import Json, to_json
 from tir_schedules.insight.times.timed import Timed, target_of, time_prepared
+from tir_schedules.lessons.dependence import unneeded
 from tir_schedules.lessons.goals import (
     ANSWER,
     CODE,
     COUNT,
     COUNTS,
+    NEED,
     RESOURCES,
     TIME,
     Goal,
@@ -161,6 +163,8 @@ def judge_kernel(lesson: Lesson, file: Path, text: str) -> Iterator[Judged]:
             yield judge_count(goal, runs)
         elif goal.kind == TIME:
             yield judge_time(lesson, goal, runs[0], file)
+        elif goal.kind == NEED:
+            yield judge_need(goal, runs)
         elif goal.kind == CODE:
             yield judge_code(lesson, goal, runs[0][1])
 
@@ -176,9 +180,13 @@ def running(
     lesson: Lesson, sources: Sequence[Source], every: Sequence[Sizes]
 ) -> Iterator[tuple[Sizes, Checked]]:
     requests = [request_for(lesson, source, sizes) for source, sizes in zip(sources, every)]
-    machine = choose("cpu", ORDERS)
+    return zip(every, check_requests(requests, machine_of(ORDERS)))
+
+
+def machine_of(orders: int) -> CpuMachine:
+    machine = choose("cpu", orders)
     assert isinstance(machine, CpuMachine), "it is called cpu"
-    return zip(every, check_requests(requests, machine.limited(ORDERS, BUDGET)))
+    return machine.limited(orders, BUDGET)
 
 
 def run_all(lesson: Lesson, source: Source, every: Sequence[Sizes]) -> list[tuple[Sizes, Checked]]:
@@ -241,6 +249,13 @@ def judge_count(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:
             return Judged(goal.text, False, (told, *costly_lines(goal.what, checked)))
     values = ", ".join(f"{measured(goal.what, checked):,}" for _, checked in runs)
     return Judged(f"{goal.text} ({values})", True)
+
+
+def judge_need(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:
+    """The run that has the least to do is made again without the mechanism."""
+    sizes, checked = min(runs, key=lambda run: sum(one.warp_instructions for one in counters_of(run[1])))
+    told = [f"{line} ({sizes_text(sizes)})" for line in unneeded(goal.what, checked, machine_of(1))]
+    return Judged(goal.text, not told, tuple(told))
 
 
 def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Path) -> Judged:
