@@ -1,8 +1,9 @@
 # pyright: strict
 """Whether a result needs a mechanism: its kernel is run again with what the mechanism delivers thrown away.
 
-A kernel may execute `ldmatrix` or a product and ignore what it gives. So the PTX is changed: a load gives zeros, a
-product adds nothing, a copy does not happen. Each element of the result that was not zero has to change.
+A kernel may execute `ldmatrix` or a product and ignore what it gives. So the PTX is changed: a load gives
+zeros, a product adds nothing, a copy does not happen. Each element of the result that was not zero has to
+change.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def names_in(operand: str) -> list[str]:
 
 def moves(ptx: str, guard: str | None, pairs: Sequence[tuple[str, str]]) -> str:
     return "".join(
-        f" {guard or ''}mov.b{width_of(ptx, to)} {to}, {value};" for to, value in pairs if to != value and to != "_"
+        f" {guard or ''}mov.b{width_of(ptx, to)} {to}, {value};"
+        for to, value in pairs
+        if to != value and to != "_"
     )
 
 

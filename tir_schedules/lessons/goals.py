@@ -96,6 +96,16 @@ RESOURCES = {
     "shared bytes": "bytes of a block",
     "warps on an SM": "warps",
 }
+NO_SPILLS = "no values outside registers: nothing is spilled, and threads need no stack"
+UNITS = {
+    "sectors": "A sector is 32 bytes of global memory, the least that is moved.",
+    "requests": "A request is one load, store or atomic that a warp executes, for all its lanes together.",
+    "wavefronts": "A wavefront is a turn of shared memory: each of 32 banks serves one word of 4 bytes.",
+    "instructions of threads": "An instruction of threads counts once for each thread that executes it.",
+    "instructions of warps": "An instruction of warps counts once for each warp that executes it.",
+}
+"""What counts are counted in, for a learner who reads the word for the first time."""
+
 TIMES = {"time": "%"}
 FORM = re.compile(r"(.+?) (<=|>=) (.+)")
 QUESTION = re.compile(r"answer (\w+): (.+)")
@@ -119,6 +129,7 @@ class Goal:
     sign: str = ""
     limit: str = ""
     name: str = ""
+    hidden: bool = False
 
 
 def parse_goal(text: str) -> Goal:
@@ -143,7 +154,13 @@ def parse_goal(text: str) -> Goal:
     unit = RESOURCES.get(what) or COUNTS[what].unit
     way = "at most" if match[2] == "<=" else "at least"
     told = f"{what}: {way} {match[3]} {unit}" if not hidden else f"{what}: {shown_words}"
-    return Goal(f"{told}, {words}" if explained else told, COUNT, what, match[2], match[3])
+    return Goal(
+        f"{told}, {words}" if explained else told, COUNT, what, match[2], match[3], hidden=bool(hidden)
+    )
+
+
+def unit_of(goal: Goal) -> str:
+    return COUNTS[goal.what].unit if goal.what in COUNTS else ""
 
 
 def known(name: str, text: str, names: Iterable[str] = ()) -> str:
