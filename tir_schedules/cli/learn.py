@@ -138,6 +138,7 @@ def start(options: Options, desk: Desk) -> int:
     if kept:
         print_line(f"your file is kept as {kept}")
     print_line(f"wrote {path}; edit it, then: tir-schedules learn check")
+    print_line("what a word means: tir-schedules learn words")
     return 0
 
 

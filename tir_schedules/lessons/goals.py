@@ -106,7 +106,7 @@ UNITS = {
 }
 """What counts are counted in, for a learner who reads the word for the first time."""
 
-TIMES = {"time": "%"}
+TIMES = {"time": "%, or us"}
 FORM = re.compile(r"(.+?) (<=|>=) (.+)")
 QUESTION = re.compile(r"answer (\w+): (.+)")
 SAME = "same CUDA"
@@ -148,6 +148,8 @@ def parse_goal(text: str) -> Goal:
     if not match:
         raise BadInput(f"the goal {shown(text)} is not such as `global loads <= 2*M*N`")
     what = known(match[1], text)
+    if what == "time" and match[3].endswith(" us"):
+        return Goal(f"predicted time at most {match[3]}", TIME, what, "<=", match[3])
     if what == "time":
         share = match[3].removesuffix("%").strip()
         return Goal(f"predicted time at most {share} % of the time at the start", TIME, what, "<=", share)

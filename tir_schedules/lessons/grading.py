@@ -283,16 +283,20 @@ def judge_need(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:
 
 
 def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Path) -> Judged:
-    """The predicted time beside that of the lesson's start, both with the first sizes."""
+    """The predicted time with the first sizes, beside that of the lesson's start or beside a number."""
     sizes, checked = run
-    before = timed_start(lesson, sizes)
     now = timed(checked)
     if not now.prediction:
         return Judged(goal.text, False, (f"no time is predicted: {now.reason}",))
-    assert now.microseconds and before.microseconds, "both are predicted"
+    assert now.microseconds, "it is predicted"
+    limit, _, unit = goal.limit.partition(" ")
+    told, wanted = f"{now.microseconds:.2f} us with {sizes_text(sizes)}", float(limit)
+    if not unit:
+        before = timed_start(lesson, sizes).microseconds
+        assert before, "that of the start is predicted"
+        told = f"{told} are {now.microseconds / before:.0%} of {before:.2f} us"
+        wanted = before * wanted / 100
     pairs = zip(now.prediction.launches, checked.steps)
-    share = now.microseconds / before.microseconds
-    told = f"{now.microseconds:.2f} us are {share:.0%} of {before.microseconds:.2f} us, {sizes_text(sizes)}"
     followed = sum(one.works[one.place] * prod(step.binary.kernel.grid) for one, step in pairs)
     counted = sum(one.warp_instructions for one in counters_of(checked))
     if followed < (1 - FOLLOWED) * counted:
@@ -306,7 +310,7 @@ def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Pat
         works = ", ".join(f"{place}: {work:,}" for place, work in uneven[0].works.items())
         told = f"no time is known: the simulated block has less to do than others: {works} instructions"
         return Judged(goal.text, False, (told,))
-    if share <= float(goal.limit) / 100:
+    if now.microseconds <= wanted:
         return Judged(f"{goal.text} ({told})", True)
     costly = (f"{file.name}:{line.number}: {line.text.strip()}" for line in now.lines[:2] if not line.file)
     return Judged(goal.text, False, (told, "where warps spend most of it:", *costly))
