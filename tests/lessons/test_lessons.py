@@ -132,7 +132,7 @@ def test_goals_have_words_and_may_hide_a_limit():
     goal = parse_goal("shared bytes <= 64 * 80 => as few as possible")
     assert goal.text == "shared bytes: as few as possible" and goal.limit == "64 * 80"
     goal = parse_goal("global loads <= N -- one for each row")
-    assert goal.text == "global loads: at most N sectors, one for each row" and goal.limit == "N"
+    assert goal.text == "global loads: at most N sectors (one for each row)" and goal.limit == "N"
     with pytest.raises(BadInput, match="did you mean 'ldmatrix'"):
         parse_goal("needs ldmatrx")
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from tir_schedules.check.preparing import Step
 from tir_schedules.check.session import Checked, launch_all
+from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu import CpuMachine
 
 SPACES = r"(?!\S*\.(?:global|param|local|const))"
@@ -86,8 +87,12 @@ def unneeded(what: str, checked: Checked, machine: CpuMachine) -> Iterator[str]:
     assert prepared is not None, "it has run"
     trial = prepared.trials.runs[0]
     steps = [changed(step, change) for step in prepared.steps]
-    _, arrays, _ = launch_all(steps, trial, machine, False)
-    for name in dict.fromkeys(key.partition("[")[0] for key in trial.truths):
+    try:
+        _, arrays, _ = launch_all(steps, trial, machine, False)
+    except CheckFailed:  # it cannot run without the mechanism
+        return
+    judged = dict.fromkeys(key.partition("[")[0] for key in trial.truths)
+    for name in (name for name in judged if name in checked.outputs):
         before, after = checked.outputs[name], arrays[name]
         told = before.astype(float) != 0
         left = int(np.count_nonzero(told & (before == after)))

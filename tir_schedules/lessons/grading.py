@@ -272,7 +272,7 @@ def judge_count(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:
             told = f"{value:,} with {sizes_text(sizes)}; {aim}"
             return Judged(goal.text, False, (told, *costly_lines(goal.what, checked)))
     values = ", ".join(f"{measured(goal.what, checked):,}" for _, checked in runs)
-    return Judged(f"{goal.text} ({values})", True)
+    return Judged(f"{goal.text}; counted: {values}", True)
 
 
 def judge_need(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:

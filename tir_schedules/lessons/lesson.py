@@ -134,12 +134,9 @@ class Lesson:
         first = "your answers are right" if self.asks else "the result is right, and nothing races"
         told = [first, *(goal.text for goal in self.goals if goal.kind != ANSWER)]
         told += [NO_SPILLS] if any(goal.what == "registers" for goal in self.goals) else []
-        lines = ["Goals:", *(f"  - {line}" for line in told), *self.told_letters()]
-        if ".." in self.one("sizes"):
-            lines.append(
-                "Some sizes are drawn anew whenever your file changes, so that it has to be right for all."
-            )
-        return lines + ([EXPRESSIONS] if self.asks else [])
+        notes = [*self.told_letters(), *([DRAWN] if ".." in self.one("sizes") else [])]
+        notes += [EXPRESSIONS] if self.asks else []
+        return ["Goals:", *(f"  - {line}" for line in told), *(["", *notes] if notes else [])]
 
     def told_letters(self) -> Iterator[str]:
         """What stands in the goals: sizes, functions and units."""
