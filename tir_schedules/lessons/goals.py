@@ -157,7 +157,7 @@ def parse_goal(text: str) -> Goal:
     way = "at most" if match[2] == "<=" else "at least"
     told = f"{what}: {way} {match[3]} {unit}" if not hidden else f"{what}: {shown_words}"
     return Goal(
-        f"{told}, {words}" if explained else told, COUNT, what, match[2], match[3], hidden=bool(hidden)
+        f"{told} ({words})" if explained else told, COUNT, what, match[2], match[3], hidden=bool(hidden)
     )
 
 
