@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tir_schedules.check.expressions import number
+from tir_schedules.cli.learn import next_lesson
 from tir_schedules.cli.main import main
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
+from tir_schedules.lessons.desk import Desk
+from tir_schedules.lessons.goals import parse_goal
 from tir_schedules.lessons.grading import grade
 from tir_schedules.lessons.lesson import CHAPTERS, all_lessons, find_lesson, parse_lesson
 
@@ -53,8 +57,8 @@ def test_a_solution_passes_with_other_sizes(id, tmp_path):
     """Sizes follow from the text: a comment behind it draws others."""
     lesson = EVERY[id]
     comment = "#" if lesson.language == "python" else "//"
-    for number in range(4 if ".." in lesson.one("sizes") else 0):
-        assert told(lesson, f"{lesson.solution}{comment} {number}\n", tmp_path) == (True, "")
+    for place in range(4 if ".." in lesson.one("sizes") else 0):
+        assert told(lesson, f"{lesson.solution}{comment} {place}\n", tmp_path) == (True, "")
 
 
 def test_lessons_are_complete():
@@ -69,9 +73,31 @@ def test_lessons_are_complete():
         assert find(lesson.one("rung"))
         assert all(len(line) <= 130 for line in lesson.text.split("\n")), lesson.id
         assert [*lesson.sizes("a")] == [*lesson.sizes("a")]
+        letters = set(re.findall(r"\b[A-Z]+\b", " ".join(goal.text for goal in lesson.goals))) - {
+            "CUDA",
+            "SM",
+            "TMA",
+        }
+        assert all(re.search(rf"\b{one}\b", f"{lesson.one('letters')} {lesson.text}") for one in letters), (
+            lesson.id
+        )
     varying = [lesson for lesson in EVERY.values() if ".." in lesson.one("sizes")]
     for lesson in varying:
         assert len({str([*lesson.sizes(text)]) for text in "abcdefgh"}) > 1, lesson.id
+
+
+@pytest.mark.parametrize("id", [id for id, lesson in EVERY.items() if lesson.asks])
+def test_sizes_that_are_not_drawn_tell_wrong_formulas_apart(id):
+    lesson = EVERY[id]
+    every = [
+        sizes for sizes in zip(*(lesson.sizes(text) for text in "abc")) if sizes[0] == sizes[1] == sizes[2]
+    ]
+    right = lesson.answered(lesson.solution)
+    for wrong in lesson.wrong:
+        pairs = [(formula, right[name][0]) for name, (formula, _) in lesson.answered(wrong.code).items()]
+        assert any(number(a, one, "a") != number(b, one, "b") for a, b in pairs for one, *_ in every), (
+            wrong.name
+        )
 
 
 LESSON = (
@@ -100,6 +126,15 @@ def test_a_lesson_is_read_from_its_file():
 def test_a_lesson_that_cannot_be_read_says_why(old, new, message):
     with pytest.raises(BadInput, match=re.escape(message)):
         parse_lesson("003/mine", LESSON.replace(old, new))
+
+
+def test_goals_have_words_and_may_hide_a_limit():
+    goal = parse_goal("shared bytes <= 64 * 80 => as few as possible")
+    assert goal.text == "shared bytes: as few as possible" and goal.limit == "64 * 80"
+    goal = parse_goal("global loads <= N -- one for each row")
+    assert goal.text == "global loads: at most N sectors (one for each row)" and goal.limit == "N"
+    with pytest.raises(BadInput, match="did you mean 'ldmatrix'"):
+        parse_goal("needs ldmatrx")
 
 
 def test_goals_that_are_not_counted_are_refused():
@@ -131,17 +166,21 @@ def test_a_lesson_from_start_to_end(learn):
     code, out = learn("start")
     assert code == 0 and "A thread beyond the edge" in out and f"wrote {FILE}" in out
     code, out = learn("check")
-    assert code == 1 and "MISSING  right" in out and "lesson_003_guard.cu:1" in out and "out_of_bounds" in out
+    assert code == 1 and "MISSING  right" in out and "lesson_003_guard.cu:" in out and "out_of_bounds" in out
     code, out = learn("hint")
-    assert code == 0 and out.startswith("1 of 2: ") and "2 of 2" not in out
-    assert "2 of 2: " in learn("hint")[1]
+    assert code == 0 and out.startswith("1 of 3: ") and "2 of 3" not in out
+    assert learn("hint")[1].startswith("2 of 3: ") and learn("hint")[1].startswith("3 of 3: ")
+    assert "1 of 3: " in learn("hint")[1]
     code, out = learn("solution", "-o", "mine.cu")
     assert code == 0 and "before it touches memory" in out
     FILE.write_text(Path("mine.cu").read_text())
     code, out = learn("check")
     assert code == 0 and "003/guard is passed; next: tir-schedules learn start 003/predict_naive" in out
+    assert "executed with 3 sets of sizes" in out
     assert json.loads(learn("list", "--json")[1])[0]["passed"] is True
     assert json.loads(learn("check", "--json")[1])["passed"] is True
+    FILE.write_text("")
+    assert learn("check")[0] == 1 and "passed, fails now" in learn()[1]
 
 
 def test_an_edited_file_is_never_written_over(learn):
@@ -216,9 +255,39 @@ def test_bad_words_are_told_in_one_line(learn):
         (("check", "003/guard"), "there is no tir-lessons/lesson_003_guard.cu"),
         (("list", "003/guard"), "`learn start 003/guard`"),
         (("hint", "--watch"), "--watch is for `learn check`"),
+        (("beyond/flag",), "`tir-schedules learn start beyond/flag`"),
+        (("strat",), "did you mean 'start'"),
+        (("words", "sector"), "takes no lesson"),
     ):
         code, out = learn(*words)
         assert code == 2 and message in out and out.count("\n") == 1
+
+
+def test_the_words_of_lessons_are_explained(learn):
+    code, out = learn("words")
+    assert code == 0 and "wavefront" in out and "32 bytes of global memory" in out
+    code, out = learn("start", "003/barrier")
+    assert (
+        "C is M x N" in out
+        and "A wavefront is" in out
+        and "depends on what is loaded from shared memory" in out
+    )
+    assert "nothing is spilled" in learn("start", "000/registers")[1]
+
+
+def test_the_next_lesson_is_the_one_behind():
+    desk = Desk(Path("nowhere"), lessons={"003/coalesced": {"passed": True}})
+    every = [*EVERY.values()]
+    assert next_lesson(every, desk, "003/predict_naive").id == "003/coalesced_schedule"
+    assert next_lesson(every, desk, every[-1].id).id == every[0].id
+
+
+def test_the_cuda_of_a_schedule_is_beside_its_file(learn):
+    learn("start", "003/same_cuda")
+    code, out = learn("check")
+    place, line = re.search(r"(lesson_003_same_cuda.emitted.cu):(\d+)", out).groups()
+    text = Path("tir-lessons", place).read_text().split("\n")[int(line) - 1].strip()
+    assert code == 1 and f"{place}:{line}: {text}" in out
 
 
 def test_a_broken_progress_file_is_told(learn):

@@ -20,8 +20,9 @@ EPILOG = """\
   tir-schedules learn start 003/coalesced      write the file of a lesson; without a name the next
   tir-schedules learn check                    grade the one started last, with the line of what is missing
   tir-schedules learn check --watch            again whenever the file is saved
-  tir-schedules learn hint                     the next hint
+  tir-schedules learn hint                     the next hint; when all were shown, all of them again
   tir-schedules learn solution                 a file that passes, and why it does
+  tir-schedules learn words                    what sector, wavefront, warp and other words mean
 """
 
 
@@ -29,11 +30,12 @@ def add_verb(verbs: Verbs) -> None:
     """Add the parser of `learn` to those of the other verbs."""
     verb = verbs.add_parser(
         "learn",
-        help="lessons: edit a kernel, have it graded in seconds, with no GPU",
+        help="lessons: edit a kernel, and have it graded with no GPU",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("what", nargs="?", choices=[*ACTIONS], default="list", help="see below (default list)")
+    actions = f"{{{','.join(ACTIONS)}}}"
+    verb.add_argument("what", nargs="?", metavar=actions, default="list", help="see below (default list)")
     name = "a lesson such as 003/coalesced, or your file of one (default: the one started last)"
     verb.add_argument("lesson", nargs="?", metavar="LESSON", help=name)
     folder = "where your files are (default: this folder if it has a progress.json, else tir-lessons)"
@@ -49,10 +51,22 @@ def learn(options: Options) -> int:
     """Run the verb; returns the exit code: 1 where a goal is not met."""
     from tir_schedules.lessons.desk import open_desk
 
+    if options.what not in ACTIONS:
+        raise BadInput(unknown_action(options.what))
     for name, action in (("again", "start"), ("watch", "check"), ("out", "solution")):
         if getattr(options, name) and options.what != action:
             raise BadInput(f"--{name} is for `learn {action}`")
     return ACTIONS[options.what](options, open_desk(options.folder))
+
+
+def unknown_action(word: str) -> str:
+    """What is right in place of a word that is no action, which may be a lesson."""
+    from tir_schedules.errors import nearest, shown
+    from tir_schedules.lessons.lesson import lesson_ids
+
+    if word in lesson_ids():
+        return f"say what to do with the lesson: `tir-schedules learn start {word}`, or check, hint, solution"
+    return f"`learn` does not know {shown(word)}{nearest(word, ACTIONS)}; it has {', '.join(ACTIONS)}"
 
 
 def lesson_of(options: Options, desk: Desk) -> Lesson:
@@ -87,16 +101,20 @@ def list_lessons(options: Options, desk: Desk) -> int:
 
 
 def state_of(lesson: Lesson, desk: Desk) -> str:
-    return "passed" if desk.passed(lesson) else "started" if desk.file(lesson).exists() else "-"
+    if desk.passed(lesson):
+        return "passed, fails now" if desk.of(lesson).get("fails") else "passed"
+    return "started" if desk.file(lesson).exists() else "-"
 
 
-def next_step(every: list[Lesson], desk: Desk) -> str:
-    left = next_lesson(every, desk)
+def next_step(every: list[Lesson], desk: Desk, behind: str = "") -> str:
+    left = next_lesson(every, desk, behind)
     return f"next: tir-schedules learn start {left.id}" if left else "all is done"
 
 
-def next_lesson(every: list[Lesson], desk: Desk) -> Lesson | None:
-    return next((one for one in every if not desk.passed(one)), None)
+def next_lesson(every: list[Lesson], desk: Desk, behind: str = "") -> Lesson | None:
+    """The first lesson behind one, and after the last from the beginning, that is not passed."""
+    place = next((place for place, one in enumerate(every, 1) if one.id == behind), 0)
+    return next((one for one in every[place:] + every[:place] if not desk.passed(one)), None)
 
 
 def start(options: Options, desk: Desk) -> int:
@@ -120,6 +138,7 @@ def start(options: Options, desk: Desk) -> int:
     if kept:
         print_line(f"your file is kept as {kept}")
     print_line(f"wrote {path}; edit it, then: tir-schedules learn check")
+    print_line("what a word means: tir-schedules learn words")
     return 0
 
 
@@ -134,17 +153,21 @@ def check(options: Options, desk: Desk) -> int:
 
 
 def check_once(options: Options, desk: Desk, lesson: Lesson, file: Path) -> int:
+    from tir_schedules.console import print_line
     from tir_schedules.lessons.grading import grade
     from tir_schedules.lessons.lesson import all_lessons
 
+    if not options.json and file.is_file():
+        runs = len(lesson.fields["sizes"][0].split(";"))
+        print_line(f"{file}: compiled, and executed with {runs} set{'s' * (runs > 1)} of sizes ...")
     found = grade(lesson, file)
-    if found.passed:
-        desk.of(lesson)["passed"] = True
+    if found.passed or desk.passed(lesson):
+        desk.of(lesson).update(passed=True, fails=not found.passed)
         desk.save()
     if options.json:
         print(json.dumps(found.as_json(), indent=2))
     else:
-        show(found, "" if not found.passed else next_step(all_lessons(), desk))
+        show(found, "" if not found.passed else next_step(all_lessons(), desk, lesson.id))
     return 0 if found.passed else 1
 
 
@@ -169,12 +192,12 @@ def hint(options: Options, desk: Desk) -> int:
 
     lesson = lesson_of(options, desk)
     state = desk.of(lesson)
-    shown = min(state.get("hints", 0) + 1, len(lesson.hints))
-    for number, text in enumerate(lesson.hints[:shown], 1):
-        print_line(f"{number} of {len(lesson.hints)}: {text}")
-    state["hints"] = shown
+    every, before = len(lesson.hints), state.get("hints", 0)
+    for number in range(1, every + 1) if before >= every else [before + 1]:
+        print_line(f"{number} of {every}: {lesson.hints[number - 1]}")
+    state["hints"] = min(before + 1, every)
     desk.save()
-    if shown == len(lesson.hints):
+    if before + 1 >= every:
         print_line("these are all; tir-schedules learn solution shows a file that passes")
     return 0
 
@@ -200,4 +223,16 @@ def solution(options: Options, desk: Desk) -> int:
     return 0
 
 
-ACTIONS = {"list": list_lessons, "start": start, "check": check, "hint": hint, "solution": solution}
+def words(options: Options, desk: Desk) -> int:
+    from tir_schedules.console import print_table
+    from tir_schedules.lessons.lesson import glossary
+
+    if options.lesson:
+        raise BadInput("`learn words` takes no lesson")
+    print_table(("word", "meaning"), glossary(), prose={"meaning": 40}, keys=0)
+    return 0
+
+
+ACTIONS = {
+    "list": list_lessons, "start": start, "check": check, "hint": hint, "solution": solution, "words": words,
+}  # fmt: skip

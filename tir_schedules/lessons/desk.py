@@ -25,6 +25,7 @@ class Done(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     written: str = ""
     passed: bool = False
+    fails: bool = False
     hints: int = 0
     solution: bool = False
 
@@ -41,8 +42,8 @@ class Progress(BaseModel):
 @dataclass
 class Desk:
     """folder: of the learner's files. current: the lesson that was started last. lessons: by name, what has
-    been done: "written" (a hash of the file as it was written), "passed", "hints" (how many were shown) and
-    "solution" (whether it was)."""
+    been done: "written" (a hash of the file as it was written), "passed", "fails" (whether the last check
+    failed although it was passed before), "hints" (how many were shown) and "solution" (whether it was)."""
 
     folder: Path
     current: str = ""

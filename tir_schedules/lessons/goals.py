@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Iterator, Mapping, Sequence
+from typing import Iterable, Iterator, Mapping, Sequence
 
 from tir_schedules.check.session import Checked
 from tir_schedules.errors import BadInput, nearest, shown
@@ -19,10 +19,11 @@ from tir_schedules.insight.metrics.counting import (
     occupancy_of,
     total,
 )
+from tir_schedules.lessons.dependence import NEEDS
 from tir_schedules.model.counters import Counters, LineCounters
 
 Sizes = Mapping[str, int]
-COUNT, ANSWER, TIME, CODE = "count", "answer", "time", "code"
+COUNT, ANSWER, TIME, CODE, NEED = "count", "answer", "time", "code", "need"
 SHOWN = 2
 """Lines of source that are named with a counter."""
 
@@ -82,6 +83,8 @@ COUNTS: dict[str, Memory | Mix | Issued] = {
     "shuffles": Mix(("shuffle",)),
     "mma": Mix(("mma",)),
     "fp32 arithmetic": Mix(("fp32",)),
+    "conversions": Mix(("convert",)),
+    "bulk copies": Mix(("tma",)),
     "loads": Mix(("load",)),
     "instructions": Issued(),
 }  # fmt: skip
@@ -93,16 +96,32 @@ RESOURCES = {
     "shared bytes": "bytes of a block",
     "warps on an SM": "warps",
 }
-TIMES = {"time": "%"}
+NO_SPILLS = "no values outside registers: nothing is spilled, and threads need no stack"
+UNITS = {
+    "sectors": "A sector is 32 bytes of global memory, the least that is moved.",
+    "requests": "A request is one load, store or atomic that a warp executes, for all its lanes together.",
+    "wavefronts": "A wavefront is a turn of shared memory: each of 32 banks serves one word of 4 bytes.",
+    "instructions of threads": "An instruction of threads counts once for each thread that executes it.",
+    "instructions of warps": "An instruction of warps counts once for each warp that executes it.",
+}
+"""What counts are counted in, for a learner who reads the word for the first time."""
+
+TIMES = {"time": "%, or us"}
 FORM = re.compile(r"(.+?) (<=|>=) (.+)")
 QUESTION = re.compile(r"answer (\w+): (.+)")
 SAME = "same CUDA"
+NEEDED = "needs "
+WORDS = " -- "
+"""Stands before a goal's explanation."""
+
+HIDDEN = " => "
+"""Stands before words that a learner reads in place of the limit, where the limit would be the answer."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """text: as it is written. kind: COUNT, ANSWER, TIME or CODE. what: a name of COUNTS, RESOURCES or TIMES.
-    sign, limit: "<=" or ">=", and an expression of sizes. name: of an answer."""
+    """text: what a learner reads. kind: COUNT, ANSWER, TIME, CODE or NEED. what: a name of COUNTS, RESOURCES,
+    TIMES or NEEDS. sign, limit: "<=" or ">=", and an expression of sizes. name: of an answer."""
 
     text: str
     kind: str
@@ -110,12 +129,18 @@ class Goal:
     sign: str = ""
     limit: str = ""
     name: str = ""
+    hidden: bool = False
 
 
 def parse_goal(text: str) -> Goal:
     """A goal of its text. BadInput for what is not counted."""
+    text, explained, words = text.partition(WORDS)
+    text, hidden, shown_words = text.partition(HIDDEN)
     if text == SAME:
         return Goal("the schedule emits the CUDA that the lesson shows, except for names", CODE)
+    if text.startswith(NEEDED):
+        what = known(text.removeprefix(NEEDED), text, NEEDS)
+        return Goal(f"every element of the result depends on {NEEDS[what][0]}", NEED, what)
     question = QUESTION.fullmatch(text)
     if question:
         return Goal(text, ANSWER, known(question[2], text), name=question[1])
@@ -123,16 +148,25 @@ def parse_goal(text: str) -> Goal:
     if not match:
         raise BadInput(f"the goal {shown(text)} does not look like `global loads <= 2*M*N`")
     what = known(match[1], text)
+    if what == "time" and match[3].endswith(" us"):
+        return Goal(f"predicted time at most {match[3]}", TIME, what, "<=", match[3])
     if what == "time":
         share = match[3].removesuffix("%").strip()
         return Goal(f"predicted time at most {share} % of the time at the start", TIME, what, "<=", share)
     unit = RESOURCES.get(what) or COUNTS[what].unit
     way = "at most" if match[2] == "<=" else "at least"
-    return Goal(f"{what}: {way} {match[3]} {unit}", COUNT, what, match[2], match[3])
+    told = f"{what}: {way} {match[3]} {unit}" if not hidden else f"{what}: {shown_words}"
+    return Goal(
+        f"{told} ({words})" if explained else told, COUNT, what, match[2], match[3], hidden=bool(hidden)
+    )
 
 
-def known(name: str, text: str) -> str:
-    every = [*COUNTS, *RESOURCES, *TIMES]
+def unit_of(goal: Goal) -> str:
+    return COUNTS[goal.what].unit if goal.what in COUNTS else ""
+
+
+def known(name: str, text: str, names: Iterable[str] = ()) -> str:
+    every = [*names] or [*COUNTS, *RESOURCES, *TIMES]
     if name not in every:
         raise BadInput(f"the goal {shown(text)}: {name!r} is not counted{nearest(name, every)}")
     return name

@@ -15,13 +15,16 @@ from tir_schedules.check.options import parse_comment, request_of
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.session import Checked, check_requests, prepare_requests
 from tir_schedules.errors import BadInput, CheckFailed, one_line, printable
-from tir_schedules.files import Json, to_json
+from tir_schedules.files import Json, to_json, write_text
 from tir_schedules.insight.times.timed import Timed, target_of, time_prepared
+from tir_schedules.lessons.dependence import unneeded
 from tir_schedules.lessons.goals import (
     ANSWER,
     CODE,
     COUNT,
     COUNTS,
+    NEED,
+    NO_SPILLS,
     RESOURCES,
     TIME,
     Goal,
@@ -37,14 +40,21 @@ from tir_schedules.lessons.schedules import emitted_source
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.source import Source, read_source
-from tir_schedules.verdicts import CELLS, PASS
+from tir_schedules.verdicts import CELLS, FAIL, HAZARD, LOOSE, PASS
 
 ORDERS = 2
 BUDGET = 1 << 22
 """Instructions that a warp may execute: a hundred times those of any solution."""
 
 FOLLOWED = 0.1
-"""The share of a kernel's instructions by which the simulated blocks, times their number, may differ."""
+"""The share of a kernel's instructions that the simulated block, times the blocks, may leave out."""
+
+VERDICTS = {
+    FAIL: ": values are wrong",
+    HAZARD: ": values are right here, but may be wrong on a GPU",
+    LOOSE: ": values are within the tolerance, but so would be those of a kernel that leaves elements out",
+}
+"""What verdicts mean."""
 
 FAULTS = 3
 """Faults that are told of one run."""
@@ -126,7 +136,8 @@ def judge_answer(
     value, line = answer
     place = f"{file.name}:{line}"
     if value.strip("?. ") == "":
-        return Judged(asked, False, (f"{place}: write an expression of {', '.join(runs[0][0])} here",))
+        told = f"{place}: write an expression of {' and '.join(runs[0][0])} here"
+        return Judged(asked, False, (told,))
     for sizes, checked in runs:
         counted = measured(goal.what, checked)
         try:
@@ -146,8 +157,11 @@ def judge_kernel(lesson: Lesson, file: Path, text: str) -> Iterator[Judged]:
     right = f"right with {'; '.join(map(sizes_text, every))}"
     runs: list[tuple[Sizes, Checked]] = []
     try:
-        for sizes, checked in running(lesson, source_of(lesson, file, text, every), every):
+        sources = source_of(lesson, file, text, every)
+        keep_emitted(lesson, file, sources[0])
+        for source, (sizes, checked) in zip(sources, running(lesson, sources, every)):
             if checked.outcome.word != PASS:
+                keep_emitted(lesson, file, source)
                 yield Judged(right, False, tuple(faults_of(lesson, sizes, checked)))
                 return
             runs.append((sizes, checked))
@@ -161,6 +175,8 @@ def judge_kernel(lesson: Lesson, file: Path, text: str) -> Iterator[Judged]:
             yield judge_count(goal, runs)
         elif goal.kind == TIME:
             yield judge_time(lesson, goal, runs[0], file)
+        elif goal.kind == NEED:
+            yield judge_need(goal, runs)
         elif goal.kind == CODE:
             yield judge_code(lesson, goal, runs[0][1])
 
@@ -172,13 +188,23 @@ def source_of(lesson: Lesson, file: Path, text: str, every: Sequence[Sizes]) -> 
     return [emitted_source(lesson, file, sizes) for sizes in every]
 
 
+def keep_emitted(lesson: Lesson, file: Path, source: Source) -> None:
+    """Write the CUDA of a schedule beside its file, so that lines of it that are named can be read."""
+    if lesson.language == "python":
+        write_text(file.with_name(source.file), source.text)
+
+
 def running(
     lesson: Lesson, sources: Sequence[Source], every: Sequence[Sizes]
 ) -> Iterator[tuple[Sizes, Checked]]:
     requests = [request_for(lesson, source, sizes) for source, sizes in zip(sources, every)]
-    machine = choose("cpu", ORDERS)
+    return zip(every, check_requests(requests, machine_of(ORDERS)))
+
+
+def machine_of(orders: int) -> CpuMachine:
+    machine = choose("cpu", orders)
     assert isinstance(machine, CpuMachine), "it is called cpu"
-    return zip(every, check_requests(requests, machine.limited(ORDERS, BUDGET)))
+    return machine.limited(orders, BUDGET)
 
 
 def run_all(lesson: Lesson, source: Source, every: Sequence[Sizes]) -> list[tuple[Sizes, Checked]]:
@@ -204,9 +230,11 @@ def faults_of(lesson: Lesson, sizes: Sizes, checked: Checked) -> Iterator[str]:
     faults = [*outcome.faults] or [*outcome.unshown]
     yield from (one_line(fault) for fault in faults[:FAULTS])
     if len(faults) > FAULTS:
-        yield f"and {len(faults) - FAULTS} more"
+        yield f"and {len(faults) - FAULTS} more, which are told once these are mended"
+    if any(finding.kind == "race" for finding in outcome.findings):
+        yield "if both lines are in a loop, one access may be of this turn and the other of the next"
     if not outcome.error:
-        yield f"the verdict is {CELLS[outcome.word]} with {sizes_text(sizes)}"
+        yield f"the verdict is {CELLS[outcome.word]} with {sizes_text(sizes)}{VERDICTS.get(outcome.word, '')}"
     if any(finding.kind == "endless_loop" for finding in outcome.findings):
         yield f"a warp had executed {BUDGET:,} instructions, many times those of the solution"
 
@@ -228,8 +256,11 @@ def no_spills(lesson: Lesson, runs: Sequence[tuple[Sizes, Checked]]) -> Iterator
         spilled = measured("spilled bytes", runs[0][1])
         stack = max(step.binary.resources.stack for step in runs[0][1].steps)
         if spilled or stack:
-            told = f"{spilled} bytes are spilled, and a thread's stack has {stack} bytes: both are memory"
-            yield Judged("no values outside registers", False, (told,))
+            told = (
+                f"values are spilled: a thread keeps {stack} bytes of them in its stack, and the instructions"
+                f" that store and load them move {spilled} bytes"
+            )
+            yield Judged(NO_SPILLS, False, (told,))
 
 
 def judge_count(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:
@@ -237,37 +268,49 @@ def judge_count(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:
         value, limit = measured(goal.what, checked), number(goal.limit, sizes, goal.what)
         if not met(goal, value, limit):
             way = "at most" if goal.sign == "<=" else "at least"
-            told = f"{value:,} with {sizes_text(sizes)}; {way} {limit:,.0f} is the goal"
+            aim = f"{way} {limit:,.0f} is the goal" if not goal.hidden else goal.text.partition(": ")[2]
+            told = f"{value:,} with {sizes_text(sizes)}; {aim}"
             return Judged(goal.text, False, (told, *costly_lines(goal.what, checked)))
     values = ", ".join(f"{measured(goal.what, checked):,}" for _, checked in runs)
-    return Judged(f"{goal.text} ({values})", True)
+    return Judged(f"{goal.text}; counted: {values}", True)
+
+
+def judge_need(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:
+    """The run that has the least to do is made again without the mechanism."""
+    sizes, checked = min(runs, key=lambda run: sum(one.warp_instructions for one in counters_of(run[1])))
+    told = [f"{line} ({sizes_text(sizes)})" for line in unneeded(goal.what, checked, machine_of(1))]
+    return Judged(goal.text, not told, tuple(told))
 
 
 def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Path) -> Judged:
-    """The predicted time beside that of the lesson's start, both with the first sizes."""
+    """The predicted time with the first sizes, beside that of the lesson's start or beside a number."""
     sizes, checked = run
-    before = timed_start(lesson, sizes)
     now = timed(checked)
     if not now.prediction:
         return Judged(goal.text, False, (f"no time is predicted: {now.reason}",))
-    assert now.microseconds and before.microseconds, "both are predicted"
+    assert now.microseconds, "it is predicted"
+    limit, _, unit = goal.limit.partition(" ")
+    told, wanted = f"{now.microseconds:.2f} us with {sizes_text(sizes)}", float(limit)
+    if not unit:
+        before = timed_start(lesson, sizes).microseconds
+        assert before, "that of the start is predicted"
+        told = f"{told} are {now.microseconds / before:.0%} of {before:.2f} us"
+        wanted = before * wanted / 100
     pairs = zip(now.prediction.launches, checked.steps)
-    share = now.microseconds / before.microseconds
-    told = f"{now.microseconds:.2f} us are {share:.0%} of {before.microseconds:.2f} us, {sizes_text(sizes)}"
     followed = sum(one.works[one.place] * prod(step.binary.kernel.grid) for one, step in pairs)
     counted = sum(one.warp_instructions for one in counters_of(checked))
-    if abs(followed - counted) > FOLLOWED * counted:
+    if followed < (1 - FOLLOWED) * counted:
         told = (
-            f"{followed:,} instructions were simulated, and the kernel executes {counted:,}: no time is known"
+            f"no time is known: the simulated block executes {followed:,} instructions, times the number of"
+            f" blocks, and all blocks together {counted:,}"
         )
         return Judged(goal.text, False, (told,))
-    uneven = [one for one in now.prediction.launches if one.uneven]
+    uneven = [one for one in now.prediction.launches if one.works[one.place] < max(one.works.values())]
     if uneven:
         works = ", ".join(f"{place}: {work:,}" for place, work in uneven[0].works.items())
-        return Judged(
-            goal.text, False, (f"blocks do unequal work, so one block cannot represent all: {works}",)
-        )
-    if share <= float(goal.limit) / 100:
+        told = f"no time is known: the simulated block has less to do than others: {works} instructions"
+        return Judged(goal.text, False, (told,))
+    if now.microseconds <= wanted:
         return Judged(f"{goal.text} ({told})", True)
     costly = (f"{file.name}:{line.number}: {line.text.strip()}" for line in now.lines[:2] if not line.file)
     return Judged(goal.text, False, (told, "where warps spend most of it:", *costly))
@@ -291,6 +334,6 @@ def judge_code(lesson: Lesson, goal: Goal, checked: Checked) -> Judged:
     if not found:
         return Judged(goal.text, True)
     line, mine, wanted = found
-    return Judged(
-        goal.text, False, (f"line {line} of your CUDA:   {mine}", f"the lesson's in its place: {wanted}")
-    )
+    place = f"{checked.prepared.request.source.file}:{line}"
+    told = f"{place}: {mine or 'ends here'}", f"the lesson's in its place: {wanted or 'ends here'}"
+    return Judged(goal.text, False, told)

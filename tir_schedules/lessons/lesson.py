@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Iterator, Mapping, Sequence
 
 from tir_schedules.errors import BadInput, nearest, shown
-from tir_schedules.lessons.goals import ANSWER, Goal, parse_goal
+from tir_schedules.lessons.goals import ANSWER, NO_SPILLS, UNITS, Goal, parse_goal, unit_of
 
 FOLDER = Path(__file__).parent
 CHAPTERS = {
@@ -25,12 +25,17 @@ CHAPTERS = {
 }
 """Folders of lessons, in the order in which they are best taken, and what each is about."""
 
-FIELDS = {"order", "rung", "article", "check", "sizes", "goal", "arch"}
+FIELDS = {"order", "rung", "article", "check", "sizes", "letters", "goal", "arch"}
 FIELD = re.compile(r"- (\w+): (.+)")
 SECTION = re.compile(r"^## (.+)\n", re.M)
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 RANGE = re.compile(r"(\w+)=(\d+)(?:\.\.(\d+)(?:/(\d+))?)?")
 ASKED = re.compile(r"^(// answer: (\w+) =) .*$", re.M)
+DRAWN = "Some sizes are drawn anew whenever your file changes, so that it has to be right for all."
+EXPRESSIONS = (
+    "An expression may have + - * / // % ** ( ), comparisons, `a if b else c`, and min, max, cdiv, ceil,"
+    " floor, log2, sqrt, abs, int."
+)
 SUFFIXES = {"cu": ".cu", "python": ".py"}
 
 
@@ -125,11 +130,26 @@ class Lesson:
         return "".join(f"{mark} {line}".rstrip() + "\n" for line in told) + "\n" + self.start
 
     def told_goals(self) -> list[str]:
-        """What has to be reached, a line each."""
+        """What has to be reached, a line each, and what the letters and units mean."""
         first = "your answers are right" if self.asks else "the result is right, and nothing races"
         told = [first, *(goal.text for goal in self.goals if goal.kind != ANSWER)]
-        return ["Goals, with sizes that change with your file:" if ".." in self.one("sizes") else "Goals:",
-                *(f"  - {line}" for line in told)]  # fmt: skip
+        told += [NO_SPILLS] if any(goal.what == "registers" for goal in self.goals) else []
+        notes = [*self.told_letters(), *([DRAWN] if ".." in self.one("sizes") else [])]
+        notes += [EXPRESSIONS] if self.asks else []
+        return ["Goals:", *(f"  - {line}" for line in told), *(["", *notes] if notes else [])]
+
+    def told_letters(self) -> Iterator[str]:
+        """What stands in the goals: sizes, functions and units."""
+        if self.one("letters"):
+            yield self.one("letters")
+        limits = " ".join(goal.text for goal in self.goals)
+        if "cdiv(" in limits:
+            yield "cdiv(a, b) is a / b, rounded up."
+        if "//" in limits:
+            yield "a // b is a / b, rounded down."
+        yield from dict.fromkeys(
+            UNITS[unit] for goal in self.goals for unit in [unit_of(goal)] if unit in UNITS
+        )
 
     def answered(self, text: str) -> dict[str, tuple[str, int]]:
         """Answers by name, and the line of each."""
@@ -226,3 +246,10 @@ def find_lesson(name: str) -> Lesson:
             return read_lesson(id)
     hint = nearest(name, sorted(known)) or nearest(name, sorted(id.partition("/")[2] for id in known))
     raise BadInput(f"there is no lesson {shown(name)}{hint}; `tir-schedules learn` lists them")
+
+
+def glossary() -> list[tuple[str, str]]:
+    """Words and what they mean."""
+    lines = (FOLDER / "GLOSSARY.md").read_text(encoding="utf-8").split("\n")
+    rows = [line.strip("| ").split(" | ", 1) for line in lines if line.startswith("| ")]
+    return [(word, meaning) for word, meaning in rows[2:]]

@@ -47,7 +47,7 @@ def emitted_source(lesson: Lesson, file: Path, sizes: Mapping[str, int]) -> Sour
         *(word for pair in zip(("--grid", "--block"), extents) for word in pair),
     ]
     words += ["--shared", str(kernel.dynamic_shared)]
-    return Source(kernel.source, "emitted.cu", "", flags=(shlex.join(words),))
+    return Source(kernel.source, f"{file.stem}.emitted.cu", "", flags=(shlex.join(words),))
 
 
 def workload_for(lesson: Lesson, rung: Rung[Any, Any], sizes: Mapping[str, int]) -> Any:

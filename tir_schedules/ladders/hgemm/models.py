@@ -32,6 +32,9 @@ FILL = 200
 """Extent along K in which a block of 128x256 could multiply while it begins and ends: mma_multistage took
 18.6 us at 1664x6272x128 on an H100, and 13.7 at 1024x4992x192, twice what its products take."""
 
+SMALL_FILL = 80
+"""The same of a block of 64x64: 1536x3904x64 took 9.7 us, 12 blocks for an SM, and 3008x5760x64 21.5, 33."""
+
 of_ladder = partial(Rate, elements=lambda gemm: not gemm.aligned, fill=FILL)
 """Before Hopper a row of C that is not a multiple of 16 bytes has A and B copied by elements, too."""
 
@@ -58,7 +61,7 @@ MODELS = {
     "tma": partial(estimate, slower=1.17),
     "wgmma_async": partial(estimate, slower=1.18, odd=5.6),
     "wgmma": partial(estimate, slower=2.24, odd=6.2),
-    "mma_multistage:64x64": by_elements(1000, 0.3, odd=0.276, odd_few=0.1, late=1.1, fill=0),
+    "mma_multistage:64x64": by_elements(1000, 0.3, odd=0.276, odd_few=0.1, late=1.1, fill=SMALL_FILL),
     "mma_multistage": by_elements(2150, 0.1, odd=0.24, odd_few=0),
     "mma_multistage:128x128": by_elements(1450, 0, odd=0.54, odd_few=3.1, fill=FILL // 2),
     "mma_xor_swizzle": by_elements(1956, 0.15, odd=0.43),

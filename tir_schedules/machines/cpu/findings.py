@@ -158,8 +158,11 @@ def missing(fault: Fault) -> str:
     """What would order the two accesses of a race."""
     if fault.record.other_block:
         return "nothing orders the two blocks" if fault.short else "and nothing orders the two blocks"
-    barrier = missing_barrier(fault) or "no __syncthreads between"
-    return barrier if fault.short else f"with {barrier}"
+    barrier = missing_barrier(fault)
+    if barrier or fault.short:
+        barrier = barrier or "no __syncthreads between"
+        return barrier if fault.short else f"with {barrier}"
+    return "and no __syncthreads orders the two accesses"
 
 
 def stale_read(fault: Fault) -> str:
@@ -464,7 +467,9 @@ MESSAGES: dict[str, Callable[[Fault], str]] = {
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
     "race": lambda f: f"{f.clash} {missing(f)}",
     "stale_read": stale_read,
-    "lockstep": lambda f: f"{f.clash} {'' if f.short else 'with '}no __syncwarp between",
+    "lockstep": lambda f: (
+        f"{f.clash} {'no __syncwarp between' if f.short else 'and no __syncwarp orders the two accesses'}"
+    ),
     "overlapping_writes": lambda f: (
         f"{f.act} {f.where}, which another thread has written{' at' if f.short else ','} {f.other}"
     ),
