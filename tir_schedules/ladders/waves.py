@@ -9,7 +9,7 @@ is much the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import hypot, prod
 from typing import TYPE_CHECKING, Any, Callable
 
 from tir_schedules.model.launch import ceil_div
@@ -27,10 +27,11 @@ L2 = 50 << 20
 """Bytes of L2."""
 
 SCATTERED = 0.47e6
-"""Bytes of C in a microsecond where C is larger than L2, its rows are not multiples of 16 bytes, and the
-elements that a warp stores at once are apart. Each store fills only parts of several sectors. Measured on an
-H100 with K = 64, in MB: 0.43 and 0.52 by `serpentine` at 2334x15526 and 10142x9735, 0.45 by `bf16x6` at
-1820x12417. A C of 28 MB, which L2 holds, was not slower than others. cuBLAS has 1.03."""
+"""Bytes of C in a microsecond if its rows are not multiples of 16 bytes, and the elements that a warp stores
+at once are apart. Each store fills only parts of several sectors. Measured on an H100 with K = 64, in MB:
+0.43 and 0.52 by `serpentine` at 2334x15526 and 10142x9735, whose C is larger than L2, 0.38 at 1896x4559, and
+0.45 by `bf16x6` at 1820x12417. A C of 26 MB, which L2 holds, took `bf16x6` no longer than others. cuBLAS has
+1.03."""
 
 MOST_PROGRAMS, MOST_WORTH = 1 << 16, 1 << 12
 """Of programs that share tiles: blocks, and units of K that sharing must save each. Twins multiply them as
@@ -89,11 +90,12 @@ class Rate:
         depth = ceil_div(gemm.k, deep) * deep
         late = self.late * (depth - deep) if odd else 0
         busy = max(((on_one + few) * (depth + self.fill) + late) * tile / rate / 1000, gemm.bytes / MEMORY)
-        busy = max(busy, writing_apart(gemm) if self.apart else 0)
+        busy = hypot(busy, writing_apart(gemm, 0)) if self.apart else busy  # neither hides the other wholly
         return Waves(blocks, on_one, LAUNCH + busy, self.slow if odd else "")
 
 
-def writing_apart(gemm: Gemm) -> float:
-    """Microseconds that writing C takes at least where elements are stored apart: see SCATTERED."""
+def writing_apart(gemm: Gemm, least: int = L2) -> float:
+    """Microseconds that writing C takes at least where elements are stored apart: see SCATTERED. least: bytes
+    of C above which it does."""
     size = 4 * gemm.m * gemm.n
-    return size / SCATTERED if size > L2 and gemm.n % gemm.vector else 0.0
+    return size / SCATTERED if size > least and gemm.n % gemm.vector else 0.0
