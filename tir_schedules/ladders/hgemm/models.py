@@ -16,13 +16,14 @@ way. Other rungs are faster there.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from tir_schedules.ladders.hgemm import stream_k, unaligned
-from tir_schedules.ladders.hgemm.tile_costs import estimate
+from tir_schedules.ladders.hgemm.tile_costs import estimate, nanoseconds_of_writing
 from tir_schedules.ladders.sgemm.models import matrix_times_vector
-from tir_schedules.ladders.waves import Rate
+from tir_schedules.ladders.waves import LAUNCH, Rate, Waves
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -35,7 +36,18 @@ FILL = 200
 SMALL_FILL = 80
 """The same of a block of 64x64: 1536x3904x64 took 9.7 us, 12 blocks for an SM, and 3008x5760x64 21.5, 33."""
 
-of_ladder = partial(Rate, elements=lambda gemm: not gemm.aligned, fill=FILL)
+
+@dataclass(frozen=True)
+class BeforeHopper(Rate):
+    """As Rate. Memory takes an odd C no sooner than from the boxes of a Hopper rung."""
+
+    def __call__(self, gemm: Any, rung: Rung) -> Waves:
+        found = super().__call__(gemm, rung)
+        written = LAUNCH + nanoseconds_of_writing(gemm, 2) / 1000
+        return replace(found, microseconds=max(found.microseconds, written))
+
+
+of_ladder = partial(BeforeHopper, elements=lambda gemm: not gemm.aligned, fill=FILL)
 """Before Hopper a row of C that is not a multiple of 16 bytes has A and B copied by elements, too."""
 
 by_elements = partial(of_ladder, slow=f"{BY_ELEMENTS}, with nothing under way")

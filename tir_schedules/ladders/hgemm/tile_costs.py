@@ -90,10 +90,11 @@ At 2334x15526x64 64x128 took 208 thousand cycles for 35 rounds of tiles, at 1014
 93. While few have one it is less: 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64
 took 3.5."""
 
-BY_THREADS, IN_PART = 0.1, 1.3
+BY_THREADS, IN_PART, MANY = 0.1, 2.1, 1.2
 """The same of boxes that threads copy, because rows of C start anywhere. Writing a C that L2 does not hold
 then takes as long as reading 1 + IN_PART times its bytes, because sectors are written in part: the same gemms
-took 53 us, and 163. At 4501x1535x128 64x128 took 11.1 us."""
+took 53 us, and 163. MANY: times as long where several warpgroups of a block write. Tiles of 128x256 took 59
+and 186 us. At 4501x1535x128, whose C L2 holds, 64x128 took 11.1 us."""
 
 LAUNCH, FIRST, PAIR, SHALLOW = 3400, 0.045, 2260, 1750
 """Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
@@ -178,7 +179,7 @@ class Estimate:
         rows = clusters * blocks * (config.bm + config.bn)
         copied = rows * hopper.ROW_BYTES * ceil_div(gemm.k, hopper.DEPTH)
         reading *= 1 + FROM_L2 * max(0, copied / bytes_of_operands(gemm) - 1)
-        reading += nanoseconds_of_writing(gemm)
+        reading += nanoseconds_of_writing(gemm, config.consumers)
         cycles = once + max(rounds * (k_tiles * each + stored), CLOCK * reading)
         ran = clusters * blocks * parts * k_tiles / hopper.WAVE / cycles
         return cls(
@@ -410,8 +411,9 @@ def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -
     return time + min(BEGIN, time / 8)
 
 
-def nanoseconds_of_writing(gemm: HalfGemm) -> float:
-    """In which memory takes C."""
+def nanoseconds_of_writing(gemm: HalfGemm, consumers: int) -> float:
+    """In which memory takes C from so many warpgroups of each block."""
     size = hopper.SIZES[gemm.result] * gemm.m * gemm.n
-    in_part = IN_PART if size > L2 and hopper.reason_against_stored_boxes(gemm) else 0
-    return 1000 * (1 + in_part) * size / MOST
+    whole = size <= L2 or not hopper.reason_against_stored_boxes(gemm)
+    times = 1 if whole else (1 + IN_PART) * (MANY if consumers > 1 else 1)
+    return 1000 * times * size / MOST
