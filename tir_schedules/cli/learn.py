@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ def add_verb(verbs: Verbs) -> None:
 
 def learn(options: Options) -> int:
     """Run the verb; returns the exit code: 1 where a goal is not met."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads wait for each other
     from tir_schedules.lessons.desk import open_desk
 
     if options.what not in ACTIONS:
