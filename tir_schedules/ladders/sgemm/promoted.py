@@ -8,8 +8,8 @@ operand scale-d). DeepGEMM does so for 8-bit floats, after 128 elements along K.
 Within a K tile the products of second and third parts come first, because they are small and lose nothing
 while the sum is small. That helps only within one K tile. If sums are promoted after 256 elements, sums of
 256 terms are five times worse than by FMA in order. If sums are promoted after each 32 or 64, they are better
-than by FMA, for every kind of input and every length of `experiments/split_precision.py`. Of 4096 terms the
-error is a fifth of that.
+than by FMA, for every kind of input and every length of `experiments/split_precision.py`. For 4096 terms the
+error is a fifth of that of FMA.
 
 In the schedule this is `rfactor`: the loop over K is split, and the sum of a part of K becomes a separate
 block of TensorIR (not of threads). The other block of TensorIR adds up these sums. In the emitted CUDA look
