@@ -1,5 +1,4 @@
-"""Stream-K: persistent blocks share the tiles that whole rounds leave, K tile by K tile. All end at the same
-time.
+"""Stream-K: persistent blocks share the tiles that whole rounds leave, by K tiles, and end at the same time.
 
 In `tma_store` SMs take tiles in rounds, and in the last round some SMs have no tile. 1536 x 1536 has 144
 tiles of 128x128 for 132 SMs, so that 120 of them rest for half of the time:
