@@ -21,9 +21,9 @@ that are inside the matrix and fills the rest with zeros, so there are no other 
 under way for every length of rows.
 
 The products are by mma, because wgmma cannot read rows that start at any address. So this rung is for
-matrices with few rows or columns, because memory limits their rate. It is also for small matrices, because it
-needs no launch before the products. Warps may share a tile along K (`warps_k`): they take turns at the steps
-of a K tile. Blocks along z have parts of K, which a second launch adds up, as in `split_k`.
+matrices with few rows or columns, whose rate memory limits. It is also for small matrices, because it needs
+no launch before the products. Warps may share a tile along K (`warps_k`): they take turns at the steps of a K
+tile. Blocks along z have parts of K, which a second launch adds up, as in `split_k`.
 
 The kernel is written in TVMScript and calls the device functions of the twin (the kernel by hand in
 `cuda_reference`), because no primitive makes a layout in which odd rows lie one element further.

@@ -1,5 +1,4 @@
-"""Warp specialization: a producer warpgroup starts the copies of K tiles, and consumer warpgroups multiply
-them.
+"""Warp specialization: a producer warpgroup starts copies of K tiles, consumer warpgroups multiply them.
 
 In `tma` all threads meet in every iteration. The fastest wait for the slowest, and copies start only then.
 Here a producer warpgroup starts copies, and no thread waits for all others. A stage has two mbarriers. "Full"

@@ -1,4 +1,4 @@
-"""Only schedule primitives make the whole kernel from the bare sum.
+"""The whole kernel is made from the bare sum, by schedule primitives only.
 
 The bare sum is one loop that adds all elements, and says nothing about threads. `rfactor` splits the sum of a
 block into one sum per thread. If the loop over these sums is bound to threadIdx.x, TVM generates the

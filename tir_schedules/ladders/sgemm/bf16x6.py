@@ -6,7 +6,7 @@ fewer stages. But half as many bytes are copied, and warpgroups wait for copies 
 of 64 each warpgroup has 24 wgmma of 64x128. Counted at the shape and tiles of `promoted`, TMA writes 12,288
 sectors, half as many as there, and wgmma reads 6,144 wavefronts, as many as there.
 
-The two warpgroups take turns: while one adds its sums to those in float32 registers, the other multiplies.
+Two warpgroups take turns: while one adds its sums to those in float32 registers, the other multiplies.
 
 **Range.** Parts have the exponents of a float32, so rows and columns of very large or very small elements are
 as accurate as others. Elements below 2^-110 lose their bits below 2^-133, because bfloat16 ends there. If an
