@@ -2,16 +2,16 @@
 
 Two tiles, one below the other, need the same columns of B. The two blocks of a cluster run at the same time
 on neighbouring SMs and access each other's shared memory. Each copies half of a K tile of B for both: a
-multicast copy arrives in the same stage of each block, and its bytes count at the same mbarrier of each. A
-block tile of 128x256 then takes 32 bytes per cycle from L2 at the full rate of the tensor cores, not 48.
+multicast copy arrives in the same stage of each block, and its bytes count at the same mbarrier of each. At
+the full rate of the tensor cores a block tile of 128x256 then takes 32 bytes per cycle from L2, not 48.
 
-Now two blocks fill a stage, so both must know that it is empty in both. A consumer warp that has finished
-with a stage arrives at the "empty" mbarriers of both blocks, and these count the warps of both. A block must
-not end while the other may still copy into its shared memory or arrive there. So there is a barrier of the
-cluster before the first copy and at the end.
+Now two blocks fill a stage, so each must know that the stage is empty in both. A consumer warp that has
+finished with a stage arrives at the "empty" mbarriers of both blocks, and each mbarrier counts the warps of
+both. A block must not end while the other may still copy into its shared memory or arrive at its mbarriers.
+So there is a barrier of the cluster before the first copy and at the end.
 
-The kernel has `__cluster_dims__`. Rows of tiles are taken in pairs. Where their number is odd, the second of
-the last pair is beyond C: it multiplies zeros and stores nothing.
+The kernel has `__cluster_dims__`. Rows of tiles are taken in pairs. If their number is odd, the second block
+of the last pair is beyond C: it multiplies zeros and stores nothing.
 
 Measured on an H200 at 4096 nt float16: 773 TFLOPS, 0.95 times the 814 of `tma_store`.
 """

@@ -1,10 +1,10 @@
 """C is one column or one row, of matrices in 16-bit formats: the kernels of `sgemm/gemv`.
 
-If B is stored as N x K (`nt`), an element of C is the product of a row of B and the vector, also where M = 1.
-With `nn` and M = 1 threads have columns. A load of 16 bytes has eight elements. Tensor cores do not help,
-because an element of the matrix is multiplied once. Sums have the format that the kind names. If C has
-another format, it is rounded once. Lanes and blocks pass sums in float16 as float32, because a shuffle moves
-words of 32 bits. This is exact.
+If B is stored as N x K (`nt`), an element of C is the product of a row of B and the vector, also if M = 1. If
+B is stored as K x N (`nn`) and M = 1, threads have columns of B. A load of 16 bytes has eight elements.
+Tensor cores do not help, because an element of the matrix is multiplied once. The kind of GEMM names the
+format of sums. If C has another format, sums are rounded to it once. Lanes and blocks convert sums in float16
+to float32 before they pass them on, because a shuffle moves words of 32 bits. This conversion is exact.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """An XOR swizzle in place of the padding.
 
 A row of a tile in shared memory has no padding any more. Within a row the pieces of 16 bytes are swizzled:
-piece c of row r is stored at place c xor r. (Only the last three bits of r count for rows of 64 halves or
-more, and bits 1 and 2 for rows of 32 halves.) The 8 rows that ldmatrix reads at once are then in 8 different
-groups of 4 banks. So there are no conflicts, and no byte is lost. "Why does padding resolve bank conflicts?"
-(article 004) says in its last section that the best libraries do this. Look for `^` in the addresses.
+piece c of row r is stored at place c xor r. (If rows have 64 halves or more, only the last three bits of r
+count. If rows have 32 halves, only bits 1 and 2 count.) The 8 rows that ldmatrix reads at once are then in 8
+different groups of 4 banks. So there are no conflicts, and no byte is lost. "Why does padding resolve bank
+conflicts?" (article 004) says in its last section that the best libraries do this. Look for `^` in the
+addresses.
 
-Copies still have conflicts. If rows have 64 bytes, 32 lanes copy in 8 wavefronts where 4 would do; with
-padded rows they take 15. `mma_multistage` has rows of 128 bytes and takes 4.
+Copies still have conflicts. If rows have 64 bytes, 32 lanes copy in 8 wavefronts, although 4 would do. With
+padded rows they take 15. `mma_multistage` has rows of 128 bytes, and its copies take 4.
 
 The schedule says "permuted_layout", TVM's name for it; InjectPermutedLayout rewrites the addresses of copies
 and of ldmatrix, but not of wmma.

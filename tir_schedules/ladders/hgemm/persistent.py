@@ -8,12 +8,12 @@ next tile as soon as there are empty stages, long before this one is stored.
 
 Stages and phases of the mbarriers are counted over all tiles of the block: see the pass `pipeline_state`.
 
-Tiles that are computed at the same time should share rows of A and columns of B, so that L2 serves these.
-Therefore tiles are taken in stripes of 16 rows of tiles, column by column.
+Tiles that are computed at the same time should share rows of A and columns of B, so that these are read from
+L2. Therefore tiles are taken in stripes of 16 rows of tiles, column by column.
 
-A schedule divides a loop among blocks evenly, and 132 divides few numbers of tiles. The pass
-`persistent_kernel` turns the grid that the schedule binds into a loop over tiles; `warp_specialization` runs
-after it.
+A schedule can only divide a loop evenly among blocks, but most numbers of tiles are not multiples of 132. So
+the pass `persistent_kernel` turns the grid that the schedule binds into a loop over tiles;
+`warp_specialization` runs after it.
 
 Measured on an H200 at 4096 nt float16: 720 TFLOPS, 1.04 times the 691 of `warp_specialized`.
 """

@@ -1,9 +1,9 @@
-"""A matrix copied so that each row starts with a line of L2: the launch before `repacked`.
+"""A matrix is copied so that each row starts at a line of L2: the launch before `repacked`.
 
 Rows of an odd number of elements may start at any address, so elements are loaded one by one. A thread loads
 as many neighbours as 16 bytes have, all at once, and stores them together. The first load of a warp also
-brings the sectors that its other loads need, so L1 serves these. A warp takes 512 bytes of a row, and a block
-takes eight rows.
+brings the sectors that its other loads need, so the other loads find these in L1. A warp takes 512 bytes of a
+row, and a block takes eight rows.
 """
 
 from __future__ import annotations

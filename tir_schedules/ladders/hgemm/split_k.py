@@ -14,26 +14,28 @@ blockIdx.z:
                                                       + the second launch
 
 The same holds for thin matrices: 17x4096x4096 has 32 tiles of 64x128, and with two parts 64 SMs read in place
-of 32. The price is that parts of C are written and read once, and a launch. If tiles fill whole waves anyway,
-or if K is short, there is no gain. Then there is one part, and the products are those of `repacked`.
+of 32. The price is a second launch, and that parts of C are written and read once. If tiles fill whole waves
+(rounds) anyway, or if K is short, there is no gain. Then there is one part, and the products are those of
+`repacked`.
 
 If C is small, the time of a launch matters. Rows of A and B that are not multiples of 16 bytes are copied
 before, as in `repacked`, but one launch copies both, see `repack_both`. If B is stored N x K, tiles may have
 as few as 16 columns: 328x102x346 has 12 tiles of 64x64 and 24 of 64x32, and an H200 takes 4.52 us in place of
-4.89. With A and B swapped they may have as few rows: a C of 5 rows takes tiles of 16x128 in place of 64x128.
+4.89. With A and B swapped, tiles may have as few as 16 rows: a C of 5 rows takes tiles of 16x128 in place of
+64x128.
 
 The parts of C are float32 for every kind of sums. Sums in float16 are exact in float32, so they are added up
 in float32 and rounded to float16 once. Sums in float32 are also rounded to a C in 16 bits only once, in the
-second launch. It adds in a fixed order, see `ladders/split_k_sum.py`. Atomic additions would need no launch,
-but their order differs from run to run.
+second launch. The second launch adds in a fixed order, see `ladders/split_k_sum.py`. Atomic additions would
+need no second launch, but their order differs from run to run.
 
 Threads write the parts from registers, two neighbours at a time: a quad of lanes writes a sector of
 float32. Rows of parts are padded to multiples of 16 bytes, so that the second launch reads four elements at
 once. Elements of a part beyond K are 0, because the copy engine fills them with zeros.
 
 `tile_choice` chooses the tile, with a free side as in `tile_shapes`, together with the number of parts. It
-compares estimates of `tile_costs`, which have the rounds in which SMs take tiles, the K tiles of a part, how
-fast so many SMs get A and B from memory, and the second launch.
+compares estimates of `tile_costs`. An estimate includes the rounds in which SMs take tiles, the K tiles of a
+part, how fast so many SMs get A and B from memory, and the second launch.
 
 In the emitted CUDA look for blockIdx.z, in the coordinate of K tiles and in the row of C.
 

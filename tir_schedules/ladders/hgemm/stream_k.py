@@ -1,4 +1,4 @@
-"""Stream-K: programs share the tiles left of whole rounds, K tile by K tile, and all end at the same time.
+"""Stream-K: persistent blocks share the tiles that whole rounds leave, by K tiles, and end at the same time.
 
 In `tma_store` SMs take tiles in rounds, and in the last round some SMs have no tile. 1536 x 1536 has 144
 tiles of 128x128 for 132 SMs, so that 120 of them rest for half of the time:
@@ -11,12 +11,13 @@ tiles of 128x128 for 132 SMs, so that 120 of them rest for half of the time:
                 131  ##########################
 
 Whole rounds stay as they are, except for the last. The last whole round and the remaining tiles, between one
-and two tiles for each program, are shared. Their K tiles, tile after tile, are cut into equal shares, so that
-a share may begin and end within a tile. A program that has the end of a tile leaves its sums in memory, with
-a mark for each warp. The program that has the first K tile waits for the marks, adds those sums in the order
-of programs, and stores the tile. So C does not depend on timing. In a share the end of a tile comes first and
-the beginning of a tile last, so that the sums a program waits for were left a tile ago. If there are fewer
-tiles than SMs, a tile has more than two parts.
+and two tiles for each persistent block ("program"), are shared. Their K tiles, in the order of the tiles, are
+cut into equal shares. So a share may begin and end within a tile. A program that has the end of a tile, but
+not its first K tile, leaves its sums in memory, with a mark for each warp. The program that has the first K
+tile waits for the marks, adds those sums in the order of programs, and stores the tile. So C does not depend
+on timing. A program begins with the end of one tile, and comes last to the beginning of another. So the sums
+that it waits for were left about one tile earlier. If there are fewer tiles than SMs, a tile has more than
+two parts.
 
 With a second launch, as in `hgemm/split_k`, all parts of shared tiles would be written and read: at 1536
 these are 264 parts of 64 KiB, 17 MB. Here only the 120 parts without a tile's first K tile are written, and
@@ -24,25 +25,26 @@ there is no second launch.
 
 Sharing costs time, because the sums of each part of a tile except the first are written, waited for and read.
 `worth` is that time in K tiles. If a program would save less, nothing is shared, and the kernel is that of
-`tma_store`. For most shapes sharing costs more than it saves: on an H200 7 us for parts of 128x128 in float32
-and 11 for those of 128x256. If matrices are large, K tiles also come from memory, see `NEAR`. 1536x1536x1536
-above took 18.7 us, and 14.7 with 96 tiles of 128x192 for 132 SMs. Sharing pays if K is long and tiles are
-small: 496x496x4192 took 10.3 us, and 12.0 with one SM for each of 64 tiles.
+`tma_store`. For most shapes sharing costs more than it saves: on an H200 it costs 7 us for parts of 128x128
+in float32, and 11 for those of 128x256. If matrices are large, K tiles also come from memory and not from L2,
+see `NEAR`. The 1536x1536x1536 above took 18.7 us with shared tiles, and 14.7 with 96 tiles of 128x192 for 132
+SMs. Sharing pays if K is long and tiles are small: 496x496x4192 took 10.3 us with shared tiles, and 12.0 with
+one SM for each of 64 tiles.
 
-**Order.** A warp leaves its sums by plain stores and meets its lanes at a `__syncwarp`; then one lane stores
-the mark by `st.release.gpu`. One lane of the warp that waits loads the mark by `ld.acquire.gpu`, and then all
-lanes pass a `__syncwarp` before they load sums. These two pairs order the sums, with no fence and no barrier
-of the block. A program leaves at most one part, the end of the tile in which its share begins, so the number
-of the program is the place of the part. A mark has one reader, which sets it to 0 again. So all marks are 0
-before and after a launch, and the end of a launch orders this store before the next mark.
+**Order.** The lanes of a warp leave their sums by plain stores and meet at a `__syncwarp`. Then one lane
+stores the mark by `st.release.gpu`. In the warp that waits, one lane loads the mark by `ld.acquire.gpu`, and
+then all lanes pass a `__syncwarp` before they load sums. The release and the acquire, each with its
+`__syncwarp`, order the sums. No fence and no barrier of the block is needed. A program leaves at most one
+part, the end of the tile in which its share begins, so the number of the program is the place of the part. A
+mark has one reader, which sets it to 0 again. So all marks are 0 before and after a launch. The end of a
+launch orders the stores of 0 before the marks of the next launch.
 
 **No deadlock.** A program leaves its part before it waits for anything, so a part arrives as soon as its
 program has begun. By default there are at most as many programs as an H200 has SMs, and each SM holds one, so
-all of them run at once. On a GPU with fewer SMs blocks begin in the order of their numbers, which CUDA does
-not promise but GPUs do. So programs are numbered backwards, and a block waits only for blocks of lower
-numbers.
+all of them run at once. On a GPU with fewer SMs, blocks begin in the order of their numbers, although CUDA
+does not promise it. So programs are numbered backwards, and a block waits only for blocks of lower numbers.
 
-The parts are in variables of the module, so launches of one kernel must follow one another.
+The parts are in variables of the module, so launches of one kernel must not overlap.
 
 In the emitted CUDA look for `share_begin` and `share_end`, the share of a program, and for `share_sums`.
 

@@ -2,9 +2,9 @@
 
 SMs take tiles in rounds, one each, and in the last round some SMs have no tile. A large tile is multiplied at
 a higher rate, because its K tiles are used more often, but a matrix has few large tiles. 1024 x 1024 has 32
-tiles of 128x256, and 100 of 132 SMs would have nothing to do; it has 128 tiles of 64x128. If there are few K
-tiles, the time before the first product and after the last also counts. The estimate of `tile_costs` has all
-of these.
+tiles of 128x256, so 100 of 132 SMs would have nothing to do. It has 128 tiles of 64x128, so nearly all SMs
+have one. If there are few K tiles, the time before the first product and after the last also counts. The
+estimate of `tile_costs` takes all of this into account.
 
 Rungs before `tile_shapes` choose from their configurations. `tile_shapes` and later rungs choose from FORMS:
 each tile that was measured, with and without A and B swapped, with and without pairs, and with as many stages

@@ -1,18 +1,20 @@
 """Tiles of free extents, as many as fill the SMs, with A and B swapped where that fits better.
 
-SMs take tiles in rounds, and in the last round some SMs have no tile: see wave quantization. A matrix seldom
-has as many tiles of 128x256, 128x192 or 128x128 as whole rounds take. 1536 x 1536 has 96 tiles of 128x192 for
-132 SMs. It has 11 x 12 = 132 tiles of 144x128, one for each SM, and such a tile is a quarter smaller.
+SMs take tiles in rounds, and in the last round some SMs have no tile. This is called wave quantization. A
+matrix seldom has as many tiles of 128x256, 128x192 or 128x128 as whole rounds take. 1536 x 1536 has 96 tiles
+of 128x192 for 132 SMs. It has 11 x 12 = 132 tiles of 144x128, one for each SM, and each of these is a quarter
+smaller.
 
-The products of wgmma have 64 rows, but any multiple of 8 up to 256 as columns. So one side of a tile is free.
-Here it is a multiple of 16, because stmatrix stores 16 columns at once. Which side is free is a choice, too,
-because C^T = B^T A^T: with A and B swapped (`swap`) the rows of wgmma are columns of C. The sums are then
-those of C's transpose. stmatrix transposes them, 8 x 8 at a time, on their way to shared memory, so that C is
-written by rows as before. A C of few rows takes tiles of 16 rows and 128 columns.
+A product of wgmma has 64 rows, but its number of columns is any multiple of 8 up to 256. So one side of a
+tile is free. Here it is a multiple of 16, because stmatrix stores 16 columns at once. Either side can be the
+free one, because C^T = B^T A^T: with A and B swapped (`swap`) the rows of wgmma are columns of C. The sums
+are then those of C's transpose. stmatrix transposes them, 8 x 8 at a time, on their way to shared memory, so
+that C is written by rows as before. So a C of few rows can take tiles of 16 rows and 128 columns.
 
 Two warpgroups divide a tile along the rows of wgmma, or along its columns (`part_columns`). A tile of 192x192
 has three times 64 rows, which two warpgroups cannot divide evenly. Along the columns each warpgroup takes 96,
-and a thread keeps 144 sums. With three warpgroups each thread would have only 128 registers in all.
+and a thread keeps 144 sums. If three warpgroups divided the rows, each thread would have only 128 registers
+in all.
 
 Two blocks of a cluster share the columns of B (`cluster_m`) or the rows of A (`cluster_n`) that both need:
 each copies half of them for both, see `cluster`. That pays if rows of A and B are not multiples of 32 bytes,

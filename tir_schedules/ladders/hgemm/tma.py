@@ -1,20 +1,22 @@
 """TMA copies the K tiles, a box for each operand, and mbarriers in shared memory count their bytes.
 
 With cp.async all threads compute addresses and start a copy for every 16 bytes. Here one thread starts one
-copy of 128x64 elements: the hardware computes addresses, swizzles, and fills with zeros what is beyond the
-matrix. It knows the matrix from a tensor map, a kernel parameter that the host encodes before the launch. No
-schedule primitive adds a parameter; the pass `tensor_maps` does.
+copy of 128x64 elements. The hardware (the copy engine) computes addresses, swizzles, and fills elements
+beyond the matrix with zeros. It knows the matrix from a tensor map, a parameter of the kernel that the host
+encodes before the launch. No schedule primitive adds a parameter, so the pass `tensor_maps` does.
 
 A TMA copy belongs to no thread, so no thread can wait for "its copies". An mbarrier in shared memory counts
-bytes and arrivals: one thread announces the bytes of a K tile, every thread arrives when it has finished the
-iteration before, and an iteration begins when all threads and all bytes have arrived. So the mbarrier
+bytes and arrivals. One thread announces the bytes of a K tile, and every thread arrives when it has finished
+the iteration before. An iteration begins when all threads and all bytes have arrived. So the mbarrier
 replaces both the wait and __syncthreads. Each stage of the pipeline has one; the pass `mbarrier_pipeline`
-adds them. The wait for a K tile also orders the copies into the stage that it frees. No fence is needed,
-because TMA and wgmma both belong to the async proxy.
+adds them. After the wait for a K tile every thread has finished the iteration before, so the wait also orders
+the copies into the stage that becomes free. No fence is needed, because TMA and wgmma both access shared
+memory by the async proxy.
 
 The kernel waits for the products of a K tile after the next ones have started, so that tensor cores always
-have work. (The schedule of `wgmma_async` waits before it starts them.) Their stage is refilled two iterations
-later, after a barrier that each thread reaches when it has waited for them.
+have work. (The schedule of `wgmma_async` waits before it starts them.) The stage of a K tile is refilled two
+iterations later, after a barrier that each thread reaches only when it has waited for the products of that K
+tile.
 
 For the schedule A and B consist of whole tiles, and the tensor maps have the true extents. So only the stores
 of C have guards.

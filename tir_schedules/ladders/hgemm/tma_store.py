@@ -2,31 +2,32 @@
 
 A thread holds two neighbours of every 8 columns of C. If C is written from registers, a quad of lanes writes
 16 bytes of a row, half a sector of L2, with an address for each thread. Here `stmatrix` stores 16x16 elements
-of a warp to shared memory, in rows of 128 bytes under the swizzle, without bank conflicts. C already has its
-final format. Then one thread of the warpgroup starts the copy engine, which writes a box of 64 rows in whole
-lines. Meanwhile the warpgroup puts the next box into shared memory.
+of a warp to shared memory, in rows of 128 bytes under the swizzle, without bank conflicts. These elements
+already have the final format of C. Then one thread of the warpgroup starts the copy engine, which writes a
+box of 64 rows in whole lines. Meanwhile the warpgroup puts the next box into shared memory.
 
-No thread waits until a box is written. A place in shared memory must only have been read before it is
-overwritten. There are places for a few boxes, which take turns, and the thread that starts a store waits
-until the next place has been read. It also waits before the block ends, because another block may take its
-shared memory.
+No thread waits until a box is written. But the copy engine must have read a place in shared memory before the
+place is overwritten. There are places for a few boxes, which take turns. The thread that starts a store waits
+until the next place has been read. It also waits before the block ends, because another block may get the
+shared memory of this one.
 
 The copy engine reads shared memory by the async proxy, so a fence is needed after the stores. Then comes a
-barrier of only this warpgroup (named barrier 1, 2, ...), because other warpgroups are in other tiles or K
-tiles.
+barrier of only this warpgroup (named barrier 1, 2, ...), because other warpgroups may be working on other
+tiles or K tiles.
 
 Places for a whole tile of 128x256 take 64 KiB and leave room for three stages. If each SM has one tile, as at
 2048, there is no other tile to hide the wait for the first K tiles. Then a fourth stage with half the places
 is 3 % faster ("128x256_4_stages"). With several tiles for each SM it is 0.5 % slower. "64x128" and "64x64"
-are for small matrices: one warpgroup multiplies, so that each SM has a tile, and eight stages hold half of
-1024 terms. "256x256" is for sums in float16. "192x192", by three warpgroups, is for matrices whose tiles fill
-nearly all SMs once: 2048x2112x2048 has 121 tiles and takes 27.3 us on an H200. With 144 tiles of 128x256 for
-132 SMs it took 44 us, and with the next best tile 32.9. Which one a gemm takes is estimated in `tile_choice`.
+are for small matrices. Only one warpgroup multiplies, so tiles are small enough that each SM has one. Eight
+stages hold half of a K of 1024. "256x256" is for sums in float16. "192x192", by three warpgroups, is for
+matrices whose tiles fill nearly all SMs once. 2048x2112x2048 has 121 of these tiles and takes 27.3 us on an
+H200. With 144 tiles of 128x256 for 132 SMs it took 44 us, and with the next best tile 32.9. `tile_choice`
+estimates which configuration is the fastest.
 
-There are only as many programs as keep the number of rounds minimal. For 512 tiles 128 programs take four
-each; 132 programs would also need four rounds, with 116 tiles in the last. Idle SMs leave power to busy ones,
-and power limits the rate. On an H200 3072 has 614 TFLOPS by 96 programs and 562 by 132, 4096 784 and 778,
-8192 804 and 794 (fp32 sums, C in fp16).
+There are no more programs (persistent blocks) than the smallest number of rounds needs. For 512 tiles 128
+programs take four each. 132 programs would also need four rounds, with 116 tiles in the last. Idle SMs leave
+power to busy ones, and power limits the rate. On an H200 96 programs have 614 TFLOPS at 3072, and 132
+programs have 562. At 4096 the two rates are 784 and 778, at 8192 they are 804 and 794 (fp32 sums, C in fp16).
 
 Measured on an H200 at 4096 nt float16: 814 TFLOPS, 1.13 times the 720 of `persistent`.
 """

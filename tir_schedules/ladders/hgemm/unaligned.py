@@ -2,8 +2,8 @@
 
 The copy engine takes only rows of a multiple of 16 bytes, so `repacked` first copies other rows to a
 workspace. That reads and writes a matrix once more. If few rows of A are multiplied by all of B, the products
-read B once, and the copy takes longer than the products. Here B is read from where it is, by cp.async. The
-size of a copy is the largest number of bytes of which all rows are multiples:
+read B once, and the copy takes longer than the products. Here cp.async reads B from its own place. The number
+of elements of a row decides how large a copy is:
 
     elements of a row    a multiple of 8    of 4    of 2    odd
     bytes of a copy      16                 8       4       4
@@ -21,12 +21,12 @@ that are inside the matrix and fills the rest with zeros, so there are no other 
 under way for every length of rows.
 
 The products are by mma, because wgmma cannot read rows that start at any address. So this rung is for
-matrices with few rows or columns, which memory bounds, and for small matrices, because it needs one launch.
-Warps may share a tile along K (`warps_k`): they take turns at the steps of a K tile. Blocks along z have
-parts of K, which a second launch adds up, as in `split_k`.
+matrices with few rows or columns, whose rate memory limits. It is also for small matrices, because it needs
+no launch before the products. Warps may share a tile along K (`warps_k`): they take turns at the steps of a K
+tile. Blocks along z have parts of K, which a second launch adds up, as in `split_k`.
 
-The kernel is a script that calls the device functions of the twin, because no primitive makes a layout in
-which odd rows lie one element further.
+The kernel is written in TVMScript and calls the device functions of the twin (the kernel by hand in
+`cuda_reference`), because no primitive makes a layout in which odd rows lie one element further.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx. What it makes of statements

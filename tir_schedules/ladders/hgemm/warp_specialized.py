@@ -1,25 +1,26 @@
-"""Warp specialization: a producer warpgroup has K tiles copied, consumer warpgroups multiply them.
+"""Warp specialization: a producer warpgroup starts copies of K tiles, consumer warpgroups multiply them.
 
-In `tma` all threads meet in every iteration: the fastest wait for the slowest, and only then copies start.
+In `tma` all threads meet in every iteration. The fastest wait for the slowest, and copies start only then.
 Here a producer warpgroup starts copies, and no thread waits for all others. A stage has two mbarriers. "Full"
-ends a phase when all bytes have arrived, which the producer has announced. "Empty" ends a phase when every
+ends a phase when all bytes that the producer has announced have arrived. "Empty" ends a phase when every
 consumer warp has finished with the stage. So the producer runs ahead as far as there are empty stages, and
 consumers need not be in the same iteration.
 
-No token is passed on: a thread that waits for a phase knows its parity, because every thread counts the
-rounds of the stages. The producer waits for an empty stage by the parity of the round before; in the first
-round that wait returns at once.
+No token is passed on. A thread that waits for a phase knows its parity, because every thread counts the
+rounds (a round uses each stage once). The producer waits for an empty stage by the parity of the round
+before; in the first round that wait returns at once.
 
 The producer needs few registers, but all threads of a block are launched with the same number, 168 of three
-warpgroups. `setmaxnreg` moves them: 24 for a producer thread, 240 for a consumer thread. (With `consumers=1`
-a thread has as many as it can use from the start, and registers do not move.)
+warpgroups. `setmaxnreg` moves registers from one to the other: a producer thread then has 24, and a consumer
+thread 240. (With `consumers=1` a thread has as many as it can use from the start, and registers do not move.)
 
 Schedule primitives cannot give parts of a loop to different warps. The pass `warp_specialization` makes two
-loops over K tiles of one, for different warpgroups. The schedule annotates the loop, and the number of the K
-tile is the first index of the operands in shared memory.
+loops of the loop over K tiles: one for the producer, one for the consumers. The schedule annotates the loop
+for this, and the number of the K tile is the first index of the operands in shared memory.
 
-Configurations "256x256", where a warpgroup multiplies 128 rows, and "192x256", with three of them, are for
-sums in float16: these take half the registers, and more rows share what is read of B.
+Two configurations are for sums in float16, because these take half the registers. In "256x256" a warpgroup
+multiplies 128 rows, and "192x256" has three warpgroups. With both, more rows share the elements of B that are
+read.
 
 Measured on an H200 at 4096 nt float16: 691 TFLOPS, 0.99 times the 694 of `tma`.
 """

@@ -2,15 +2,16 @@
 
 With mma every warp loads what it multiplies into registers: a 64x64 warp tile reads 128 elements from shared
 memory for 64x64 products, and ldmatrix has to keep up with the tensor cores. wgmma takes both operands from
-shared memory by itself. Registers hold only sums: 128 registers of a thread for 64x256 of a warpgroup in
-float32. The thread that started a product goes on, and later waits for a group of products.
+shared memory by itself. Registers hold only sums: for 64x256 sums in float32, each thread of the warpgroup
+takes 128 registers. A thread that has started a product goes on, and later waits for a group of products.
 
 Operands must lie in shared memory as the instruction reads them: in rows of 128 bytes whose 16-byte pieces
 are swizzled, piece p of row r at p ^ (r % 8). That is the XOR swizzle of `mma_xor_swizzle`, which TVM applies
-to the stores of an annotated copy. Now the hardware reads it, and a descriptor tells it how.
+to the stores of an annotated copy. Now the hardware reads this layout, and a descriptor tells the hardware
+which layout it is.
 
-Tensor cores read shared memory by the async proxy. So a fence (`fence_async_proxy`) is needed between the
-stores of threads and the products.
+Tensor cores read shared memory by the async proxy, and barriers do not order this path with the stores of
+threads. So a fence (`fence_async_proxy`) is needed between the stores of threads and the products.
 
 This rung has one K tile of each operand, 64 deep, and nothing overlaps: copy, barrier, multiply, wait,
 barrier. Two things are new in the schedule: sums of scope "warp" with a layout that says which thread holds

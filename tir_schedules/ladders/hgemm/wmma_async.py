@@ -1,21 +1,22 @@
 """Asynchronous copies.
 
-`cp.async` copies 16 bytes from global to shared memory without a register in between, and without the thread
-waiting for them: copies are committed in groups, and `wait_group N` waits until at most N groups are under
-way. So there are two tiles of A and of B in shared memory now, and while one is multiplied the next is
-copied. In TensorIR this is software pipelining: the copies are stage 0, asynchronous, and the mma stage 1.
-Look for the copy of tile k + 1, `wait_group 1`, and two barriers per tile: before the copy all threads must
-be done with the tile that it replaces, and after the wait all threads must see the copies of the others. The
-copies ask the L2 cache to fetch whole lines, see passes/l2_prefetch.py. It is CP_ASYNC_CG of "Optimizing
-Half-Precision GEMM with Tensor Cores" (article 001), "Instructions".
+`cp.async` copies 16 bytes from global to shared memory without a register in between, and the thread does not
+wait for them. Copies are committed in groups, and `wait_group N` waits until at most N groups are under way.
+Now there are two tiles of A and of B in shared memory: while one is multiplied, the next is copied. In
+TensorIR this is software pipelining: the copies are stage 0, asynchronous, and the mma stage 1. Look for the
+copy of tile k + 1, `wait_group 1`, and two barriers per tile. At the barrier before the copy all threads are
+done with the tile that it replaces. After the wait, the second barrier makes the copies of all threads
+visible to all. The copies ask the L2 cache to fetch whole lines, see passes/l2_prefetch.py. The copy is
+CP_ASYNC_CG of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001), "Instructions".
 
-Padding costs more here than for stores: a copy of 32 lanes takes 15 wavefronts, where 4 would do.
+Padding costs more for cp.async than for stores: a copy of 32 lanes takes 15 wavefronts, although 4 would do.
 
 With float16 accumulators two blocks share an SM. Copies issued in a row then fill the queue to shared memory,
 and the other block's loads of fragments wait behind them. So the loop over a thread's copies of A is not
-unrolled, which spaces them: on an H200 the kernel is a sixth faster. With float32 accumulators a block has
-its SM for itself, and is faster with all its copies under way at once. The same holds if rows are not a
-multiple of 16 bytes and single elements are loaded, because a loop would wait for each of them.
+unrolled, which leaves time between them: on an H200 the kernel is a sixth faster. With float32 accumulators a
+block has its SM for itself. Then the unrolled loop is better, because a block is faster with all its copies
+under way at once. It is also better if rows are not a multiple of 16 bytes and single elements are loaded,
+because the loop would wait for each of them.
 
 Measured on an H200 at 4096 nt float16: 381 TFLOPS, 1.24 times the 307 of `wmma_padded`.
 """

@@ -1,13 +1,13 @@
 """Tensor cores, straight from global memory.
 
 A warp computes one 16x16 tile of C. For each 16 of K it loads a fragment of A and one of B from global memory
-and multiplies them with one `mma_sync`. Look for the leading dimension K in `load_matrix_sync`, and for 32
-threads on threadIdx.x that no index uses: fragments belong to a warp as a whole.
+and multiplies them with one `mma_sync`. Look for the leading dimension K in `load_matrix_sync`, and for the
+32 threads on threadIdx.x, which no index uses, because fragments belong to a warp as a whole.
 
-The fragment is the "MMA Tile" of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001).
+This fragment is the "MMA Tile" of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001).
 
-`load_matrix_sync` cannot have guards, so a ragged shape goes through shared memory as in `wmma_shared`, with
-these small tiles.
+`load_matrix_sync` cannot have guards. If tiles do not cover the matrices exactly (a ragged shape), A and B go
+through shared memory as in `wmma_shared`, with these small tiles.
 
 Measured on an H200 at 4096 nt float16: 29.7 TFLOPS.
 """

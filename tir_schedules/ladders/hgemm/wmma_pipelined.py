@@ -1,16 +1,16 @@
 """Three stages, one barrier per tile.
 
-With three stages in shared memory, not two, one barrier is enough: wait until the tile has arrived, barrier,
-mma, then the copy of the tile two ahead, into the stage of the tile before. The barrier says both that all
-parts of the tile are there and that no warp reads that stage any more. As before, a copy has the time of one
-tile's mma to arrive.
-Look for `wait_group 1` and a single barrier in the main loop.
+Shared memory now has three stages (places for a tile of A and of B), not two. Then one barrier is enough. An
+iteration is: wait until the tile has arrived, barrier, mma, then the copy of the tile two ahead, into the
+stage of the tile before. The barrier says both that all parts of the tile are there and that no warp reads
+that stage any more. As before, a copy has the time of one tile's mma to arrive. Look for `wait_group 1` and a
+single barrier in the main loop.
 
 Mma, then copy, then wait and barrier is the order of "Optimizing Half-Precision GEMM with Tensor Cores"
 (article 001), "Three-level pipeline", without its second set of fragments. (To copy before the mma would be
 right as well, because the barrier comes before both.)
 
-Three stages take 90 KiB, and CUDA gives a block more than 48 only to a kernel that asks for it. The article
+Three stages take 90 KiB. CUDA gives a block more than 48 KiB only if the kernel asks for it. The article
 tests whether a multiprocessor has so many bytes (sharedMemPerMultiprocessor). The limit that counts is that
 of a block, sharedMemPerBlockOptin, which is 1 KiB less on most GPUs.
 

@@ -1,13 +1,14 @@
 """Block tiles in shared memory.
 
 Eight warps compute 256x128 of C together, 64x64 each, in 16 fragments. At the head of each iteration of the
-loop over K all threads copy a tile of A and one of B, 16 bytes at a time; from there each warp loads 4 + 4
-fragments for 16 mma. So each fragment serves four mma, and an element that is read from global memory serves
-the whole block. Look for `load_matrix_sync` with the row length of the tile, 32. Rows of 64 bytes put every
-second row into the same banks, and a fragment takes 4 times the wavefronts it needs: see "Why does padding
-resolve bank conflicts?" (article 004), the section without padding. The article counts 8 loads for a warp's
-64x64x32, but 4 + 4 fragments are needed twice, which is 16 loads. The tile is that of "Optimizing
-Half-Precision GEMM with Tensor Cores" (article 001), "Block Tile" and "Warp Tile".
+loop over K all threads copy a tile of A and one of B to shared memory, 16 bytes at a time. From there each
+warp loads 4 + 4 fragments for 16 mma. So each fragment serves four mma, and an element that is read from
+global memory serves the whole block. Look for `load_matrix_sync` with the row length of the tile, 32. Because
+rows have 64 bytes, every second row begins in the same bank. So a fragment takes 4 times the wavefronts
+(turns of all banks) that it needs: see "Why does padding resolve bank conflicts?" (article 004), the section
+without padding. That article counts 8 loads for a warp's 64x64x32, but 4 + 4 fragments are needed twice,
+which is 16 loads. The tile is that of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001),
+"Block Tile" and "Warp Tile".
 
 On a ragged shape C also goes through shared memory, because `store_matrix_sync` cannot leave out elements
 beyond the matrix.

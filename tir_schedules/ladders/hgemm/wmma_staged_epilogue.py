@@ -2,8 +2,8 @@
 
 A warp that stores a fragment of float16 writes 16 rows of 32 bytes. Now warps store their fragments to shared
 memory, over the tiles of A and B, which are no longer needed. Then all threads copy C to global memory, 16
-bytes each and whole rows at a time. Rows of C in shared memory are padded like those of A and B. Look for
-`store_matrix_sync` to shared memory with the row length 136, and 16-byte stores to global memory. It is the
+bytes each, in whole rows of the tile. Rows of C in shared memory are padded like those of A and B. Look for
+`store_matrix_sync` to shared memory with the row length 136, and 16-byte stores to global memory. This is the
 write-back of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001), with its C_SMEM_STRIDE.
 
 Measured on an H200 at 4096 nt float16: 383 TFLOPS, 1.05 times the 365 of `wmma_register_pipelined`.

@@ -1,12 +1,13 @@
 """A threadblock swizzle in serpentine order.
 
-Blocks start in the order of their number, some hundred at a time. In a plain grid these are a few long rows
-of blocks, which read few rows of A and all of B. In groups of 16 columns they form a patch that is closer to
-a square, which reads less and finds more of it in the L2 cache. Every second group runs from the last row to
-the first, so that it begins with the rows of A that the group before has just read. Look for blockIdx.z, the
-group, and the row of blocks that depends on whether it is odd, with `--mnk 4096,4096,4096`: 1024 columns are
-one group. It is "Grid and block" of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001), and the
-last of that article's techniques. In two places the article's text differs from its code: odd groups run
+Blocks start in the order of their number, some hundred at a time. In a plain grid these blocks are a few long
+rows, which read few rows of A and all of B. Here blocks run through the grid in groups of 16 columns, so
+those that run at the same time form a patch that is closer to a square. They read less of A and B, and find
+more in the L2 cache. Every second group runs from the last row to the first, so that it begins with the rows
+of A that the group before has just read. Look for blockIdx.z, the number of the group: the row of a block
+depends on whether it is odd. Use `--mnk 4096,4096,4096` for this, because 1024 columns are only one group.
+This is "Grid and block" of "Optimizing Half-Precision GEMM with Tensor Cores" (article 001), and the last of
+that article's techniques. The article's text differs from its code in two places. In its code odd groups run
 upwards, not even ones, and CEIL_DIV rounds up.
 
 The article's groups always have 16 columns, and blocks of the last group that lie beyond C leave at once:

@@ -1,7 +1,7 @@
 """Sum of an array, from divergent branches to the memory's bandwidth.
 
-The first six rungs follow article 002 ("Unrolling the Warp"). Its tables have the first three of them, its
-sections 1 and 2 the last three. The article does not have the other rungs.
+The first six rungs follow article 002 ("Unrolling the Warp"). Its tables have the first three of these, and
+its sections 1 and 2 have the last three. The article does not have the other rungs.
 """
 
 from tir_schedules.model.ladder import BANDWIDTH, Kind, Ladder

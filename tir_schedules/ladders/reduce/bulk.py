@@ -1,14 +1,16 @@
 """Bulk copies: one thread copies pieces of the array to a ring in shared memory, and all threads add.
 
-Memory is busy if enough bytes are under way. A load needs registers for its bytes, and the blocks of
-`single_pass` come and go. `cp.async.bulk` is one instruction for a whole piece, and its bytes arrive in
-shared memory: six stages of 32 KiB on each SM, in one block that stays to the end. A stage has two mbarriers.
-One says that all bytes of a piece have arrived, the other that every warp has read them. The thread that
-starts copies waits for the second, and no warp waits for another.
+Memory is busy if enough bytes are under way. In `single_pass` a load needs registers for its bytes, and
+blocks come and go. Here one instruction, `cp.async.bulk`, copies a whole piece, and its bytes arrive in
+shared memory. Each SM has one block, which stays to the end and has six stages of 32 KiB. A stage has two
+mbarriers (barriers in shared memory that count arrivals and bytes). The first says that all bytes of a piece
+have arrived. The second says that every warp has read them. Only the thread that starts copies waits for the
+second, so no warp waits for another.
 
-In the schedule a piece is cached in shared memory. An intrinsic makes that copy a bulk copy, and the pass
-`tma_prefetch` makes the ring, as for boxes of a matrix. A bulk copy takes no tensor map. Threads fill the
-last piece with zeros, so that no loop has a guard and every block adds the same number of pieces.
+In the schedule a piece is cached in shared memory. An intrinsic makes that copy a bulk copy. The pass
+`tma_prefetch` makes the ring, as it does for boxes of a matrix in `sgemm/tma`. A bulk copy takes no tensor
+map. Threads fill pieces with zeros behind the end of the array, so that no loop has a guard and every block
+adds the same number of pieces.
 
 On an H100, rates of 2^25, 2^28 and 2^30 int32 in one run:
 

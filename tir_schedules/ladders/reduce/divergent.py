@@ -1,11 +1,11 @@
-"""A tree in shared memory; at level k every 2^kth thread adds a sum and its neighbour, 2^(k-1) words apart.
+"""A tree in shared memory: at level k every 2^kth thread adds two sums that are 2^(k-1) words apart.
 
-The threads that work are spread over all warps, so every warp runs through every level with fewer and fewer
-lanes active. This is the baseline of article 002 ("Unrolling the Warp", tables of sections 2.1 and 2.2). Look
-for the `%` in the loop over the levels.
+The threads that work are spread over all warps. So every warp runs through every level, and fewer and fewer
+of its lanes are active. This is the baseline of article 002 ("Unrolling the Warp", tables of sections 2.1 and
+2.2). Look for the `%` in the loop over the levels.
 
-Configuration "rfactor" is a tree by only schedule primitives, see `tree.py`. It has no loop over the levels,
-so each level takes the remainder by a constant: look for `threadIdx.x) & 3`, `& 7`, `& 15`.
+Configuration "rfactor" is a tree that only schedule primitives make, see `tree.py`. It has no loop over the
+levels, so the remainder at each level is by a constant: look for `threadIdx.x) & 3`, `& 7`, `& 15`.
 
 Measured on an H100 80GB HBM3 at 2^25 int32: 346 GB/s.
 """

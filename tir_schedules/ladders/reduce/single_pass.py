@@ -1,21 +1,22 @@
 """One launch in place of two or more: the last block adds up the sums of all blocks.
 
-The algorithm is a sum of sums, and the schedule of each of the two is that of `vectorized`. TVM would make
-two kernels of them. No primitive says that a block does the second sum when the other blocks have finished
-the first; the pass `last_block` does. The blocks lie along y, because Y has a sum for each block along x.
+The algorithm is a sum of sums, and both have the schedule of `vectorized`. TVM would make two kernels of
+them. No primitive says that one block does the second sum when the other blocks have finished the first. The
+pass `last_block` adds this to the kernel. The blocks lie along y, because the output Y would have one sum for
+each block along x.
 
-A block leaves its sum in memory, as one word of 64 bits with a mark. The last block of the grid reads each
-word until it finds the mark, and clears it for the next launch. Mark and sum are one word, so no fence is
-needed. `:fenced` is the form of textbooks: a fence (__threadfence) and a counter (atomicInc) say that a sum
-is there, and the block that counts last adds the sums. Without the fence that block could see the count but
-not the sum, and the CPU machine reports the race. On an H200 a sum of 2^20 takes 3.4 us, 4.3 with `:fenced`,
-4.5 by `vectorized`, and 4.3 to 4.4 by CUB; on a cold GPU 6.4, 7.3, 7.9 and 7.6. In long arrays other blocks
-work while one waits at its fence. So the configuration for long arrays is fenced, because its last block
+A block leaves its sum in memory, in one word of 64 bits together with a mark. The last block of the grid
+reads each word until it finds the mark, and clears it for the next launch. Mark and sum are one word, so no
+fence is needed. `:fenced` is the form of textbooks: a fence (__threadfence) and a counter (atomicInc) say
+that a sum is there, and the block that counts last adds the sums. Without the fence that block could see the
+count but not the sum, and the CPU machine reports the race. On an H200 a sum of 2^20 takes 3.4 us, 4.3 with
+`:fenced`, 4.5 by `vectorized`, and 4.3 to 4.4 by CUB; on a cold GPU these take 6.4, 7.3, 7.9 and 7.6. For
+long arrays the configuration is fenced: other blocks work while one waits at its fence, and the last block
 reads all sums at once and not one after another.
 
 The order of the additions is fixed: a sum of floats is the same in each run, and equals that of the twin bit
 for bit. The sums of blocks are in variables of the module, which are 0 before and after a launch. So launches
-of one kernel must follow one another. Article 002 ("Unrolling the Warp") does not have this step.
+of one kernel must not overlap. Article 002 ("Unrolling the Warp") does not have this step.
 
 Measured on an H100 80GB HBM3 at 2^25 int32: 2922 GB/s, 1.01 times the 2903 of `vectorized`.
 """

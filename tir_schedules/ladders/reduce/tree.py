@@ -1,14 +1,15 @@
 """Configurations "rfactor": the tree of a sum, by only schedule primitives.
 
-`rfactor` turns one sum into a sum of partial sums. Called again and again on the remaining sum, it makes the
-levels of a tree: as many partial sums as the block has threads, half as many, a quarter, ... and at last two.
-`set_scope` puts them in shared memory, and `bind` gives each partial sum to a thread.
+`rfactor` turns one sum into a sum of partial sums. If it is called again and again on the remaining sum, it
+makes the levels of a tree: as many partial sums as the block has threads, half as many, a quarter, ... and at
+last two. `set_scope` puts them in shared memory, and `bind` gives each partial sum to a thread.
 
 Primitives cannot express two things of the article's tree. First, all levels of the article's tree use one
-array, but `rfactor` makes an array for each level. TVM lets arrays two levels apart share memory, so a block
-takes 1.5 times or twice as much. Second, the article's tree has one loop over the levels. Here each level is
-a separate loop nest, so there is no loop to unroll, and the last level, which stores its sum to global
-memory, needs no barrier after it. `tree_in_place` in steps.py has the one array and the loop.
+array, but `rfactor` makes an array for each level. TVM lets arrays that are two levels apart share memory, so
+a block takes 1.5 times or twice as much shared memory. Second, the article's tree has one loop over the
+levels. Here each level is a separate loop nest, so there is no loop to unroll, and the last level, which
+stores its sum to global memory, needs no barrier after it. `tree_in_place` in steps.py has the one array and
+the loop.
 """
 
 from __future__ import annotations

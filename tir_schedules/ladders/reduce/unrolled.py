@@ -1,8 +1,8 @@
 """The remaining levels of the tree are unrolled as well: no loop, no shifts of its counter.
 
 The TensorIR is that of `unrolled_warp`. One primitive is new: `unroll` on the loop over the levels. This is
-article 002 ("Unrolling the Warp"), section 2.2, completely unrolled. The configuration `article` has the
-article's form of the last warp, without __syncwarp, which is as wrong here as in `unrolled_warp`.
+the step "completely unrolled" of article 002 ("Unrolling the Warp"), section 2.2. The configuration `article`
+has the article's form of the last warp, without __syncwarp, which is as wrong here as in `unrolled_warp`.
 
 The article's listing begins with the level of 512 threads, so a block of 1024 would lose half of its sums.
 The loop that is unrolled here has as many levels as the block needs.

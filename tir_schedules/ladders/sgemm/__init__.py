@@ -1,6 +1,7 @@
 """fp32 matrix multiplication, from one thread per element past warp tiling to overlapped copies.
 
-After article 003 ("choiBLAMS") up to `vectorized`, and article 000 ("Warp Tiling") up to `warp_tiling`.
+The rungs up to `vectorized` follow article 003 ("choiBLAMS"), those up to `warp_tiling` article 000 ("Warp
+Tiling").
 """
 
 from tir_schedules.model.ladder import Kind, Ladder

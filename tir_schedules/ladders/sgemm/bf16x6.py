@@ -1,17 +1,19 @@
-"""All parts of a K tile are loaded once, and multiplied six times.
+"""A K tile has all parts of its elements: it is loaded once, and multiplied six times.
 
-`promoted` loads K tiles for each of the six products: twelve parts, although there are only six. Here a stage
-has all parts of its elements. A stage is three times as large, so there are fewer stages. But half as many
-bytes are copied, and warpgroups wait a sixth as often. For a K tile of 64 each warpgroup has 24 wgmma of
-64x128. Counted as in `promoted`, TMA writes 12,288 sectors, and wgmma reads 6,144 wavefronts, as there.
+`promoted` loads a part of A and one of B for each of the six products. These are twelve parts, although A and
+B have only six. Here a stage has all parts of its elements. A stage is three times as large, so there are
+fewer stages. But half as many bytes are copied, and warpgroups wait for copies a sixth as often. For a K tile
+of 64 each warpgroup has 24 wgmma of 64x128. Counted at the shape and tiles of `promoted`, TMA writes 12,288
+sectors, half as many as there, and wgmma reads 6,144 wavefronts, as many as there.
 
-While one warpgroup adds sums up, the other multiplies.
+Two warpgroups take turns: while one adds its sums to those in float32 registers, the other multiplies.
 
-**Range.** Parts have the exponents of a float32, so rows and columns of any size are as accurate as others.
-Elements below 2^-110 lose bits below 2^-133. If A or B has an infinity or NaN, its row or column of C has no
-finite number, as with FMA. But it is mostly NaN where FMA has an infinity.
+**Range.** Parts have the exponents of a float32, so rows and columns of very large or very small elements are
+as accurate as others. Elements below 2^-110 lose their bits below 2^-133, because bfloat16 ends there. If an
+element of A or B is infinite or NaN, its row or column of C has no finite number, as with FMA. But most of
+its elements are NaN, also those that are infinite with FMA.
 
-`sgemm/fastest` takes it only where `--products` or `--emulated` asks for it.
+`sgemm/fastest` takes this rung only if `--products` or `--emulated` asks for it.
 """
 
 from __future__ import annotations

@@ -1,32 +1,36 @@
 """Six products of bfloat16 parts by `mma`, from sm_80 on; elements are split in registers, K over blocks.
 
-`bf16x6` splits A and B by a launch of its own, which writes 1.5 times the bytes that it reads, and its tiles
-have 64 rows or more. Both cost most where matrices are small or thin. Here tiles of A and B are copied as
-float32 by `cp.async`, several under way, and each warp splits what it reads into three parts of bfloat16:
+`bf16x6` splits A and B in a separate launch, which writes 1.5 times the bytes that it reads. The tiles of
+`bf16x6` have 64 rows or more. Both cost most if matrices are small or thin. Here `cp.async` copies tiles of A
+and B as float32, and several copies are under way. Each warp splits the elements that it reads into three
+parts of bfloat16:
 
     shared memory          registers of a lane
     x, y (float32)  -->    first, second, third (each two bfloat16)  -->  six mma.m16n8k16
 
-A part is what the parts before have left, rounded. Two neighbours along K take 13 instructions, and each is
-used as often as a warp's tile has columns or rows. The first part is kept finite, as in `split_parts`.
+A part is the rest that the parts before have left, rounded. Two neighbours along K take 13 instructions.
+Their parts are then used for each column of the warp's tile (parts of A), or for each row (parts of B). The
+first part is kept finite, as in `split_parts`: it is the largest finite bfloat16 if rounding would make it
+infinite.
 
-**Fragments.** Lanes read float32 where the registers of mma want them. Of A a lane reads two neighbours along
-K, 8 bytes, from rows that 8 floats pad. Of B it reads up to four neighbours of a row, 16 bytes, from rows
-that 4 floats pad: the columns of four mma. Which columns these are is free. Neither meets in banks: for 16 of
-K a warp with a tile of 32x32 reads its 4 KiB in 32 wavefronts, and issues 48 mma. A lane's sums are eight
-neighbours of a row of C. Counted at 128x128x128 by tiles of 64x64, warps read 4,096 wavefronts. wgmma of
-`bf16x6` reads 6,144, because its elements are split before they are read: 6 bytes and not 4.
+**Fragments.** Each lane reads the float32 that mma wants in its registers. From the tile of A a lane reads
+two neighbours along K, 8 bytes. From the tile of B it reads up to four neighbours of a row, 16 bytes. These
+are columns of four mma, because it does not matter which columns of B an mma multiplies. Rows of A are padded
+by 8 floats and rows of B by 4, so these reads have no bank conflicts. For 16 of K a warp with a tile of 32x32
+reads its 4 KiB in 32 wavefronts, and issues 48 mma. A lane's sums are eight neighbours of a row of C. Counted
+at 128x128x128 by tiles of 64x64, warps read 4,096 wavefronts. wgmma of `bf16x6` reads 6,144, because it reads
+elements that are already split: 6 bytes and not 4.
 
-**Sums.** Tensor cores add up one K tile, from 0, and what they found is added in float32, see `promoted`.
-Within 16 of K small products come first. A K of 64 or less has tiles of 16, because sums of 32 terms of very
-different sizes would be less accurate than by FMA.
+**Sums.** Tensor cores add up the products of one K tile, beginning from 0. These sums are then added in
+float32, see `promoted`. Within 16 of K the products of small parts come first. If K is 64 or less, K tiles
+are only 16 deep, because sums of 32 terms of very different sizes would be less accurate than by FMA.
 
-**Parts of K.** Where C has few tiles, blocks share them along K, and a second launch adds up in an order that
-no run changes, as in `split_k`. The tile and the number of parts are those that the model of `shapes.py` says
-are fastest, with RATES that were measured for this rung.
+**Parts of K.** If C has few tiles, several blocks share each tile along K. A second launch adds up their sums
+in a fixed order, as in `split_k`. The model of `shapes.py` chooses the fastest tile and number of parts, by
+RATES that were measured for this rung.
 
-One barrier per K tile is enough: the copies of a later tile are behind the wait, see the pass
-`copies_after_wait`. What is not finite, and small elements, are as in `bf16x6`.
+One barrier per K tile is enough, because the copies of a later tile come after the wait and its barrier, see
+the pass `copies_after_wait`. Infinities, NaN and very small elements are treated as in `bf16x6`.
 """
 
 from __future__ import annotations

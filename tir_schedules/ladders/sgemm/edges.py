@@ -1,4 +1,5 @@
-"""Ragged shapes from `pipelined` on: tiles that wrap around or end with C, and the last K tile."""
+"""Ragged shapes from `pipelined` on: tiles at the edge wrap around or end with C, and the last K tile is
+apart."""
 
 from __future__ import annotations
 

@@ -1,17 +1,19 @@
 """Three products of float16 parts in place of six of bfloat16, rows of A and columns of B scaled.
 
 Two parts of float16 have 22 bits. Three of their four products matter, so this is half the work of `bf16x6`.
-Counted as in `promoted`, TMA writes 8,192 sectors, and wgmma reads 3,072 wavefronts.
-Float16 has few exponents: a launch before divides each row of A and each column of B by a power of two, see
-`split_scaled`, and sums are multiplied by both when they are stored. Both are exact.
+Counted at the shape and tiles of `promoted`, TMA writes 8,192 sectors, and wgmma reads 3,072 wavefronts.
+Float16 has few exponents. So a launch before this one divides each row of A and each column of B by a power
+of two, see `split_scaled`. When sums are stored, they are multiplied by both powers. Divisions and
+multiplications by powers of two are exact.
 
 Its accuracy is normwise, row by row. Elements that are 2^17 times smaller than the largest of their row of A
-(column of B) lose bits, and elements below 2^-39 of it lose all. So the error of an element of C is small
-beside the largest elements of its row and column. With `bf16x6` it is small beside |A| |B| itself. Rows and
-columns of any size are equally accurate, and rows of zeros give zeros. In a row whose largest element is
-below 2^-112 elements lose bits below 2^-150. Infinities and NaN are as in `bf16x6`.
+(column of B) lose bits, and elements below 2^-39 of the largest lose all. So the error of an element of C is
+small compared with the largest elements of its row of A and column of B. With `bf16x6` it is small compared
+with |A| |B| itself. Rows and columns of very large or very small elements are as accurate as others, and rows
+of zeros give zeros. If the largest element of a row is below 2^-112, elements lose bits below 2^-150.
+Infinities and NaN are treated as in `bf16x6`.
 
-So `sgemm/fastest --emulated` does not choose it: `--products fp16x3` does.
+So `sgemm/fastest --emulated` does not choose this rung. `--products fp16x3` asks for it.
 """
 
 from __future__ import annotations

@@ -12,19 +12,21 @@ with many loads under way. There are two kernels, by how the matrix lies in memo
                                                                      #######   0
                                                                      C[j] ..
 
-Lanes share some rows of A, so that an element of B is loaded once for all of these rows. Each thread has its
-sums in registers. Lanes hand them on by shuffles, warps by shared memory, as in `reduce/shuffle`. Loads are
-of 16 bytes if all rows start on multiples of 16 bytes, else of 8, 4 or 2 bytes, with more of them under way.
+A group of lanes shares some rows of A, and an element of B is loaded once for all of these rows. Each thread
+has its sums in registers. Lanes pass their sums to each other by shuffles, and warps by shared memory, as in
+`reduce/shuffle`. Loads have 16 bytes if all rows start on multiples of 16 bytes. Otherwise they have 8, 4 or
+2 bytes, and more of them are under way.
 
 There must also be enough blocks: see `plan_of`. If C is too small, blocks along y take parts of K. The last
 block adds up the sums of the others, always beginning with the first part. That is one launch, as in
 `reduce/single_pass`, and the kernel calls the same device functions. The sums are in variables of the module,
-so launches of one kernel must follow one another.
+so launches of one kernel must not overlap.
 
-The TensorIR is already the whole kernel, because the bare product says nothing about sums of threads,
-shuffles and parts. Primitives decide about vectors and unrolling. It takes other shapes than the rungs of the
-ladder, so it stands beside the ladder. For 3072x1x3072 the CPU machine counts 16 sectors per load. They read
-the matrix once, 37.7 MB, and the vector once for every four rows, 9.4 MB, mostly from L1.
+The TensorIR already describes the whole kernel, because a plain matrix product says nothing about sums of
+threads, shuffles and parts. Schedule primitives only decide about vectors and unrolling. This rung takes only
+shapes with one column or one row, so it stands beside the ladder. For 3072x1x3072 the CPU machine, which
+executes the kernel without a GPU, counts 16 sectors per load. The loads read the matrix once, 37.7 MB, and
+the vector once for every four rows, 9.4 MB, mostly from L1.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx. What it makes of statements

@@ -1,11 +1,11 @@
 """Lanes in quads.
 
-A warp reads 16 bytes per lane from shared memory. If neighbouring lanes read the same piece in pairs, that
-takes two wavefronts, otherwise four. In the rungs before, neighbouring lanes are in one row of the warp's 4x8
-lanes. They share their piece of A, which takes two wavefronts, but not their piece of B, which takes four.
-Here lane 1 is below lane 0, and lane 2 to the right of it. Lanes 0 and 1 share B, lanes 0 and 2 share A, and
-both take two wavefronts. The results are the same. Look at the index of the fragments in the emitted CUDA,
-and at the counters.
+A warp reads 16 bytes per lane from shared memory, and a wavefront is one turn of all banks. If pairs of near
+lanes read the same piece, that takes two wavefronts, otherwise four. In the rungs before, neighbouring lanes
+are in one row of the warp's 4x8 lanes. They share their piece of A, which takes two wavefronts, but not their
+piece of B, which takes four. Here lane 1 is below lane 0, and lane 2 is to the right of lane 0. Lanes 0 and 1
+share their piece of B, lanes 0 and 2 that of A, and both reads take two wavefronts. The elements of C are the
+same. Look at the index of the fragments in the emitted CUDA, and at the counters.
 
 `warp_tiling:128x128x8` has the same tiles. Compared with it, wavefronts of shared loads fall by a third, from
 98,304 to 65,536 at 256 cubed. The default of `warp_tiling` has tiles of 64x64 and takes 163,840. The rates

@@ -2,21 +2,23 @@
 
 `cp.async` copies from global to shared memory without a register in between and without the thread waiting.
 Shared memory has several stages: one tile is multiplied while the next ones arrive. No tile is in registers,
-which leaves room for block tiles of 128x256. In these, each element that is read from global memory serves
-more FMA. B comes in pieces of 16 bytes. A, which is transposed on the way, comes in single floats: cp.async
-moves bytes as they lie. One wait and one barrier per tile, fragments double buffered as in `pipelined`; look
-for `cp.async`, `wait_group`, and the unrolled stages.
+which leaves room for block tiles of 128x256. In larger tiles each element that is read from global memory
+serves more FMA. B is copied in pieces of 16 bytes. A is transposed on the way, so it is copied in single
+floats, because cp.async cannot reorder the bytes of a piece. There is one wait and one barrier per tile, and
+fragments are double buffered as in `pipelined`. Look for `cp.async`, `wait_group`, and the unrolled stages.
 
 The order of a thread's FMA decides how often an instruction reuses an operand of the one before, and how
-often its registers share a bank. Each configuration has the fastest of all 24 orders on an H200, where the
-slowest takes 9 to 15 % longer. The order of `serpentine` makes it 8 % slower there: nvcc then reads four
-times as many fragments right before the FMA that need them. Unrolled stages save address arithmetic but are
-four times the code: they pay when blocks follow each other on an SM, not in a single wave.
+often its registers share a bank. Each configuration has the order that was the fastest of all 24 on an H200.
+The slowest takes 9 to 15 % longer. With the order of `serpentine` this rung is 8 % slower there, because nvcc
+then reads four times as many fragments right before the FMA that need them. Unrolled stages save address
+arithmetic, but the code is four times as long. They pay if blocks follow each other on an SM, but not if all
+blocks run at once (a single wave).
 
 A large tile does not help if there are fewer tiles than SMs. So if no configuration is named, the shape
-decides: it is the largest tile of CONFIGS for which C is large enough.
+decides: the rung takes the largest tile of CONFIGS for which C is large enough.
 
-Where N is even and no multiple of 4, copies of 8 bytes took 2 to 10 % less time than of 4 on an H100.
+If N is even and no multiple of 4, B is copied 8 bytes at a time. On an H100 this took 2 to 10 % less time
+than copies of 4.
 
 Measured on an H200 at 4096: 51.6 TFLOPS, 0.96 times the 53.9 of `serpentine`.
 """

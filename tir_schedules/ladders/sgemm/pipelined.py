@@ -1,22 +1,22 @@
 """Double buffering through registers, one barrier per tile.
 
-There are two tiles of A and of B in shared memory, one more in registers, and two sets of fragments. An
-iteration of the loop over tiles multiplies one tile, stores the next from registers into the other stage of
-shared memory, reads the one after it from global memory into these registers, and passes one barrier. The
-reads have the whole next multiplication to arrive. Within a multiplication, the fragments of the next k are
-read while those of this k are multiplied. The first fragments of the next tile are read with the last FMA of
-this tile.
+There are two tiles of A and of B in shared memory (two stages), one more tile of each in registers, and two
+sets of fragments. An iteration of the loop over tiles multiplies one tile, stores the next from registers
+into the other stage of shared memory, reads the one after it from global memory into these registers, and
+passes one barrier. These reads can arrive during the whole next multiplication. Within a multiplication, the
+fragments of the next k are read while those of this k are multiplied. The first fragments of the next tile
+are read with the last FMA of this tile.
 
-Two loops are pipelined, one in the other. TVM's ManifestSharedMemoryLocalStage splits each copy at the
-registers, and InjectSoftwarePipeline orders the parts; passes/barrier_elimination.py leaves a single
-`__syncthreads()`. The place of the reads of global memory matters. At the head of the loop nvcc moves them
-down among the FMA to save registers. Before the barrier they stay early, because they cannot cross it. On an
-H200 that is worth 3 %.
+Two loops are pipelined, one inside the other. TVM's ManifestSharedMemoryLocalStage splits each copy in two:
+global memory to registers, and registers to shared memory. InjectSoftwarePipeline orders these parts, and
+passes/barrier_elimination.py leaves a single `__syncthreads()`. The place of the reads of global memory
+matters. If they stand at the head of the loop, nvcc moves them down among the FMA to save registers. Here
+they stand before the barrier. They cannot cross it, so they start early. On an H200 that is worth 3 %.
 
-Rows of the tile of A are padded, so that the four stores of a float4, which go to four rows, meet no bank
-twice. The thread tile grows to 8x16, the largest that registers hold: 6 reads of shared memory serve 128 FMA,
-where 4 served 64. The FMA go through a thread's columns before its rows. This was the fastest of 24 orders on
-an H200, and no model that we tried predicts it.
+A float4 of A is stored to four rows, by four stores. Rows of the tile of A are padded, so that these stores
+have no bank conflicts. The thread tile grows to 8x16, the largest that registers hold. Now 6 reads of shared
+memory serve 128 FMA; before, 4 reads served 64. The FMA of a thread go down one column of its tile after the
+other. This was the fastest of 24 orders on an H200, and no model that we tried predicts it.
 
 Measured on an H200 at 4096: 52.7 TFLOPS, 1.23 times the 43.0 of `lane_quads`.
 """

@@ -1,24 +1,25 @@
 """Promotion: sums of tensor cores are added to sums in float32 registers, and begin from 0 again.
 
-A tensor core truncates its sums. The loss is a share of the sum, so short sums lose less. Here each thread
-has two sets of sums: those that wgmma adds to, and others in float32 registers. After `promote` of K it adds
-the first to the second, with rounding, and wgmma begins from 0 again (scale-d). DeepGEMM does so for 8-bit
-floats, after 128 of K.
+A tensor core truncates its sums. The loss is a share of the sum so far, so sums of few terms lose less. Here
+each thread has two sets of sums: those that wgmma adds to, and others in float32 registers. After each
+`promote` elements along K it adds the first to the second, with rounding. Then wgmma begins from 0 again (its
+operand scale-d). DeepGEMM does so for 8-bit floats, after 128 elements along K.
 
 Within a K tile the products of second and third parts come first, because they are small and lose nothing
-while the sum is small. That helps only within one K tile. If sums are promoted after 256 of K, sums of 256
-terms are five times worse than by FMA in order. If they are promoted after each 32 or 64, they are better, on
-every kind of input and every length of `experiments/split_precision.py`. Of 4096 terms the error is a fifth
-of that.
+while the sum is small. That helps only within one K tile. If sums are promoted after 256 elements, sums of
+256 terms are five times worse than by FMA in order. If sums are promoted after each 32 or 64, they are better
+than by FMA, for every kind of input and every length of `experiments/split_precision.py`. For 4096 terms the
+error is a fifth of that of FMA.
 
 In the schedule this is `rfactor`: the loop over K is split, and the sum of a part of K becomes a separate
-block. The other block adds up its results. In the emitted CUDA look for the loop around the loop over K
-tiles.
+block of TensorIR (not of threads). The other block of TensorIR adds up these sums. In the emitted CUDA look
+for the loop around the loop over K tiles.
 
 Counted at 128x128x128 by tiles of 64x64, TMA writes 24,576 sectors of 32 bytes to shared memory, and wgmma
 reads 6,144 wavefronts of 128 bytes.
 
-Both sets have to fit into registers. Two warpgroups of 64x192 have 96 and 96 for a thread, of 240.
+Both sets have to fit into registers. If each of two warpgroups multiplies 64x192, a thread has 96 registers
+for each set, of its 240.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Which tile a shape should have, and in how many parts K: the model behind the default of `split_k`.
+"""Which tile a shape should have, and into how many parts K is cut: the model behind the default of
+`split_k`.
 
-The busiest SM decides: it has as many blocks as the grid divided by the SMs gives, rounded up. They multiply
-at a rate that was measured, less where an SM has few of them at a time. To that come a launch, and where K is
-in parts the partial sums and the launch that adds them up; and nothing is faster than memory. Of all tiles
-and numbers of parts the fastest is taken. The figures are of an H200; on another GPU with about as many SMs
-the order of the choices is much the same.
+The busiest SM decides. Its blocks are the blocks of the grid divided by the number of SMs, rounded up. They
+multiply at a rate that was measured, and that is lower if an SM has few blocks at a time. The time of a
+launch is added. If K is cut into parts, the times of the partial sums and of the launch that adds them up are
+added, too. An estimate is never below the time in which memory delivers the matrices. The model compares all
+tiles and numbers of parts, and takes the fastest. The figures are of an H200. On another GPU with about as
+many SMs the order of the choices is much the same.
 """
 
 from __future__ import annotations

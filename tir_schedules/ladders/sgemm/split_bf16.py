@@ -1,15 +1,17 @@
 """Float32 matrices on tensor cores: each element as three parts of bfloat16, and six products of parts.
 
-A bfloat16 has 8 bits and the exponents of a float32, so a float32 is the sum of three: 24 bits. Of the nine
-products of parts, three are smaller than the last bit of a product of float32, and are left out. A launch
-before splits A and B, see `split_parts`. The rest is a product of half-precision matrices with a K that is
-six times as long: each K tile has one part of A and one of B, and six K tiles multiply the same elements.
-Tensor cores do that at twelve times the rate of float32 FMA and more.
+A bfloat16 has a precision of 8 bits, and the exponents of a float32. So a float32, whose precision is 24
+bits, is the sum of three bfloat16. Of the nine products of parts, three are smaller than the last bit of a
+product of float32, and are left out. A launch before this one splits A and B, see `split_parts`. The rest is
+a product of half-precision matrices with a K that is six times as long: each K tile has one part of A and one
+of B, and six K tiles multiply the same elements. Tensor cores multiply at twelve times the rate of float32
+FMA or more.
 
 **Less accurate than float32.** The products are exact, and are added up in float32. But a tensor core
 truncates a sum, while an FMA rounds it to the nearest. Truncation is always towards zero, so if all terms
-have one sign, the errors add up instead of cancelling. Of 4096 products between 0 and 1 the error is over
-twenty times that of FMA in order; see `experiments/split_precision.py`. `promoted` mends it.
+have one sign, the errors add up instead of cancelling. For a sum of 4096 products between 0 and 1 the error
+is over twenty times that of FMA in order; see `experiments/split_precision.py`. The next rung, `promoted`,
+mends it.
 
 `--products bf16x6_unpromoted` names this form of product, and the rung is verified with the error bound of
 the form.

@@ -1,4 +1,4 @@
-"""How long products of parts take on Hopper, and which tiles take a GEMM the least time.
+"""How long products of parts take on Hopper, and with which tiles a GEMM takes the least time.
 
 As in HGEMM, tiles were measured, not GEMMs: the nanoseconds of a K tile while all SMs multiply, and while few
 do. The rest of the estimate is that of `hgemm/tile_costs`: rounds in which SMs take tiles, the time at the

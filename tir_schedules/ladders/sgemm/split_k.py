@@ -12,30 +12,32 @@ parts, and a tile has a block for each part, along blockIdx.z:
                   4   (rests)                   127   #
                                                       + the second launch
 
-It also pays where the last wave is nearly empty: 140 tiles take as long as 264. The price is that partial
-sums are written and read once, and a launch. So there is no gain if the tiles fill whole waves anyway, or if
-K is short.
+It also pays if the last wave (the last round of blocks) is nearly empty: without parts, 140 tiles take as
+long as 264. The price is a second launch, and that partial sums are written and read once. So there is no
+gain if the tiles fill whole waves anyway, or if K is short.
 
 Sums of floats depend on their order. Atomic additions would need no second launch, but their order differs
 from run to run. `split_k_sum` adds in a fixed order, whichever part was ready first. Rows of parts are padded
-to multiples of 16 bytes, so that it reads four elements at once.
+to multiples of 16 bytes, so that the second launch reads four elements at once.
 
-Primitives could do it from the bare product: split k, rfactor over the parts, and the sum of the factors is a
-separate block. But here one function becomes one launch, and pad_einsum does not take a product that rfactor
-made. So the algorithm itself has the parts, with padded edges, and leaves their sum to the second launch.
-From there on the schedule is that of `multistage`.
+Schedule primitives could make the parts from the plain product: they split k and apply rfactor over the
+parts, and the sum of the parts becomes a separate block of TensorIR. But here one function becomes one
+launch, and pad_einsum does not take a product that rfactor made. So the algorithm itself has the parts, with
+padded edges, and leaves their sum to the second launch. From there on the schedule is that of `multistage`.
 
-Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile. One of 56 rows, whose
-threads have 14x4 elements of C, is for up to 56 rows: of 64 an eighth or more would be wasted.
+Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile. The tile of 56 rows,
+whose threads have 14x4 elements of C, is for a C of up to 56 rows, because a tile of 64 would waste an eighth
+of its rows or more.
 
-If the number of floats in a row is not a multiple of 4, rows are read float by float. Tiles that come through
-registers then end with C, see the pass `shift_edge_tiles`. C goes through shared memory, because a lane's
-four neighbours can only be written one by one. Such a store of a warp would touch eight rows, 4 floats in
-each. Through shared memory it writes 32 neighbours of a row, if the tile is not too large. On an H200 that is
-worth 1 % at 4093, 4 % at 2047 and 14 % at 1023, where K is short. The remaining loss, 8 % at 4093 compared
-with `serpentine` at 4096, is because there are four times as many loads. Two other ways were tried: copies of
-A and B to whole tiles before the launch were slower, and cp.async of single floats has bank conflicts. If N
-is even, cp.async copies two floats of B at a time.
+If the number of floats in a row is not a multiple of 4, rows are read float by float. If copies go through
+registers, the last tiles are shifted inwards to end with C, see the pass `shift_edge_tiles`. A lane has four
+neighbours of a row of C, and can then write them only one by one. From registers a store of a warp would
+touch eight rows, 4 floats in each. So C goes through shared memory, if the tile is not too large. From there
+a warp writes 32 neighbours of a row. On an H200 that is worth 1 % at 4093, 4 % at 2047 and 14 % at 1023,
+whose K is short. The remaining loss, 8 % at 4093 compared with `serpentine` at 4096, is because there are
+four times as many loads. Two other ways were tried: copies of A and B to whole tiles before the launch were
+slower, and cp.async of single floats has bank conflicts. If N is even, cp.async copies two floats of B at a
+time.
 
 Measured on an H200 at 4096: 50.6 TFLOPS, 0.98 times the 51.6 of `multistage`.
 """

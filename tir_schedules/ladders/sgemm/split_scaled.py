@@ -1,15 +1,15 @@
 """Float32 matrices as sums of parts in float16, rows of A and columns of B scaled: the launch before
 `fp16x3`.
 
-Two parts of float16 have 22 bits of a float32, but only a range of 2^-24 to 65504. So a row of A is divided
-by a power of two that brings its largest element just below 2^15, and so is a column of B. Division by a
-power of two is exact, and the products undo it. Elements of a row that are 2^17 times smaller than its
-largest begin to lose bits.
+Two parts of float16 have 22 bits of a float32, but the range of float16 is only 2^-24 to 65504. So a row of A
+is divided by a power of two that brings its largest element just below 2^15, and so is a column of B.
+Division by a power of two is exact, and the kernel of the products undoes it when it stores sums. Elements of
+a row that are 2^17 times smaller than its largest begin to lose bits.
 
 The largest element of a row is known only when the whole row has been read. So a row is read twice, the
-second time from L1 or L2, and the rows of all SMs must fit there. If K is long, the many warps of a block
-share a row of A, or eight columns of B. If K is short, a block has several rows of A. Otherwise this is
-`split_parts`.
+second time from L1 or L2. The rows that all SMs read at the same time must fit there. If K is long, the many
+warps of a block share a row of A, or eight columns of B. If K is short, a block has several rows of A.
+Everything else is as in `split_parts`.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.

@@ -1,8 +1,8 @@
-"""Programs share the tiles that do not fill a round, along K, so that all SMs end at the same time.
+"""Persistent blocks share the tiles that do not fill a round, along K, so that all SMs end at the same time.
 
-In `serpentine` an SM has two blocks at a time, and the last blocks leave SMs without work: 4096x4096 has 1024
-tiles of 128x128, so that 100 SMs have eight of them and 32 have seven; 8192x8192 has 4096, which are 31 for
-an SM, and four more:
+In `serpentine` an SM has two blocks at a time, and the last blocks leave SMs without work. 8192x8192 has 4096
+tiles of 128x128: 31 for each SM, and four more. 4096x4096 has 1024 tiles: 100 SMs have eight of them, and 32
+SMs have seven:
 
     serpentine    0  ########  ########       ########  ########           512 tiles of A and B for each
                  99  ########  ########  ...  ########  ########
@@ -10,37 +10,39 @@ an SM, and four more:
     stream_k      0  ########  ########       ########  #######
                 131  ########  ########       ########  #######
 
-This is Stream-K: 264 persistent blocks ("programs"), two for an SM, compute tile after tile. Whole rounds
-stay as they are. The remaining tiles, fewer than one for each program, are shared. Their K tiles, tile after
-tile, are cut into equal shares of pairs (16 of K). A share may begin and end within a tile. The program with
-the first pair of a tile stores its sums to C; programs with later pairs add theirs. They add in L2, with
-`red`, because reading the sums of others would take registers that the loop over K needs. They add in the
-order of programs, so that C does not depend on timing. A mark for each warp says that the sums before are in
-C.
+This is Stream-K: 264 persistent blocks ("programs"), two for an SM, compute tile after tile. In a round each
+program computes one tile, and whole rounds stay as they are. The remaining tiles, fewer than one for each
+program, are shared. Their K tiles, in the order of the tiles, are cut into equal shares. A share consists of
+pairs of K tiles, and a pair is 16 of K. A share may begin and end within a tile. The program with the first
+pair of a tile stores its sums to C; programs with later pairs add theirs. They add in L2, with `red`, because
+reading the sums of others would take registers that the loop over K needs. They add in the order of programs,
+so that C does not depend on timing. A mark for each warp says that the sums of the program before are in C.
 
 **Waits are short, and end.** A program begins with the tile in which its share ends, because it has the first
 pairs of that tile and stores them. When it comes to the tile in which its share begins, the program before
-has stored that tile long ago. Programs wait only for programs of lower numbers, and blocks begin in the order
-of their numbers, which CUDA does not promise but GPUs do.
+has stored that tile long ago. Programs wait only for programs of lower numbers. GPUs begin blocks in the
+order of their numbers, although CUDA does not promise it. So every wait ends.
 
 In `hgemm/stream_k` the order is reversed: the program with the first K tile comes last, and reads the sums of
 the others.
 
-**One instruction in the loop.** In a loop in which one lane waits for a mark, nvcc does not know that the
-warp stays converged, and puts a WARPSYNC into each iteration of the loop over K, far from it: 4 % on an H200.
-So all lanes load the mark, and `__all_sync` tells all of them whether it is set.
+**One instruction in the loop.** If only one lane of a warp loops until a mark is set, nvcc does not know that
+the warp stays converged. It then puts a WARPSYNC into each iteration of the loop over K, although that loop
+is far away. This costs 4 % on an H200. So all lanes load the mark, and `__all_sync` tells all of them whether
+it is set.
 
-Marks are in a variable of the module; launches of one kernel must follow one another. `red` flushes subnormal
+Marks are in a variable of the module, so launches of one kernel must not overlap. `red` flushes subnormal
 sums to zero in L2.
 
 If sharing would save a program fewer than `worth` pairs, nothing is shared. The kernel is then that of
-`serpentine`, or of `split_k` with one part of K where C goes through shared memory.
+`serpentine`, or, if C goes through shared memory, that of `split_k` with one part of K.
 
 **Any K, any rows.** The first pair of a program is known only at run time. So copies have guards along K in
-the first two K tiles of a program and in those of the last pair; the loop between them has none. Rows that
-are not a multiple of 16 bytes are read float by float, and go through shared memory to C, as in `split_k`:
-there `red` adds single floats, 32 neighbours of a warp at a time. With that tile of C an SM has room for two
-blocks from sm_90 on.
+the first two K tiles of a program and in those of the last pair. The loop between them has no guards. Rows of
+A and B that are not a multiple of 16 bytes are read float by float. If rows of C are not, sums go through
+shared memory to C, as in `split_k`. Then `red` adds single floats, and the lanes of a warp add 32 neighbours
+of a row at a time. The tile of C takes shared memory, too, so an SM has room for two blocks only from sm_90
+on.
 
 In the emitted CUDA look for `first_k_tile` and `k_tile_end`, the pairs of a tile that a program has, and for
 `add_four` or `add_one`. The loop over K is that of `serpentine`, except for its end.

@@ -1,10 +1,11 @@
 """Float32 matrices on tensor cores in one product: elements are rounded to tf32, 11 bits of their 24.
 
-A tf32 is a float32 that has 10 bits behind its point in place of 23. Tensor cores multiply these at half of
-the rate of 16 bits, which is six times that of float32 FMA. They ignore the last 13 bits of an element, so
-they truncate it. A launch before rounds A and B to the nearest tf32 (`split_parts`), which halves the error,
-and stores B in rows along K, because wgmma takes tf32 in no other order. The rest is `hgemm/persistent`: a
-producer warpgroup copies, two multiply, as many blocks as SMs.
+A tf32 is a float32 that has 10 bits behind its point in place of 23. Tensor cores multiply tf32 at half of
+their rate for 16-bit formats. This is six times the rate of float32 FMA. They ignore the last 13 bits of an
+element, so they truncate it. A launch before this one rounds A and B to the nearest tf32 (`split_parts`),
+which halves the error. It also stores B in rows along K, because wgmma takes tf32 in no other order. The rest
+is as in `hgemm/persistent`: there are as many blocks as SMs, a producer warpgroup copies, and two warpgroups
+multiply.
 
 **Not accurate.** The relative error of a product is up to 2^-10, compared with 2^-24 in float32: three of
 seven decimal digits are left. A library's TF32 mode does the same. Elements from 2^128 - 2^116 on become

@@ -1,12 +1,13 @@
 """Several elements of C per thread, in a row or in a column.
 
-The innermost loop of the thread runs over neighbours in a row of C, whose accumulators are in registers. The
-element of A they share is read from shared memory once, into a register above that loop: article 003
-("choiBLAMS"), "1D Blocktiling", where a thread also loads the elements of B for its own columns, at a stride.
+The innermost loop of a thread runs over neighbours in a row of C. Their sums are in registers. They share an
+element of A, which is read from shared memory once, into a register before that loop. This is article 003
+("choiBLAMS"), "1D Blocktiling". As there, a thread also loads the elements of B for its own columns, at a
+stride.
 
-Configuration `article_000` is the step of that name in the series of article 000 ("Warp Tiling"). A thread
-has eight elements of a column, which share an element of B, and neighbouring threads bring neighbouring
-elements of both tiles.
+Configuration `article_000` is the step of that name in the series of article 000 ("Warp Tiling"). There a
+thread has eight elements of a column of C, which share an element of B. Neighbouring threads copy
+neighbouring elements of both tiles.
 
 Measured on an H100 80GB HBM3 at 4096: 12.3 TFLOPS, 1.32 times the 9.28 of `shared_tile`.
 """

@@ -1,15 +1,16 @@
 """A tile of `tm` x `tn` elements of C per thread.
 
-For each k a thread brings `tm` elements of A and `tn` of B from shared memory into registers for tm * tn FMA:
-8 reads serve 16 FMA, where in `thread_tile_1d` 5 serve 4.
-Look for the two fragment copies at the head of the k loop and the outer product below: article 003
-("choiBLAMS"), kernel 4 (4x4 elements), and the step of the series of article 000 ("Warp Tiling") (8x8).
+For each k a thread reads `tm` elements of A and `tn` of B from shared memory into registers. These are its
+fragments, and they serve tm * tn FMA. By default 8 reads serve 16 FMA. In `thread_tile_1d` 5 reads serve 4.
+Look for the two copies of fragments at the head of the loop over k, and for the outer product below. This is
+kernel 4 of article 003 ("choiBLAMS"), with 4x4 elements, and a step of the series of article 000 ("Warp
+Tiling"), with 8x8.
 
-Both copies to shared memory run over the tile in row-major order, neighbouring threads taking neighbouring
-elements. That and the fragments of B are from article 000's series. In article 003 (configuration
-`article_003`) a thread loads the elements of its own tile: four elements in a row of B. So neighbours read at
-a stride of four, which takes 2.5 times the sectors of both matrices. The article's code names no fragments of
-B, but nvcc keeps them in registers.
+Both copies to shared memory run over the tile in row-major order, and neighbouring threads copy neighbouring
+elements. This order and the fragments of B are from article 000's series. In article 003 (configuration
+`article_003`) a thread loads the elements of its own tile, for example four elements in a row of B. So
+neighbouring threads read at a stride of four. That takes 2.5 times the sectors for both matrices together.
+The article's code names no fragments of B, but nvcc keeps them in registers.
 
 Measured on an H200 at 4096: 32.4 TFLOPS, 2.64 times the 12.3 of `thread_tile_1d`.
 """

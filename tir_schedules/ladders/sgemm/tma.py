@@ -1,26 +1,30 @@
 """TMA copies K tiles as boxes, and threads transpose K tiles of A in shared memory.
 
-One thread starts two copies for a K tile of 32 along K, a box of A and one of B. No thread computes addresses
-of elements or checks bounds, because elements beyond the matrices arrive as zeros. No register holds copied
-data. A barrier in shared memory (mbarrier) counts the bytes, for each stage of a ring. Primitives can express
-neither the kernel's parameters nor copies that run ahead: see the passes `tensor_maps` and `tma_prefetch`.
+One thread starts two copies for a K tile of 32 along K, a box of A and one of B. TMA (the copy engine)
+computes the addresses, and elements beyond the matrices arrive as zeros. So no thread computes addresses of
+elements or checks bounds. No register holds copied data. K tiles arrive in a ring of stages in shared memory,
+and each stage has a barrier (mbarrier) that counts the bytes. Schedule primitives can express neither the
+additional parameters of the kernel nor copies that run ahead: see the passes `tensor_maps` and
+`tma_prefetch`.
 
-The copy engine does not transpose, and fragments of one k are columns of A. So all threads transpose the K
-tile of A, which has rows of 128 bytes under the swizzle, before it is multiplied. Their accesses have no bank
-conflicts. A barrier follows, and then the stage of the K tile before is free. That is one barrier for 32 of
-K, where `serpentine` has four. Without the transposition a thread could read four k of a row of A in a
-float4. But then all factors from A of one k are in registers of one bank, and those of the next k in the
-other. nvcc moves sums and scatters the order of the FMA, and the rate was 49.3 TFLOPS at 4096.
+The copy engine does not transpose, and the fragment of A for one k is part of a column of A. So all threads
+transpose each K tile of A before it is multiplied. It lies in rows of 128 bytes, in which TMA permutes the
+pieces of 16 bytes (the swizzle), so these accesses have no bank conflicts. A barrier follows, and then the
+stage of the K tile before is free. So there is one barrier for 32 of K, and `serpentine` has four. Without
+the transposition a thread could read four k of a row of A in a float4. But then all factors from A of one k
+are in registers of one bank, and those of the next k are in the other bank. This was tried: nvcc moves sums
+and scatters the order of the FMA, and the rate was 49.3 TFLOPS at 4096.
 
-On an H200 it has 51.6, 52.4 and 52.7 TFLOPS at 2048, 4096 and 8192, 1.02 of the best of cuBLAS. It is not
-faster than `serpentine`, which has 53.0, 53.9 and 54.1. The model of `inspect` predicts 84 % of the peak
-instead of 82, because there are fewer other instructions, and fewer FMA that read three registers. The model
-ignores the places of loads from shared memory and the instruction cache, and on an H200 these matter:
+On an H200 this rung has 51.6, 52.4 and 52.7 TFLOPS at 2048, 4096 and 8192, 1.02 times the best of cuBLAS. It
+is not faster than `serpentine`, which has 53.0, 53.9 and 54.1. The model of `inspect` predicts 84 % of the
+peak instead of 82, because there are fewer instructions besides the FMA, and fewer FMA that read three
+registers. The model ignores two things: at which places loads from shared memory stand, and the instruction
+cache. On an H200 both matter:
 
-- The loop over k is unrolled by eight. Unrolled by 32 it had 45.9, 50.6 and 51.7 TFLOPS, unrolled by two
-  50.2, 50.8 and 51.1. With two K tiles in an iteration, 128 KiB of instructions, it had 24.5 at 4096. Tiles
-  of 64x128 have a quarter of the FMA for each k, and are unrolled by 32. Unrolled by eight they had 37.2 at
-  1024, and by 32 in another run 40.6.
+- The loop over k is unrolled by eight. Unrolled by 32 it had 45.9, 50.6 and 51.7 TFLOPS, and unrolled by two
+  it had 50.2, 50.8 and 51.1. With two K tiles in an iteration, 128 KiB of instructions, it had 24.5 at 4096.
+  Tiles of 64x128 have a quarter of the FMA for each k, so their loop is unrolled by 32. Unrolled by eight
+  they had 37.2 at 1024, and by 32 in another run 40.6.
 - The last K tile is multiplied after the loop. With a condition in the loop instead, which nvcc does not move
   loads across, it had 49.0, 49.5 and 49.9 TFLOPS.
 - With all 32 k unrolled, nvcc put 53 of 392 loads right before the FMA that need them. A trial by hand with a
@@ -28,9 +32,9 @@ ignores the places of loads from shared memory and the instruction cache, and on
 - A producer warpgroup that copies and transposes had 47.8 and 49.9 TFLOPS at 4096, for two depths of the K
   tiles.
 
-Rows of other lengths do not fit, and several maps do not help. Every fourth row of a matrix begins a multiple
-of 16 bytes after the one before, so four maps would have all rows. But a box also has to begin at a multiple
-of 16 bytes, or the kernel ends with an illegal instruction. This was tried on an H200.
+Rows that are not a multiple of 16 bytes do not fit into a tensor map, and several maps do not help. Rows 0,
+4, 8, ... begin at multiples of 16 bytes from each other, so four maps would have all rows. But a box also has
+to begin at a multiple of 16 bytes, or the kernel ends with an illegal instruction. This was tried on an H200.
 
 Measured on an H200 at 4096: 52.4 TFLOPS, 0.96 times the 54.6 of `stream_k`.
 """

@@ -1,22 +1,24 @@
 """A transposed in shared memory, so that both fragments are float4 rows.
 
-A thread's fragment of A is a column of the tile. Stored transposed it becomes a row, which float4 can read
-like that of B: for a thread tile of 8x8, four reads for 64 FMA. Look for the float4 read of A whose four
-components go to four rows of the shared tile. These stores are the price: where `vectorized` stores a float4,
-the threads of a warp now meet in a few banks. `pipelined` pads the rows for that. And the float4 of B that
-neighbouring threads read are 32 bytes apart: both fragments together take 1.67 times the wavefronts they
-need, until `warp_tiling` cuts the thread tile into sub-tiles.
+A thread's fragment of A is a column of the tile. If A is stored transposed, the fragment becomes a row, and
+float4 can read it like that of B. A thread tile of 8x8 then takes four reads for 64 FMA. Look for the float4
+read of A whose four components go to four rows of the shared tile. These stores are the price. `vectorized`
+stores a float4 at once, but here the threads of a warp meet in a few banks of shared memory and take turns
+(bank conflicts). `pipelined` pads the rows to avoid this. There is a second loss: the float4 of B that
+neighbouring threads read are 32 bytes apart. A wavefront is one turn of all banks, and both fragments
+together take 1.67 times the wavefronts that they need. `warp_tiling` mends this by sub-tiles of the thread
+tile.
 
-Article 000 ("Warp Tiling") starts from this step, which it calls vectorized accesses: threads in one
-dimension, blockIdx.x along the columns of C, thread tiles of 8x8, tiles 8 deep. Its block tile is 64x64,
-configuration `article`.
+Article 000 ("Warp Tiling") starts from this step, which it calls vectorized accesses. There threads have one
+dimension, blockIdx.x runs along the columns of C, thread tiles are 8x8, and tiles are 8 deep. Its block tile
+is 64x64: see configuration `article`.
 
-Configuration `diagonal` uses diagonal storage in place of padding, which "Why does padding resolve bank
-conflicts?" (article 004) names in its last section for fp32. Each row of A's tile is rotated by four floats
-more than the row above it. Then the two rows that a warp stores to, 4 apart, are 16 banks apart, and a store
-takes 1 wavefront in place of 2: 8,192 in place of 16,384 for all stores of A at 256x256x256. A float4 stays
-whole, so reads are as before. The tile is that of `article`, because with 128x128 the additional addresses do
-not fit into registers.
+Configuration `diagonal` uses diagonal storage in place of padding. "Why does padding resolve bank conflicts?"
+(article 004) names this storage in its last section, for fp32. Each row of A's tile is rotated by four floats
+more than the row above it. A warp stores to two rows at once, which are 4 apart. After the rotation they are
+16 banks apart, so a store takes 1 wavefront in place of 2. At 256x256x256 all stores of A take 8,192 in place
+of 16,384. A float4 stays whole, so reads are as before. The tile is that of `article`, because with 128x128
+the additional addresses do not fit into registers.
 
 Measured on an H200 at 4096: 40.3 TFLOPS, 1.23 times the 32.9 of `vectorized`.
 """

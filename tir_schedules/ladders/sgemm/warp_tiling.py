@@ -3,12 +3,13 @@
 The block tile is divided into warp tiles, wm x wn, and each of these into wmiter x wniter sub-tiles. The
 fragments of all sub-tiles are read before the FMA, which run through the four loops of article 000 ("Warp
 Tiling"): sub-tile row, sub-tile column, row, column. Copies and float4 accesses are those of `transposed`. In
-a sub-tile the float4 of neighbouring lanes lie side by side, where `transposed` reads them 32 bytes apart:
-fragments come in fewer wavefronts. The price is that a lane has 32 elements of C where a thread of
-`transposed` has 64, which shows in large matrices.
+a sub-tile the float4 of neighbouring lanes lie side by side. In `transposed` they are 32 bytes apart. So
+fragments now take fewer wavefronts. The price is that a lane has only 32 elements of C, and a thread of
+`transposed` 64. This costs time if matrices are large.
 
-The article prints no values. Configuration `article` has those of its program, in which the two sub-tiles of
-a warp tile are one below the other. By default they are side by side, and everything else is the same.
+The article prints no values of these parameters. Configuration `article` has those of its program: the two
+sub-tiles of a warp tile are one below the other. By default they are side by side, and everything else is the
+same.
 
 Measured on an H100 80GB HBM3 at 2048: 31.0 TFLOPS, 0.89 times the 35.0 of `transposed:article`.
 """
