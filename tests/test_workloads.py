@@ -165,7 +165,7 @@ def test_what_16_byte_accesses_can_take():
     assert HalfGemm(3, 8, 16).aligned
     assert not HalfGemm(8, 8, 12).aligned and not HalfGemm(8, 12, 8).aligned
     assert HalfGemm(3, 8, 16).macros == {}
-    assert HalfGemm(3, 9, 16, "nn", "float32").macros == {"NT": 0, "ACC": "float", "ALIGNED": 0}
+    assert HalfGemm(3, 9, 16, "nn", "float32").macros == {"NT": 0, "ACC": "float", "ALIGNED": 0, "C_ALIGNED": 0}
 
 
 def test_formats_of_a_half_gemm():
@@ -182,7 +182,7 @@ def test_formats_of_a_half_gemm():
         "nt bfloat16 float32 to bfloat16",
         "nt bfloat16 float32",
     ]
-    assert half.macros == {"NT": 0, "ACC": "float", "ALIGNED": 0, "OUT": "half"}
+    assert half.macros == {"NT": 0, "ACC": "float", "ALIGNED": 0, "C_ALIGNED": 0, "OUT": "half"}
     assert brain.macros == {"ACC": "float", "IN": "__nv_bfloat16", "OUT": "__nv_bfloat16"}
     assert mixed.macros == {"ACC": "float", "IN": "__nv_bfloat16"}
     assert half.bytes == 2 * (8 + 12) + 2 * 6 and mixed.bytes == 2 * 128 + 4 * 64

@@ -210,7 +210,7 @@ def test_captions():
     )
     copy = replace(COLUMN, kind="shared_cp_async", wavefronts=5)
     assert (
-        "5 wavefronts each; those of a copy depend on its source as well, its banks by themselves take 3"
+        "5 wavefronts each; those of a copy depend on its source as well, its banks alone take 3"
         in caption(copy)
     )
 
