@@ -165,7 +165,12 @@ def test_what_16_byte_accesses_can_take():
     assert HalfGemm(3, 8, 16).aligned
     assert not HalfGemm(8, 8, 12).aligned and not HalfGemm(8, 12, 8).aligned
     assert HalfGemm(3, 8, 16).macros == {}
-    assert HalfGemm(3, 9, 16, "nn", "float32").macros == {"NT": 0, "ACC": "float", "ALIGNED": 0, "C_ALIGNED": 0}
+    assert HalfGemm(3, 9, 16, "nn", "float32").macros == {
+        "NT": 0,
+        "ACC": "float",
+        "ALIGNED": 0,
+        "C_ALIGNED": 0,
+    }
 
 
 def test_formats_of_a_half_gemm():
