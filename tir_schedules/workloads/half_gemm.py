@@ -124,6 +124,11 @@ class HalfGemm(Gemm):
         return self.k % VECTOR == 0 and self.n % VECTOR == 0
 
     @property
+    def c_aligned(self) -> bool:
+        """Whether every row of C starts on a multiple of 16 bytes, so that the copy engine can write it."""
+        return self.n * element_type(self.result).itemsize % 16 == 0
+
+    @property
     def stored(self) -> dict[str, tuple[int, int]]:
         """Rows and columns of A and B as they are stored."""
         return {"A": (self.m, self.k), "B": (self.n, self.k) if self.transposed else (self.k, self.n)}
@@ -151,7 +156,7 @@ class HalfGemm(Gemm):
             "NT": int(self.transposed),
             "ACC": sums,
             "ALIGNED": int(self.aligned),
-            "C_ALIGNED": int(self.n * element_type(self.result).itemsize % 16 == 0),
+            "C_ALIGNED": int(self.c_aligned),
             "IN": C_TYPES[self.dtype],
             "OUT": C_TYPES[self.result],
         }

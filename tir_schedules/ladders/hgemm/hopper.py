@@ -250,13 +250,13 @@ def reason_against_boxes(gemm: HalfGemm) -> str:
     return ""
 
 
-def reason_against_stored_boxes(gemm: HalfGemm, instead: str = "hgemm/repacked") -> str:
-    """Why the copy engine cannot write C, or empty. instead: what to use."""
+def reason_against_stored_boxes(gemm: HalfGemm) -> str:
+    """Why the copy engine cannot write C, or empty."""
+    if gemm.c_aligned:
+        return ""
     row = gemm.n * SIZES[gemm.result]
     return (
-        f"rows of C are {row} bytes, and the copy engine takes rows of a multiple of 16: use {instead}"
-        if row % 16
-        else ""
+        f"rows of C are {row} bytes, and the copy engine takes rows of a multiple of 16: use hgemm/repacked"
     )
 
 

@@ -123,7 +123,7 @@ CONFIGS = THROUGH_BOXES | {
 def candidates(gemm: HalfGemm, kind: type[C], registers: bool) -> Iterator[C]:
     """Each form that a gemm can have: its C written as boxes and, with `registers` or if threads copy the
     boxes, also from registers."""
-    registers = registers or bool(hopper.reason_against_stored_boxes(gemm))
+    registers = registers or not gemm.c_aligned
     for boxes in (1, 0) if registers else (1,):
         for config in tile_choice.settled(gemm, kind, boxes=boxes):
             if not refuses(gemm, config):

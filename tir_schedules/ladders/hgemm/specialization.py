@@ -93,7 +93,7 @@ def launch_programs(gemm: HalfGemm, config: Persistent) -> Launch:
     shared = config.ring_bytes
     if isinstance(config, Stored) and config.boxes:
         shared += bytes_of_boxes(gemm, config)
-        if not hopper.reason_against_stored_boxes(gemm):
+        if gemm.c_aligned:
             maps = *maps, map_of_result(gemm, config)
     return Launch(grid, block_of(config), shared, (config.blocks, 1, 1), maps)
 
@@ -127,7 +127,6 @@ def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> 
     from tir_schedules.tir.intrinsics.wgmma import sums_map
 
     (height, width), places = box_of(gemm, config), boxes_of(gemm, config)[-1]
-    engine = not hopper.reason_against_stored_boxes(gemm)
     stored = sch.cache_write(tiles.result, 0, boxes.BOXES)
     sch.reverse_compute_at(tiles.result, tiles.warpgroup)
     row, column = sch.get_loops(tiles.result)[-2:]
@@ -143,9 +142,11 @@ def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> 
     sch.transform_layout(tiles.result, ("write", 0), numbered, assume_injective_transform=True)
     unroll(sch, order)
     store = stmatrix.store_transposed if config.swap else stmatrix.store
-    sch.tensorize(row, store(height if config.swap else width, places, gemm.accumulate, gemm.result, engine))
+    sch.tensorize(
+        row, store(height if config.swap else width, places, gemm.accumulate, gemm.result, gemm.c_aligned)
+    )
     box = height, width, gemm.result
-    written = boxes.store(*box) if engine else boxes.store_by_threads(*box, (gemm.m, gemm.n))
+    written = boxes.store(*box) if gemm.c_aligned else boxes.store_by_threads(*box, (gemm.m, gemm.n))
     sch.tensorize(sch.get_loops(stored)[-2], written)
 
 

@@ -381,7 +381,7 @@ def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share:
     each = ELEMENT * (1 + share)
     if getattr(config, "boxes", 1):
         row = specialization.box_of(gemm, config)[1] * hopper.SIZES[gemm.result]
-        by_threads = BY_THREADS * share if hopper.reason_against_stored_boxes(gemm) else 0
+        by_threads = 0 if gemm.c_aligned else BY_THREADS * share
         return each + NARROW_ROWS[row] + by_threads
     if parts > 1:
         return each + FLOATS
@@ -414,6 +414,6 @@ def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -
 def nanoseconds_of_writing(gemm: HalfGemm, consumers: int) -> float:
     """In which memory takes C from so many warpgroups of each block."""
     size = hopper.SIZES[gemm.result] * gemm.m * gemm.n
-    whole = size <= L2 or not hopper.reason_against_stored_boxes(gemm)
+    whole = size <= L2 or gemm.c_aligned
     times = 1 if whole else (1 + IN_PART) * (MANY if consumers > 1 else 1)
     return 1000 * times * size / MOST
