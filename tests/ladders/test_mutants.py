@@ -23,6 +23,7 @@ from tir_schedules.ladders.registry import every_rung, find, ladder
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.run import launches, outcome_of
 from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.split_gemm import SplitGemm
 
 ARCH = "sm_80"
 # The ragged shapes of `tir-schedules run`: whole tiles need no guards. Schedules are emitted for one shape,
@@ -37,8 +38,15 @@ SGEMM = [rung for rung in ladder("sgemm") if rung in RUNGS]  # Hopper's are in t
 def source_of(rung, form):
     """The schedule's, emitted for one of the workloads, or the twin's; and the workloads it is for."""
     if form == "twin":
-        return load_twin(rung, WORKLOADS[0], ARCH).source, WORKLOADS
-    return lower(rung, form, ARCH).source, [form]
+        workloads = [own(rung, each) for each in WORKLOADS]
+        return load_twin(rung, workloads[0], ARCH).source, workloads
+    return lower(rung, own(rung, form), ARCH).source, [own(rung, form)]
+
+
+def own(rung, workload):
+    """The workload by the products that a rung has."""
+    products = getattr(rung.config, "products", None)
+    return SplitGemm(workload.m, workload.n, workload.k, products) if products else workload
 
 
 DOUBLE_BUFFERED = ("pipelined", "serpentine", "stream_k")

@@ -83,11 +83,11 @@ BOX = 220
 rows. In boxes of 16 rows and not of 48 a tile of 144x256 ended 2700 cycles later at 4680x4680x4680, and one
 of 240x128 3900 cycles later at 5000x3000x2048."""
 
-REGISTERS, SINGLE, FLOATS = 0.6, 1.1, 0.09
-"""Cycles more for each element of a tile of C that is written from registers, while all SMs have a tile: two
-elements at a time, or one, as where rows of C are odd. FLOATS: of one of parts, whose floats fill sectors.
-At 2334x15526x64 64x128 took 208 thousand cycles for 35 rounds of tiles, at 10142x9735x64 979 thousand for
-93. While few have one it is less: 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64
+REGISTERS, SINGLE, FLOATS = (0.17, 0.6), (0.65, 1.1), 0.09
+"""Cycles more for each element of a tile of C that is written from registers, while few SMs have a tile and
+while all have one: two elements at a time, or one, as where rows of C are odd. FLOATS: of one of parts, whose
+floats fill sectors. At 2334x15526x64 64x128 took 208 thousand cycles for 35 rounds of tiles, at 10142x9735x64
+979 thousand for 93. With few tiles 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64
 took 3.5."""
 
 BY_THREADS, IN_PART, MANY = 0.1, 2.1, 1.2
@@ -385,7 +385,8 @@ def cycles_per_element(gemm: HalfGemm, config: hopper.Tiling, parts: int, share:
         return each + NARROW_ROWS[row] + by_threads
     if parts > 1:
         return each + FLOATS
-    return each + (SINGLE if gemm.n % 2 or config.swap else REGISTERS) * share
+    few, all_sms = SINGLE if gemm.n % 2 or config.swap else REGISTERS
+    return each + max(few, all_sms * share)
 
 
 def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
