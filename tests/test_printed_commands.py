@@ -98,7 +98,11 @@ def test_commands_are_found_and_wrong_ones_fail(tmp_path):
 def test_commands_that_only_look_work_as_printed_and_others_can_be_planned(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for words in commands_of(page):
-        if is_mention(words) or any(OWN.search(word) for word in words[1:] if "examples/" not in word):
+        if is_mention(words) or words[-1] == "--tuned" or "--on" in words:  # with one's own records, or hosts
+            continue
+        if words[0] == "bench" and all(word[0] == "-" for word in words[1:]):  # an option in a sentence
+            continue
+        if any(OWN.search(word) for word in words[1:] if "examples/" not in word):
             continue
         planned = "--dry-run" in known_options(words[0]) and "--dry-run" not in words
         if words[0] in LOOKING or planned:
