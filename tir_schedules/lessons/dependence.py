@@ -81,7 +81,7 @@ NEEDS: dict[str, tuple[str, Change]] = {
 
 
 def unneeded(what: str, checked: Checked, machine: CpuMachine) -> Iterator[str]:
-    """Arrays of a result of which elements are the same without a mechanism: a line each."""
+    """A line for each array of a result that has elements that are the same without a mechanism."""
     delivered, change = NEEDS[what]
     prepared = checked.prepared
     assert prepared is not None, "it has run"

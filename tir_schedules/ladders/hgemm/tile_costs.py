@@ -399,7 +399,7 @@ def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
 
 def bytes_of_operands(gemm: HalfGemm) -> int:
     """Of A and B."""
-    return gemm.bytes - hopper.SIZES[gemm.result] * gemm.m * gemm.n
+    return hopper.SIZES[gemm.dtype] * gemm.k * (gemm.m + gemm.n)
 
 
 def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -> float:
@@ -414,7 +414,7 @@ def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -
 
 def nanoseconds_of_writing(gemm: HalfGemm, consumers: int) -> float:
     """In which memory takes C from so many warpgroups of each block."""
-    size = hopper.SIZES[gemm.result] * gemm.m * gemm.n
+    size = gemm.bytes - bytes_of_operands(gemm)
     whole = size <= L2 or gemm.c_aligned
     times = 1 if whole else (1 + IN_PART) * (MANY if consumers > 1 else 1)
     return 1000 * times * size / MOST

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.hgemm import hopper
-from tir_schedules.ladders.hgemm.tile_costs import ELEMENT, STORED, adding_up
+from tir_schedules.ladders.hgemm.tile_costs import ELEMENT, REGISTERS, SINGLE, STORED, adding_up
 from tir_schedules.ladders.waves import SMS, Waves
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
@@ -284,10 +284,6 @@ READ = 2.6e6
 """Bytes that all SMs read in a microsecond: 5x5000x5000 took 20.5 us on an H100."""
 
 
-PAIRS, SINGLE = 0.17, 0.65
-"""Cycles more for each element of a tile of C, which is written two at a time, or one."""
-
-
 def copies_of(rows: int, columns: int, piece: int) -> int:
     """Copies of a lane for a tile."""
     return rows * (columns // 2 + 1 if piece == 1 else columns // piece)
@@ -302,7 +298,7 @@ def microseconds(gemm: HalfGemm, config: Config) -> float:
     multiplied = config.bm * config.bn * config.bk / MULTIPLIED
     cycles = max((of_a + of_b) / WARP * COPIED, multiplied)
     on_one = ceil_div(ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn) * parts, SMS)
-    each = 2 * ELEMENT + (SINGLE if parts == 1 and gemm.n % 2 else PAIRS)
+    each = 2 * ELEMENT + (SINGLE if parts == 1 and gemm.n % 2 else REGISTERS)[0]
     stored = STORED + each * config.bm * config.bn
     busy = max(on_one * (k_tiles_of(gemm, config) * cycles + stored) / CLOCK, gemm.bytes / READ)
     return ONCE + busy + adding_up(gemm, parts)

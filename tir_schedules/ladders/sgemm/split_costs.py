@@ -13,6 +13,7 @@ from typing import Callable, Mapping, TypeVar
 from tir_schedules.ladders.hgemm import hopper, specialization, tile_costs
 from tir_schedules.ladders.hgemm.tile_costs import (
     ELEMENT,
+    REGISTERS,
     STORED,
     Estimate,
     by_size,
@@ -49,9 +50,6 @@ at 2048 and 4096 cubed, with promoted sums of bf16x6."""
 CLOCK = 1.65
 """Cycles in a nanosecond while these were measured, about."""
 
-PAIRS = 0.17
-"""Cycles more for each element of a tile of C, because pairs of floats are written from registers."""
-
 STRIPE = 34 << 20
 """Bytes of the parts of A that a stripe of tiles reads again and again, at most: L2 has 50 MB. At 8192 cubed
 fp16x3 took 5.22 ms in stripes of 67 MB and 5.03 in stripes of 34."""
@@ -81,7 +79,7 @@ def estimate_of(gemm: SplitGemm, config: Config) -> Estimate:
         rounds,
         ceil_div(gemm.k, hopper.DEPTH),
         few + (full - few) * share,
-        STORED + sectors_of(gemm.n) * (ELEMENT * (1 + share) + PAIRS) * elements,
+        STORED + sectors_of(gemm.n) * (ELEMENT * (1 + share) + REGISTERS[0]) * elements,
         cycles_once(elements, share),
         CLOCK,
         1000 * writing_apart(gemm),
