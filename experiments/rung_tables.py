@@ -25,7 +25,7 @@ REASONS = {
         " under way"
     ),
     "mma_multistage": (
-        f"{ODD}. The elements of a tile 64 deep are loaded in nine steps, each of which waits for its loads;"
+        f"{ODD}. The elements of a tile 64 deep are loaded in nine steps, and each step waits for its loads;"
         " `mma_xor_swizzle` takes one step for a tile 32 deep"
     ),
     "cluster": "one or a few tiles of C. Then `tma_store` has tiles of 64x64, `cluster` of at least 128x128",

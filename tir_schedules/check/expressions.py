@@ -323,8 +323,8 @@ OF_SHAPES = frozenset(("shape", "size", "ndim", "numel", "len", "zeros_like", "o
 
 @lru_cache(maxsize=256)
 def names_read(text: str) -> frozenset[str]:
-    """Names in an expression, except functions that are called, and arrays of which only the shape is
-    used."""
+    """Names in an expression, except functions that are called, and arrays that are used only for their
+    shape."""
     others: list[ast.AST] = []
     for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Attribute) and node.attr in OF_SHAPES:
