@@ -5,10 +5,11 @@
 //   shared, see below, grid (ceil(N/BN), ceil(M/BM)) as of serpentine.cu
 //
 // Stream-K: a program is a persistent block; in whole rounds each program computes a tile of C. The first
-// tiles, those that are left of whole rounds, are shared: their K tiles, tile after tile, are cut into equal
-// shares, in pairs. The program with the first pair of a tile stores its sums, and programs with later pairs
-// add to these, in the order of programs: see added_sums.cuh. A program begins with the tile in which its
-// share ends, and stores it, so that the next program need not wait when it adds to that tile.
+// tiles, those that are left of whole rounds, are shared, with a whole round if they are few: their K
+// tiles, tile after tile, are cut into equal shares, in pairs. The program with the first pair of a tile
+// stores its sums, and programs with later pairs add to these, in the order of programs: see
+// added_sums.cuh. A program begins with the tile in which its share ends, and stores it, so that the next
+// program need not wait when it adds to that tile.
 // If sharing would save a program fewer than WORTH pairs, nothing is shared. The last pair of a tile may have
 // less of K than others.
 // Rows that are not a multiple of 16 bytes are read and written float by float. The schedule writes such a C
@@ -71,11 +72,12 @@ static __device__ __forceinline__ Piece piece_of(int iteration, int M, int N, in
     const int left = tiles % programs;
     if (left == 0 || (programs - left) * k_pairs < WORTH * programs)
         return make_piece(iteration == 0 ? static_cast<int>(blockIdx.y) * cols + program : tiles, 0, K);
-    const int each = left * k_pairs / programs, extra = left * k_pairs % programs;
+    const int shared = left * MOST_PARTS < programs ? left + programs : left; // tiles that programs share
+    const int each = shared * k_pairs / programs, extra = shared * k_pairs % programs;
     const int begin = share_start(program, each, extra), end = share_start(program + 1, each, extra);
     const int last_tile = (end - 1) / k_pairs, parts = last_tile - begin / k_pairs + 1;
     if (iteration >= parts)
-        return make_piece(left + program + (iteration - parts) * programs, 0, K);
+        return make_piece(shared + program + (iteration - parts) * programs, 0, K);
     const int tile = last_tile - iteration, before = tile * k_pairs;
     return make_piece(tile, max(begin - before, 0) * K_PAIR, min((end - before) * K_PAIR, K));
 }

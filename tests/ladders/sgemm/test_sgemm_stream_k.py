@@ -40,6 +40,7 @@ def shares(*shape, **fields):
 SHARED = [
     ((4096, 4096, 4096), {"worth": 12}, Shares(264, 1024, 232, 256)),
     ((8192, 8192, 8192), {"worth": 12}, Shares(264, 4096, 136, 512)),
+    ((5400, 5400, 5400), {"worth": 12}, Shares(264, 1849, 265, 338)),  # not 264 parts of one tile
     ((2048, 2048, 2048), {"worth": 12}, Shares(256, 256, 0, 128)),  # 8 of 264 programs would have no tile
     ((2048, 2048, 2048), {"worth": 3}, Shares(264, 256, 256, 128)),
     ((2048, 2112 * 2, 64), {}, Shares(528, 528, 0, 4)),  # whole rounds alone
@@ -95,7 +96,7 @@ MORE = [
         Gemm(70, 101, 129),
     ),  # K pairs of one of K, and programs with such a K pair alone
     (f"{SMALL},programs=7", SHAPE),
-    (f"{SMALL},programs=11", SHAPE),  # a tile for eleven
+    (f"{SMALL},programs=11", SHAPE),  # one tile is left for eleven, so that a round is shared, too
     (f"{SMALL},programs=96", Gemm(32, 32, 512)),
     (f"{SMALL},programs=3", Gemm(1, 100, 160)),
     (f"{SMALL},programs=2", Gemm(65, 4, 32)),  # a K pair for a program
@@ -150,7 +151,7 @@ OF_TWIN = {
     "what is beyond K": ("min((end - before) * K_PAIR, K)", "(end - before) * K_PAIR"),
     "a K pair too few": ("min((end - before) * K_PAIR, K)", "min((end - 1 - before) * K_PAIR, K)"),
     "sums are stored over others": (STORES, STORES.replace("==", ">=")),
-    "tiles of the last program twice": ("extra = left * k_pairs % programs", "extra = 0"),
+    "tiles of the last program twice": ("extra = shared * k_pairs % programs", "extra = 0"),
     "a tile that is still read": ("        __syncthreads(); // all warps", "        // all warps"),
 }
 
