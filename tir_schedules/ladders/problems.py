@@ -157,9 +157,9 @@ def check_job(rung: Rung, workload: Workload) -> None:
         left = ladder.kinds["products"].left
         hint = f": --{left} is for {rung.family}/fastest" if asked == left else f", not {asked}"
         raise BadInput(f"{rung.id} multiplies {had['products'][0]}{hint}")
-    if layout not in had["layout"]:
-        others = [other.id for other in package_rungs(rung.family) if layout in ladder.kinds_of(other)["layout"]]
-        raise BadInput(f"{rung.id} takes {' or '.join(had['layout'])}, not {layout}: use {' or '.join(others)}")
+    if layout not in had.get("layout", (layout,)):
+        takers = [one.id for one in package_rungs(rung.family) if layout in ladder.kinds_of(one)["layout"]]
+        raise BadInput(f"{rung.id} takes layout {had['layout'][0]}; {layout} is for {', '.join(takers)}")
 
 
 def workload_of(rung: Rung, problem: Problem, shapes: Shapes = SMALL_SHAPES) -> Workload:

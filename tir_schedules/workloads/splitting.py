@@ -70,8 +70,8 @@ class Splitting(OneLaunch):
 
     @property
     def macros(self) -> dict[str, str | int]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """SPLIT_DEPTH is that of a K tile, SPLIT_PARTS how many an element has, SPLIT_TYPE their type. NT: 1 if
-        X_2 is n x k."""
+        """SPLIT_DEPTH is that of a K tile, SPLIT_PARTS how many an element has, SPLIT_TYPE their type. NT: 1
+        if X_2 is n x k."""
         form = self.form
         found = {"SPLIT_DEPTH": self.depth, "SPLIT_PARTS": form.parts, "SPLIT_TYPE": C_TYPES[form.dtype]}
         return found | ({"NT": 1} if self.transposed else {})

@@ -8,7 +8,6 @@ from tir_schedules.model.ladder import Kind, Ladder
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads import EMULATED, LAYOUTS, PRODUCTS
 
-
 NN_NT = LAYOUTS[::-1]
 
 

@@ -21,6 +21,10 @@ reads its 4 KiB in 32 wavefronts, and issues 48 mma. A lane's sums are eight nei
 at 128x128x128 by tiles of 64x64, warps read 4,096 wavefronts. wgmma of `bf16x6` reads 6,144, because it reads
 elements that are already split: 6 bytes and not 4.
 
+If B is stored N x K (layout nt), its tile has rows along K, is padded like that of A, and is read like it, in
+as many wavefronts. Then a lane's sums are two neighbours of a row of C, because with more of them its reads
+would have bank conflicts. Four lanes store 32 bytes of a row, a sector.
+
 **Sums.** Tensor cores add up the products of one K tile, beginning from 0. These sums are then added in
 float32, see `promoted`. Within 16 of K the products of small parts come first. If K is 64 or less, K tiles
 are only 16 deep, because sums of 32 terms of very different sizes would be less accurate than by FMA.
@@ -201,9 +205,7 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     hold(sch, zero, config, near, gcd(near, 4))
     sch.tensorize(
         sch.get_loops(sums)[-3],
-        split_fragments.multiply(
-            config.wm, config.wn, config.bk, config.a_row, b_row, near, gemm.transposed
-        ),
+        split_fragments.multiply(config.wm, config.wn, config.bk, config.a_row, b_row, near, gemm.transposed),
     )
     sch.unroll_drain()
     pipeline(sch, k_tile, stage=[0, 0, config.stages - 1], order=[0, 1, 2], asynchronous=[0])

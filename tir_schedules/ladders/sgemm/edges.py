@@ -16,7 +16,8 @@ def wrap_edges(
     `wrap_edge_tiles`. What they add is in elements of C that are not written.
 
     tile: block tile (M, N). width: columns of B that are copied at a time; 0: four where rows allow it, else
-    one. Where B is stored as N x K, its columns are rows. A matrix less than half as large as its tile keeps its guards.
+    one. Columns of a B that is stored N x K are rows. A matrix less than half as large as its tile keeps its
+    guards.
     """
     of_columns = (0, 1) if gemm.transposed else (1, width or vector_width(gemm.n))
     places = (0, 1), of_columns

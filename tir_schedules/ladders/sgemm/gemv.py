@@ -12,6 +12,8 @@ with many loads under way. There are two kernels, by how the matrix lies in memo
                                                                      #######   0
                                                                      C[j] ..
 
+If M = 1 and B is stored N x K (layout nt), elements of C are rows of B times A, as on the left.
+
 A group of lanes shares some rows of A, and an element of B is loaded once for all of these rows. Each thread
 has its sums in registers. Lanes pass their sums to each other by shuffles, and warps by shared memory, as in
 `reduce/shuffle`. Loads have 16 bytes if all rows start on multiples of 16 bytes. Otherwise they have 8, 4 or

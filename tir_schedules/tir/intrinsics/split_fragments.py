@@ -58,7 +58,13 @@ def multiply(
             a, (height, depth), "float32", align=8, offset_factor=1, scope=SHARED, strides=[a_row, 1]
         )
         B = T.match_buffer(
-            b, b_shape, "float32", align=8 if transposed else 4, offset_factor=1, scope=SHARED, strides=[b_row, 1]
+            b,
+            b_shape,
+            "float32",
+            align=8 if transposed else 4,
+            offset_factor=1,
+            scope=SHARED,
+            strides=[b_row, 1],
         )
         C = T.match_buffer(c, (LANES, places), "float32", align=4, offset_factor=1, scope=SUMS)
         with T.sblock("root"):
