@@ -139,7 +139,8 @@ NO_NUMBERS = (*NO_INTEGERS, "2^", "^3", "2^-1", "2^99", "2^20^2", "２^２０", 
         (["emit", "reduce/shuffle", "--n", "2^31"], ["below 2**31"]),
         (["run", "reduce", "--n", "9", "--dtype", "f16"], ["'f16'", "int32 or float32"]),
         (["run", "sgemm", "--dtype", "int32"], ["--dtype is for reduce"]),
-        (["run", "sgemm", "--layout", "nn"], ["--layout is for hgemm", "takes --mnk"]),
+        (["run", "reduce", "--layout", "nn"], ["--layout is for sgemm and hgemm", "takes --n"]),
+        (["run", "sgemm/naive", "--layout", "nt"], ["naive takes layout nn; nt is for sgemm/tf32, "]),
         (["run", "hgemm", "--n", "5"], ["--n is for reduce", "--mnk and --layout and --accumulate"]),
         (["run", "hgemm", "--layout", "tn"], ["layout is 'tn'", "nt or nn"]),
         (
@@ -243,7 +244,7 @@ def test_what_a_run_leaves_out_is_said_afterwards(capfd):
 def test_run_json(tool):
     code, out, _ = tool("run", "sgemm/naive", "--mnk", "5,6,7", "--json", "--machine", "cpu")
     (verdict,) = json.loads(out)
-    assert code == 0 and verdict["ok"] and verdict["workload"] == {"m": 5, "n": 6, "k": 7}
+    assert code == 0 and verdict["ok"] and verdict["workload"] == {"m": 5, "n": 6, "k": 7, "layout": "nn"}
     assert set(verdict["kernels"]) == {"schedule", "twin"}
     assert (verdict["machine"], verdict["arch"]) == ("cpu", "sm_80")
 

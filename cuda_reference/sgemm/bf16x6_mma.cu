@@ -2,7 +2,8 @@
 //
 //   nvcc -arch=sm_80 -cubin bf16x6_mma.cu
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (32, BM/WM * BN/WN)
-//   dynamic shared memory: STAGES * (BM * (BK + 8) + BK * (BN + 4)) floats, the tiles of A, then those of B
+//   dynamic shared memory: STAGES * (BM * (BK + 8) + BK * (BN + 4)) floats, with NT STAGES * (BM + BN) * (BK + 8),
+//   the tiles of A, then those of B
 //   C: a matrix of M x N for each part, where parts are several with rows filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up
 //
@@ -25,10 +26,15 @@
 #define STAGES 4 // tiles of A and of B in shared memory
 #define SPLITS 0 // parts of K
 #endif
+#ifndef NT
+#define NT 0 // B is stored K x N; 1: N x K
+#endif
 
 constexpr int WARPS = BM / WM * (BN / WN), THREADS = WARPS * 32;
-constexpr int A_ROW = BK + 8, B_ROW = BN + 4; // floats; what pads rows keeps lanes of a fragment in different banks
-constexpr int NEAR = WN % 32 == 0 ? 8 : WN % 16 == 0 ? 4 : 2; // sums of a lane that are neighbours in a row
+constexpr int B_HEIGHT = NT ? BN : BK, B_WIDTH = NT ? BK : BN; // of a tile of B
+// Floats of rows of tiles. What pads them keeps lanes of a fragment in different banks.
+constexpr int A_ROW = BK + 8, B_ROW = NT ? BK + 8 : BN + 4;
+constexpr int NEAR = NT ? 2 : WN % 32 == 0 ? 8 : WN % 16 == 0 ? 4 : 2; // sums of a lane that are neighbours in a row
 
 // The copies of a thread of a tile of ROWS x COLUMNS, FLOATS neighbours of a row at a time. The tile's rows of
 // TARGET_ROW floats lie in shared memory.
@@ -70,6 +76,15 @@ template <int ROWS, int COLUMNS, int TARGET_ROW, int FLOATS> struct Copies {
     }
 };
 
+// 4 or 2 neighbours of a row of C.
+template <int COUNT> static __device__ __forceinline__ void store_neighbours(float *to, const float *sum)
+{
+    if constexpr (COUNT == 4)
+        *reinterpret_cast<float4 *>(to) = make_float4(sum[0], sum[1], sum[2], sum[3]);
+    else
+        *reinterpret_cast<float2 *>(to) = make_float2(sum[0], sum[1]);
+}
+
 // C of a block: the sums of `terms` products. A_FLOATS, B_FLOATS: neighbours of a row that are copied at once.
 // pitch: floats from a row of C to the next.
 template <int A_FLOATS, int B_FLOATS>
@@ -82,16 +97,19 @@ static __device__ __forceinline__ void multiply_block(const float *__restrict__ 
     float *const tiles_a = shared, *const tiles_b = shared + STAGES * BM * A_ROW;
     // Rows beyond the last of A, and columns beyond the last of B, are the first ones again.
     const auto place_a = [&](int row, int k) { return (block_row + row) % M * K + k; };
-    const auto place_b = [&](int k, int col) { return k * N + (block_col + col) % N; };
+    const auto place_b = [&](int row, int col) {
+        return NT ? (block_col + row) % N * K + col : row * N + (block_col + col) % N;
+    };
     const Copies<BM, BK, A_ROW, A_FLOATS> of_a(place_a);
-    const Copies<BK, BN, B_ROW, B_FLOATS> of_b(place_b);
+    const Copies<B_HEIGHT, B_WIDTH, B_ROW, B_FLOATS> of_b(place_b);
     int left = terms; // from the next tile to be copied on
     const auto copy_tiles = [&](int stage) {
         of_a.start(tiles_a + stage * BM * A_ROW, A, place_a, [&](int row, int k) { return k < left; });
-        of_b.start(tiles_b + stage * BK * B_ROW, B, place_b, [&](int k, int col) { return k < left; });
+        of_b.start(tiles_b + stage * B_HEIGHT * B_ROW, B, place_b,
+                   [&](int row, int col) { return (NT ? col : row) < left; });
         commit_copies();
         A += BK;
-        B += BK * N;
+        B += NT ? BK : BK * N;
         left -= BK;
     };
 
@@ -104,8 +122,9 @@ static __device__ __forceinline__ void multiply_block(const float *__restrict__ 
         wait_group<STAGES - 2>();
         __syncthreads(); // the tile has arrived from all threads; all warps have read the one before
         copy_tiles(refilled);
-        multiply_split_tiles<WM, WN, BK, A_ROW, B_ROW>(sums[0], tiles_a + stage * BM * A_ROW + warp_row * A_ROW,
-                                                       tiles_b + stage * BK * B_ROW + warp_col);
+        multiply_split_tiles<WM, WN, BK, A_ROW, B_ROW, NT>(sums[0], tiles_a + stage * BM * A_ROW + warp_row * A_ROW,
+                                                           tiles_b + stage * B_HEIGHT * B_ROW +
+                                                               (NT ? warp_col * B_ROW : warp_col));
         refilled = stage;
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
@@ -119,9 +138,9 @@ static __device__ __forceinline__ void multiply_block(const float *__restrict__ 
             const int c = col + j / NEAR * 4 * NEAR + j % NEAR;
             float *const to = C + (row + i * 8) * pitch + c;
             const float *const sum = sums + i * (WN / 4) + j;
-            if (pitch % 4 == 0 && FLOATS == 4) {
-                if (j % 4 == 0 && row + i * 8 < M && c < pitch)
-                    *reinterpret_cast<float4 *>(to) = make_float4(sum[0], sum[1], sum[2], sum[3]);
+            if (pitch % 4 == 0) {
+                if (j % FLOATS == 0 && row + i * 8 < M && c < pitch)
+                    store_neighbours<FLOATS>(to, sum);
             } else if (row + i * 8 < M && c < pitch)
                 *to = *sum;
         }
@@ -140,11 +159,12 @@ sgemm_bf16x6_mma(const float *__restrict__ A, const float *__restrict__ B, float
     const int pitch = gridDim.z > 1 ? (N + 3) / 4 * 4 : N; // of a row of C
     extern __shared__ __align__(16) float shared[];
     A += first;
-    B += first * N;
+    B += NT ? first : first * N;
     C += blockIdx.z * M * pitch;
-    if (K % 4 == 0 && N % 4 == 0)
+    const int b_row = NT ? K : N; // of B as it is stored
+    if (K % 4 == 0 && b_row % 4 == 0)
         multiply_block<4, 4>(A, B, C, M, N, K, terms, pitch, shared);
-    else if (N % 4 == 0)
+    else if (b_row % 4 == 0)
         multiply_block<1, 4>(A, B, C, M, N, K, terms, pitch, shared);
     else if (K % 4 == 0)
         multiply_block<4, 1>(A, B, C, M, N, K, terms, pitch, shared);

@@ -3,7 +3,8 @@
 //   nvcc -arch=sm_80 -cubin gemv.cu
 //   block (lanes, BLOCK/lanes), lanes a power of two
 //   N = 1: grid (ceil(M / (BLOCK/lanes * TM)), parts); lanes share rows of A
-//   M = 1: grid (ceil(N / (lanes * width)), parts); lanes, at most 32, are neighbours in a row of B
+//   M = 1: grid (ceil(N / (lanes * width)), parts); lanes, at most 32, are neighbours in a row of B. With NT B is
+//   stored as N x K, and the launch is that of N = 1, with N in place of M
 //
 // A load has 16 bytes if the rows of the matrix are multiples of 16 bytes, else 8 or 4; width is its floats.
 // Each thread has sums in registers. Lanes fold them by shuffles, warps by shared memory. Blocks along y have
@@ -18,6 +19,9 @@
 #define TM 4    // of A, that lanes share
 #define LOADS 8   // of 16 bytes, under way per thread
 #endif
+#ifndef NT
+#define NT 0 // B is stored K x N; 1: N x K
+#endif
 
 constexpr int PLACES = 264 * 32;
 constexpr int WIDTH = 4; // elements of 16 bytes
@@ -29,7 +33,7 @@ sgemm_gemv(const float *__restrict__ A, const float *__restrict__ B, float *__re
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
     __shared__ float of_warps[BLOCK * most(TM, WIDTH)];
-    const bool by_rows = N == 1;
-    Gemv<float, float, float, BLOCK, PLACES> product{by_rows ? A : B, by_rows ? B : A, C, M * N, K, of_warps};
-    multiply_as_wide<WIDTH, TM, LOADS>(product, by_rows);
+    const bool of_a = N == 1;
+    Gemv<float, float, float, BLOCK, PLACES> product{of_a ? A : B, of_a ? B : A, C, M * N, K, of_warps};
+    multiply_as_wide<WIDTH, TM, LOADS>(product, of_a || NT);
 }

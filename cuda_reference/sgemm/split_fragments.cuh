@@ -5,8 +5,9 @@
 //   of A rows g and g + 8, k = 2t, 2t + 1, 2t + 8, 2t + 9
 //   of B column g, the same k
 //   of C rows g and g + 8, columns 2t and 2t + 1
-// Which columns of a tile are column g of an mma is free. Here a lane reads up to four neighbours of a row of B,
-// those of as many mma, so that a lane's sums are up to eight neighbours of a row of C.
+// Which columns of a tile are column g of an mma is free. If rows of the tile of B are along N, a lane reads up to
+// four neighbours of a row, those of as many mma, so that a lane's sums are up to eight neighbours of a row of C.
+// If they are along K, a lane reads B as it reads A.
 #pragma once
 
 // Two neighbours along k as three parts each: each part is the rest that the parts before leave, rounded. The
@@ -51,17 +52,17 @@ template <int COUNT> static __device__ __forceinline__ void read_neighbours(floa
 }
 
 // Adds the product of a tile of A, HEIGHT x DEPTH in rows of A_ROW floats, and one of B, DEPTH x WIDTH in rows of
-// B_ROW, to a warp's sums. Tensor cores add up from 0, and what they have found is added with rounding.
+// B_ROW, or where TRANSPOSED, WIDTH x DEPTH, to a warp's sums. Tensor cores add up from 0, and what they have found is added with rounding.
 // sums: the first of the lane's HEIGHT * WIDTH / 32, in the order of 16 rows, of half of these, of 8 * V columns, of
 // 2 * V neighbours, V as below.
-template <int HEIGHT, int WIDTH, int DEPTH, int A_ROW, int B_ROW>
+template <int HEIGHT, int WIDTH, int DEPTH, int A_ROW, int B_ROW, bool TRANSPOSED = false>
 static __device__ __forceinline__ void multiply_split_tiles(float &sums, const float *a, const float *b)
 {
-    constexpr int V = WIDTH % 32 == 0 ? 4 : WIDTH % 16 == 0 ? 2 : 1; // columns that a lane reads at once
+    constexpr int V = TRANSPOSED ? 1 : WIDTH % 32 == 0 ? 4 : WIDTH % 16 == 0 ? 2 : 1; // columns that a lane reads at once
     constexpr int FIRST[6] = {1, 2, 0, 1, 0, 0}, SECOND[6] = {1, 0, 2, 0, 1, 0}; // parts, the small products first
     const int lane = threadIdx.x % 32;
     a += lane / 4 * A_ROW + lane % 4 * 2;
-    b += lane % 4 * 2 * B_ROW + lane / 4 * V;
+    b += TRANSPOSED ? lane / 4 * B_ROW + lane % 4 * 2 : lane % 4 * 2 * B_ROW + lane / 4 * V;
     float partial[HEIGHT / 16][WIDTH / 8][4] = {};
 #pragma unroll
     for (int k = 0; k < DEPTH; k += 16) {
@@ -71,8 +72,14 @@ static __device__ __forceinline__ void multiply_split_tiles(float &sums, const f
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 float low[V], high[V];
-                read_neighbours<V>(low, b + (k + half * 8) * B_ROW + j * 8);
-                read_neighbours<V>(high, b + (k + half * 8 + 1) * B_ROW + j * 8);
+                if constexpr (TRANSPOSED) {
+                    float pair[2];
+                    read_neighbours<2>(pair, b + j * 8 * B_ROW + k + half * 8);
+                    low[0] = pair[0], high[0] = pair[1];
+                } else {
+                    read_neighbours<V>(low, b + (k + half * 8) * B_ROW + j * 8);
+                    read_neighbours<V>(high, b + (k + half * 8 + 1) * B_ROW + j * 8);
+                }
 #pragma unroll
                 for (int v = 0; v < V; ++v)
                     split_pair(low[v], high[v], b_parts[j + v][0][half], b_parts[j + v][1][half],

@@ -2,11 +2,12 @@
 //
 //   nvcc -arch=sm_90a -cubin split_scaled.cu
 //   block (32, W): W is ceil(K / 128), but a power of two, and 8 to 32
-//   grid ceil(M / R) + ceil(N / 8): R is W / ceil(K / 256), but a power of two, and 1 at least
+//   grid ceil(M / R) + ceil(N / 8), with NT ceil(M / R) + ceil(N / R): R is W / ceil(K / 256), but a power of
+//   two, and 1 at least
 //
-// As split_parts.cu. Before the split a row of X, or a column of X_2, is divided by a power of two, which
-// goes to SCALES or SCALES_2. Its largest element is then below 2^15, and at least half of that. It is read
-// twice, because the largest element is known only when all have been read.
+// As split_parts.cu. Before the split a row of X, or a column of X_2 (with NT a row), is divided by a power of
+// two, which goes to SCALES or SCALES_2. Its largest element is then below 2^15, and at least half of that. It
+// is read twice, because the largest element is known only when all have been read.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -19,6 +20,9 @@
 #define SPLIT_DEPTH 32 // of a K tile
 #define SPLIT_PARTS 2  // of an element
 #define SPLIT_TYPE half
+#endif
+#ifndef NT
+#define NT 0 // X_2 is K x N; 1: N x K
 #endif
 
 constexpr int WARP = 32, COLUMNS = 8, VECTOR = 8;
@@ -83,9 +87,13 @@ sgemm_split_scaled(const float *__restrict__ X, SPLIT_TYPE *__restrict__ Y, floa
     while (warps < blockDim.y && warps * WARP * VECTOR < length / SPLIT_PARTS)
         warps *= 2;
     const int rows = blockDim.y / warps, of_a = (M + rows - 1) / rows; // of a block; blocks
+    const int thread = warp % warps * WARP + lane;                           // of those that share a row
     if (blockIdx.x < of_a) {
         const int row = blockIdx.x * rows + warp / warps;
-        split_row(X + row * K, row < M, warp % warps * WARP + lane, warps, K, Y + row * length, SCALES + row);
+        split_row(X + row * K, row < M, thread, warps, K, Y + row * length, SCALES + row);
+    } else if (NT) {
+        const int row = (blockIdx.x - of_a) * rows + warp / warps;
+        split_row(X_2 + row * K, row < N, thread, warps, K, Y_2 + row * length, SCALES_2 + row);
     } else {
         const int column = (blockIdx.x - of_a) * COLUMNS + lane % COLUMNS;
         split_column(X_2 + column, column < N, (warp * (WARP / COLUMNS) + lane / COLUMNS) * VECTOR, N, K,

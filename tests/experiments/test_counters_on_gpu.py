@@ -140,7 +140,9 @@ def test_kernels_are_verified_counted_and_compared(packed, gpu, install, tmp_pat
     assert all(entry["right"] for entry in entries if "probe" not in entry)
     assert [entry["launch"] for entry in counted if entry["label"] == "reduce/shuffle (tir)"] == [0, 1]
     naive = next(entry for entry in counted if entry["label"] == "sgemm/naive (tir)")
-    assert naive["workload"] == {"m": 256, "n": 256, "k": 256} and len(naive["cubin"]) == 16 + len(".cubin")
+    assert naive["workload"] == {"m": 256, "n": 256, "k": 256, "layout": "nn"} and len(
+        naive["cubin"]
+    ) == 16 + len(".cubin")
     probe = next(entry for entry in counted if entry.get("probe") == "load_4, stride 2")
     assert probe["offsets"][:3] == [0, 8, 16] and probe["predicted"]["shared_load"]["cost"] == 2
     out = capsys.readouterr().out

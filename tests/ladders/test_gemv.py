@@ -54,11 +54,17 @@ HALVES = [(HGEMM, HalfGemm(*shape, *KINDS[place % 6])) for place, shape in enume
 # Both of them: aligned rows or columns in several turns, odd ones of the other, and parts of K.
 BY_DEFAULT = [
     *((SGEMM, Gemm(*SHAPES[place])) for place in (1, 5, 6)),
+    (SGEMM, Gemm(*SHAPES[5], layout="nt")),
     *HALVES[2:4],
 ]
 EVERY = [
     *HALVES,
-    *((rung, Gemm(*shape)) for rung in VARIANTS["sgemm"] for shape in SHAPES + FURTHER),
+    *(
+        (rung, Gemm(*shape, layout=layout))
+        for rung in VARIANTS["sgemm"]
+        for shape in SHAPES + FURTHER
+        for layout in ("nn", "nt")
+    ),
     *(
         (rung, HalfGemm(*shape, *KINDS[(place + turn) % 6]))
         for turn, rung in enumerate(VARIANTS["hgemm"])
@@ -79,7 +85,7 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
 @given(one=st.integers(1, 2000), k=st.integers(1, 3000), column=st.booleans(), kind=st.sampled_from(KINDS))
 def test_the_twin_is_right_on_any_shape(one, k, column, kind):
     shape = (one, 1, k) if column else (1, one, k)
-    for rung, gemm in ((SGEMM, Gemm(*shape)), (HGEMM, HalfGemm(*shape, *kind))):
+    for rung, gemm in ((SGEMM, Gemm(*shape, layout=kind[0])), (HGEMM, HalfGemm(*shape, *kind))):
         assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
 
 

@@ -292,7 +292,7 @@ def test_the_best_of_each_search_can_be_exported(tool, tmp_path):
         (["sgemm/naive"], "sgemm/naive cannot be tuned"),
         (["sgemm/multistge"], "did you mean 'sgemm/multistage'?"),
         (["sgemm", "--trials", "0"], "--trials is 0"),
-        (["sgemm", "--layout", "nn"], "--layout is for hgemm"),
+        (["reduce", "--layout", "nn"], "--layout is for sgemm and hgemm"),
         (["reduce", "--mnk", "1,2,3"], "--mnk is for sgemm"),
         (["reduce", "--n", "0"], "N is 0"),
         (["reduce", "--dtype", "f16"], "dtype is 'f16'"),

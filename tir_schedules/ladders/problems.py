@@ -3,6 +3,7 @@ named."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -10,7 +11,7 @@ from operator import index
 from typing import Any, Iterable, Mapping, Sequence
 
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.known import OfLadders, ladder_of, workload_class
+from tir_schedules.ladders.known import OfLadders, ladder_of, package_rungs, workload_class
 from tir_schedules.model.ladder import Ladder
 from tir_schedules.model.rung import Rung, StandIn
 from tir_schedules.model.workload import Workload
@@ -94,7 +95,8 @@ def square_shapes(ladder: str, sizes: Iterable[int]) -> tuple[tuple[int, ...], .
 def workloads_of(rung: Rung, problem: Problem) -> list[Workload]:
     """The workloads of a problem with a shape: one for each kind that it leaves open and the rung has.
 
-    For a kind that the rung does not have, these are all values; the rung says that it does not take them.
+    For a kind that the rung does not have, these are the values that are asked for, with its own values of
+    other kinds, or all of them where no workload has its own; the rung says that it does not take them.
     BadInput for a problem of another ladder, without a shape, or of a shape or kind that cannot be.
     """
     if problem.ladder != rung.family or not problem.shape:
@@ -102,12 +104,11 @@ def workloads_of(rung: Rung, problem: Problem) -> list[Workload]:
     had = offered(rung, problem)
     if had:
         return had
-    kinds = ladder_of(rung.family).kinds
-    asked = {name: getattr(problem, name) for name in kinds}
-    return possible(
-        problem,
-        {name: kind.values if asked[name] is None else [asked[name]] for name, kind in kinds.items()},
-    )
+    ladder = ladder_of(rung.family)
+    asked = {name: [getattr(problem, name)] for name in ladder.kinds if getattr(problem, name) is not None}
+    with suppress(BadInput):
+        return possible(problem, ladder.kinds_of(rung) | asked)
+    return possible(problem, {name: kind.values for name, kind in ladder.kinds.items()} | asked)
 
 
 def offered(rung: Rung, problem: Problem) -> list[Workload]:
@@ -147,11 +148,18 @@ def check_job(rung: Rung, workload: Workload) -> None:
     wanted: Any = workload_class(rung.family)
     if type(workload) not in getattr(wanted, "makes", (wanted,)):
         raise BadInput(f"{rung.id} takes a {wanted.__name__}, not {workload!r}")
-    asked, had = getattr(workload, "products", ""), ladder_of(rung.family).kinds_of(rung).get("products")
-    if had and asked not in had and not isinstance(rung, StandIn):
-        left = ladder_of(rung.family).kinds["products"].left
+    ladder = ladder_of(rung.family)
+    had = ladder.kinds_of(rung)
+    if "products" not in had or isinstance(rung, StandIn):
+        return
+    asked, layout = getattr(workload, "products", ""), getattr(workload, "layout", "")
+    if asked not in had["products"]:
+        left = ladder.kinds["products"].left
         hint = f": --{left} is for {rung.family}/fastest" if asked == left else f", not {asked}"
-        raise BadInput(f"{rung.id} multiplies {had[0]}{hint}")
+        raise BadInput(f"{rung.id} multiplies {had['products'][0]}{hint}")
+    if layout not in had.get("layout", (layout,)):
+        takers = [one.id for one in package_rungs(rung.family) if layout in ladder.kinds_of(one)["layout"]]
+        raise BadInput(f"{rung.id} takes layout {had['layout'][0]}; {layout} is for {', '.join(takers)}")
 
 
 def workload_of(rung: Rung, problem: Problem, shapes: Shapes = SMALL_SHAPES) -> Workload:

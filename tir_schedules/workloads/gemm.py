@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
-from tir_schedules.workloads import MOST, MOST_ELEMENTS, array_of, element_type, in_lines, padded
+from tir_schedules.workloads import LAYOUTS, MOST, MOST_ELEMENTS, array_of, element_type, in_lines, padded
 from tir_schedules.workloads.drawing import EXACT, REALS, ZEROS, Draws
 from tir_schedules.workloads.partial_sums import PartialSums
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
@@ -45,20 +45,23 @@ def alternating(xp: Any, extent: int) -> np.ndarray:
 class Gemm:
     """C (m x n) = A (m x k) @ B (k x n), row-major float32, accumulated in float32.
 
-    Raises BadInput for an extent below 1 or from MOST on, and matrices of 2**31 elements or more.
+    layout: "nn", B is stored as k x n; or "nt", transposed, as n x k. Raises BadInput for another, for an
+    extent below 1 or from MOST on, and for matrices of 2**31 elements or more.
     """
 
     m: int
     n: int
     k: int
+    layout: str = field(default="nn", kw_only=True)
 
     inputs = ("A", "B")
     outputs = ("C",)
     dtype = result = products = "float32"
     vector = 4  # elements in 16 bytes, the widest access
-    macros = {}
 
     def __post_init__(self) -> None:
+        if self.layout not in LAYOUTS:
+            raise BadInput(f"layout is {self.layout!r}; it can be {' or '.join(LAYOUTS)}")
         for name, extent in (("M", self.m), ("N", self.n), ("K", self.k)):
             if extent < 1:
                 raise BadInput(f"{name} is {extent}; M, N and K must each be at least 1")
@@ -72,6 +75,12 @@ class Gemm:
             )
 
     def __str__(self) -> str:
+        """Such as "64x64x64", "64x64x64 nt": the layout where it is not nn."""
+        return f"{self.sizes} {self.layout}" if self.transposed else self.sizes
+
+    @property
+    def sizes(self) -> str:
+        """Such as "64x64x64"."""
         return f"{self.m}x{self.n}x{self.k}"
 
     @property
@@ -94,9 +103,19 @@ class Gemm:
         return 4 * (self.m * self.k + self.k * self.n + self.m * self.n)
 
     @property
+    def transposed(self) -> bool:
+        """Whether B is stored as n x k."""
+        return self.layout == "nt"
+
+    @property
+    def macros(self) -> dict[str, str | int]:
+        """What a twin must know of the workload when it is compiled, where it is not the default."""
+        return {"NT": 1} if self.transposed else {}
+
+    @property
     def stored(self) -> dict[str, tuple[int, int]]:
         """Rows and columns of A and B as they are stored."""
-        return {"A": (self.m, self.k), "B": (self.k, self.n)}
+        return {"A": (self.m, self.k), "B": (self.n, self.k) if self.transposed else (self.k, self.n)}
 
     @property
     def misaligned(self) -> dict[str, tuple[int, int]]:
@@ -146,6 +165,7 @@ class Gemm:
             a, b = self.integers(draws, seed) if kind == EXACT else self.reals(draws)
             a = a * (alternating(xp, self.m)[:, None] * (-1 if kind == EXACT else 1))
             b = b * alternating(xp, self.n)
+        b = xp.ascontiguousarray(b.T) if self.transposed else b
         shapes = self.array_shapes((1, 1, 1))
         types = {"C": self.result} | {name: self.workspace_type(name) for name in self.workspaces}
         return {
@@ -201,6 +221,7 @@ class Gemm:
 
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """A @ B in float64, of B as it is stored."""
+        b = b.T if self.transposed else b
         return a.astype(np.float64, copy=False) @ b.astype(np.float64, copy=False)
 
     def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
@@ -233,18 +254,23 @@ class Gemm:
         from tvm.script import tirx as T
 
         M, N, K = self.m, self.n, self.k
+        b_shape = self.stored["B"]
+
+        def of_b(k: Any, j: Any) -> tuple[Any, Any]:
+            return (j, k) if self.transposed else (k, j)
 
         @T.prim_func(s_tir=True)
         def gemm(
-            A: T.Buffer((M, K), "float32"), B: T.Buffer((K, N), "float32"), C: T.Buffer((M, N), "float32")
+            A: T.Buffer((M, K), "float32"), B: T.Buffer(b_shape, "float32"), C: T.Buffer((M, N), "float32")
         ):
             T.func_attr({"global_symbol": name, "tirx.noalias": True})
             for i, j, k in T.grid(M, N, K):
                 with T.sblock("C"):
                     vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    row, column = T.meta_var(of_b(vk, vj))
                     with T.init():
                         C[vi, vj] = T.float32(0)
-                    C[vi, vj] += A[vi, vk] * B[vk, vj]
+                    C[vi, vj] += A[vi, vk] * B[row, column]
 
         return gemm
 

@@ -18,7 +18,6 @@ from tir_schedules.model.workload import Arguments
 from tir_schedules.workloads import (
     ACCUMULATORS,
     C_TYPES,
-    LAYOUTS,
     OPERANDS,
     RESULTS,
     array_of,
@@ -76,7 +75,6 @@ class HalfGemm(Gemm):
     def __post_init__(self) -> None:
         super().__post_init__()
         for what, value, values in (
-            ("layout", self.layout, LAYOUTS),
             ("accumulate", self.accumulate, ACCUMULATORS),
             ("dtype", self.dtype, OPERANDS),
             ("the format of C", self.output or self.accumulate, RESULTS),
@@ -101,7 +99,7 @@ class HalfGemm(Gemm):
         where it is not float16, that of the sums, that of C where it is another."""
         operands = "" if self.dtype == "float16" else f" {self.dtype}"
         rounded = f" to {self.output}" if self.rounds else ""
-        return f"{super().__str__()} {self.layout}{operands} {self.accumulate}{rounded}"
+        return f"{self.sizes} {self.layout}{operands} {self.accumulate}{rounded}"
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -113,11 +111,6 @@ class HalfGemm(Gemm):
         }
 
     @property
-    def transposed(self) -> bool:
-        """Whether B is stored as n x k."""
-        return self.layout == "nt"
-
-    @property
     def aligned(self) -> bool:
         """Whether every row of A, B and C starts on a multiple of 16 bytes, so that 16-byte accesses can take
         it."""
@@ -127,11 +120,6 @@ class HalfGemm(Gemm):
     def c_aligned(self) -> bool:
         """Whether every row of C starts on a multiple of 16 bytes, so that the copy engine can write it."""
         return self.n * element_type(self.result).itemsize % 16 == 0
-
-    @property
-    def stored(self) -> dict[str, tuple[int, int]]:
-        """Rows and columns of A and B as they are stored."""
-        return {"A": (self.m, self.k), "B": (self.n, self.k) if self.transposed else (self.k, self.n)}
 
     @property
     def workspaces(self) -> tuple[str, ...]:
@@ -193,7 +181,6 @@ class HalfGemm(Gemm):
         """As Gemm, A and B in their format."""
         found = super().arguments(seed, xp, kind)
         a, b = array_of(found, "A"), array_of(found, "B")
-        b = xp.ascontiguousarray(b.T) if self.transposed else b
         operands = element_type(self.dtype)
         return found | {"A": a.astype(operands), "B": b.astype(operands)}
 
@@ -264,10 +251,6 @@ class HalfGemm(Gemm):
         terms = min(4.0**OCTAVES * self.k, SPREAD * 2.0**OCTAVES * self.k**0.5)  # largest sum without scales
         return max(0, min(HALF_SCALES[self.accumulate], int(log2(LARGEST[self.result] / terms) / 2)))
 
-    def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """A @ B in float64, whatever the layout of b."""
-        return super().matmul(a, b.T if self.transposed else b)
-
     def rounding(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """What C of reals may be off by, even if every addition of the accumulators cuts off; adding 0 loses
         nothing. A C in another format is rounded to the nearest once.
@@ -297,7 +280,7 @@ class HalfGemm(Gemm):
 
         M, N, K, narrow, wide = self.m, self.n, self.k, self.dtype, self.accumulate
         result, rounds = self.result, self.rounds
-        b_shape = (N, K) if self.transposed else (K, N)
+        b_shape = self.stored["B"]
         zero = FloatImm(wide, 0.0)
 
         def cast(value: Any) -> Any:

@@ -174,6 +174,7 @@ class SplitGemm(Gemm):
         a, b = np.abs(a), np.abs(b)
         found = self.bound * self.matmul(a, b)
         if self.form.scaled:
+            b = b.T if self.transposed else b
             found += LOST * (a.max(1, keepdims=True) * b.sum(0) + a.sum(1, keepdims=True) * b.max(0))
         return found
 
@@ -208,18 +209,18 @@ class EmulatedGemm(Gemm):
         found: list[Gemm] = []
         for products in AS_ACCURATE:
             with suppress(BadInput):
-                found.append(float_gemm(*self.shape, products))
+                found.append(float_gemm(*self.shape, products, self.layout))
         return tuple(found)
 
 
-def float_gemm(m: int, n: int, k: int, products: str = "float32") -> Gemm:
+def float_gemm(m: int, n: int, k: int, products: str = "float32", layout: str = "nn") -> Gemm:
     """A multiplication of float32 matrices: a Gemm, by products of parts a SplitGemm, and where these are to
     be chosen an EmulatedGemm."""
     if products in (Gemm.products, EMULATED):
-        return (Gemm if products == Gemm.products else EmulatedGemm)(m, n, k)
+        return (Gemm if products == Gemm.products else EmulatedGemm)(m, n, k, layout=layout)
     if products not in FORMS:
         raise BadInput(f"products is {products!r}; it can be {' or '.join((*PRODUCTS, EMULATED))}")
-    return SplitGemm(m, n, k, products)
+    return SplitGemm(m, n, k, products, layout=layout)
 
 
 float_gemm.makes = Gemm, SplitGemm, EmulatedGemm  # pyright: ignore[reportFunctionMemberAccess]

@@ -28,7 +28,8 @@ LEAST_SCALE = 2.0**-126
 
 @dataclass(frozen=True)
 class Splitting(OneLaunch):
-    """Y (m rows) has the parts of X (m x k), and Y_2 (n rows) those of the transpose of X_2 (k x n).
+    """Y (m rows) has the parts of X (m x k), and Y_2 (n rows) those of the columns of X_2 (k x n), or, where
+    layout is "nt", those of its rows (n x k).
 
     A row of Y has for each K tile, `depth` of K, first the largest parts of its elements, then the second,
     and so on: see `place`. Rows are filled up
@@ -42,6 +43,7 @@ class Splitting(OneLaunch):
     k: int
     products: str = "bf16x6"
     depth: int = 32
+    layout: str = "nn"
 
     inputs = ("X", "X_2")
     flops = 0
@@ -68,9 +70,21 @@ class Splitting(OneLaunch):
 
     @property
     def macros(self) -> dict[str, str | int]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """SPLIT_DEPTH is that of a K tile, SPLIT_PARTS how many an element has, SPLIT_TYPE their type."""
+        """SPLIT_DEPTH is that of a K tile, SPLIT_PARTS how many an element has, SPLIT_TYPE their type. NT: 1
+        if X_2 is n x k."""
         form = self.form
-        return {"SPLIT_DEPTH": self.depth, "SPLIT_PARTS": form.parts, "SPLIT_TYPE": C_TYPES[form.dtype]}
+        found = {"SPLIT_DEPTH": self.depth, "SPLIT_PARTS": form.parts, "SPLIT_TYPE": C_TYPES[form.dtype]}
+        return found | ({"NT": 1} if self.transposed else {})
+
+    @property
+    def transposed(self) -> bool:
+        """Whether X_2 is n x k."""
+        return self.layout == "nt"
+
+    @property
+    def shape_2(self) -> tuple[int, int]:
+        """Rows and columns of X_2."""
+        return (self.n, self.k) if self.transposed else (self.k, self.n)
 
     @property
     def padded(self) -> int:
@@ -95,6 +109,8 @@ class Splitting(OneLaunch):
         """X and X_2 over a wide range, Y and Y_2 of NaN, and the extents."""
         draws, dtype = Draws(seed, xp), element_type(self.form.dtype)
         given = {"X": draws.reals(20, (self.m, self.k)), "X_2": draws.reals(20, (self.k, self.n))}
+        if self.transposed:
+            given["X_2"] = xp.ascontiguousarray(given["X_2"].T)
         made = {
             name: xp.full((rows, self.row), np.nan, dtype) for name, rows in (("Y", self.m), ("Y_2", self.n))
         }
@@ -107,7 +123,8 @@ class Splitting(OneLaunch):
 
     def truth(self, arguments: Arguments) -> dict[str, np.ndarray]:
         found = {}
-        for name, rows in (("", array_of(arguments, "X")), ("_2", array_of(arguments, "X_2").T)):
+        x, x_2 = (array_of(arguments, name) for name in self.inputs)
+        for name, rows in (("", x), ("_2", x_2 if self.transposed else x_2.T)):
             scales = self.scales_of(rows)
             found[f"Y{name}"] = self.parts_of(rows / scales[:, None]).astype("float64")
             if self.form.scaled:

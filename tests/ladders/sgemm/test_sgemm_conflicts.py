@@ -47,17 +47,18 @@ def test_lanes_in_quads_take_the_wavefronts_that_their_text_says(name, cost):
 
 
 @pytest.mark.parametrize(
-    "rung, kinds",
+    "rung, layout, kinds",
     [
-        (promoted, {"tma_load": 24576, "wgmma": 6144}),
-        (bf16x6, {"tma_load": 12288, "wgmma": 6144}),
-        (fp16x3, {"tma_load": 8192, "wgmma": 3072}),
-        (bf16x6_mma, {"shared_load": 4096}),
+        (promoted, "nn", {"tma_load": 24576, "wgmma": 6144}),
+        (bf16x6, "nn", {"tma_load": 12288, "wgmma": 6144}),
+        (fp16x3, "nn", {"tma_load": 8192, "wgmma": 3072}),
+        (bf16x6_mma, "nn", {"shared_load": 4096}),
+        (bf16x6_mma, "nt", {"shared_load": 4096}),
     ],
-    ids=lambda value: value.RUNG.name if hasattr(value, "RUNG") else "",
+    ids=lambda value: value.RUNG.name if hasattr(value, "RUNG") else str(value)[:2],
 )
-def test_products_of_parts_take_what_their_text_says(rung, kinds):
-    gemm = SplitGemm(128, 128, 128, rung.RUNG.config.products)
+def test_products_of_parts_take_what_their_text_says(rung, layout, kinds):
+    gemm = SplitGemm(128, 128, 128, rung.RUNG.config.products, layout=layout)
     one_part = ",splits=1" if rung is bf16x6_mma else ""
     (named,) = find(f"{rung.RUNG.id}:64x64{one_part}")
     accesses = metrics_of([compile_kernel(lower(named, gemm, "sm_90a"))], gemm)[0].counters.accesses

@@ -12,7 +12,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.problems import check_job
+from tir_schedules.ladders.problems import Problem, check_job, workloads_of
 from tir_schedules.ladders.registry import every_rung, find, find_one
 from tir_schedules.ladders.sgemm import offered
 from tir_schedules.ladders.sgemm.split_parts import RUNG as SPLIT_PARTS
@@ -35,9 +35,9 @@ def small(name, more=""):
     return find(f"sgemm/{name}:64x64{more}")[0]
 
 
-def gemm_of(rung, *shape):
+def gemm_of(rung, *shape, layout="nn"):
     m, n, k = shape
-    return SplitGemm(m, n, k, rung.config.products)
+    return SplitGemm(m, n, k, rung.config.products, layout=layout)
 
 
 def result(rung, gemm, a, b, make=lower):
@@ -58,12 +58,14 @@ def error(c, a, b):
     "rung, form", [(SPLIT_PARTS, "bf16x6"), (SPLIT_PARTS, "tf32"), (SPLIT_SCALED, "fp16x3")]
 )
 @pytest.mark.parametrize(
-    "m, n, k, depth", [(37, 41, 70, 32), (1, 1, 1, 64), (9, 65, 300, 64), (3, 9, 2116, 64)]
+    "m, n, k, depth, layout",
+    [(37, 41, 70, 32, "nn"), (1, 1, 1, 64, "nn"), (9, 65, 300, 64, "nn"), (3, 9, 2116, 64, "nn")]
+    + [(37, 41, 71, 32, "nt"), (3, 9, 2116, 64, "nt")],
 )
-def test_parts_are_what_is_left_rounded(rung, form, m, n, k, depth, make):
-    split = Splitting(m, n, k, form, depth)
+def test_parts_are_what_is_left_rounded(rung, form, m, n, k, depth, layout, make):
+    split = Splitting(m, n, k, form, depth, layout)
     binary, given = compile_kernel(make(rung, split, ARCH)), split.arguments()
-    given["X"][0, 0], given["X_2"][-1] = 3.4e38, 0
+    given["X"][0, 0], given["X_2"][0, 0], given["X_2"][-1] = 3.4e38, -3.4e38, 0
     done = CpuMachine(orders=2).run(binary, given, split.outputs)
     assert done.findings == () and "st.global.v4" in binary.ptx
     for name, expected in split.truth(given).items():
@@ -125,13 +127,18 @@ def test_tiles_and_parts_of_k_take_turns(more, make):
 
 PARTED = [("64x32,splits=3", (129, 127, 165)), ("64x64,splits=2", (17, 33, 100))]
 WHOLE = [("64x16", (1, 1, 129)), ("128x64", (130, 68, 96)), ("32x32", (40, 7, 1))]
+OTHERS = [("16x64,splits=2", (3, 100, 165)), *WHOLE]
 
 
-@layers("config, shape", PARTED, [("16x64,splits=2", (3, 100, 165)), *WHOLE])
-def test_edges_and_parts_of_k_of_mma(config, shape):
+@layers(
+    "config, shape, layout",
+    [*((*case, "nn") for case in PARTED), (*PARTED[0], "nt")],
+    [*((*case, layout) for case in OTHERS for layout in ("nn", "nt")), (*PARTED[1], "nt")],
+)
+def test_edges_and_parts_of_k_of_mma(config, shape, layout):
     """Schedule and twin agree bit for bit, whatever order warps and copies come in."""
     (rung,) = find(f"sgemm/bf16x6_mma:{config}")
-    gemm = gemm_of(rung, *shape)
+    gemm = gemm_of(rung, *shape, layout=layout)
     done = [
         outcome_of(launches(make, rung, gemm, "sm_80"), gemm, CpuMachine(warp_order=order, copies=copies))
         for make, order, copies in zip(
@@ -141,6 +148,23 @@ def test_edges_and_parts_of_k_of_mma(config, shape):
     assert [outcome.faults for outcome in done] == [()] * 3
     for one, *others in zip(*(outcome.outputs for outcome in done)):
         assert all(np.array_equal(one["C"], other["C"]) for other in others)
+
+
+TURNED = [("bf16x6", (129, 127, 65)), ("fp16x3", (64, 3, 600)), ("bf16x6_mma", (129, 127, 65))]
+
+
+@layers("name, shape", TURNED, [(name, shape) for name in NAMES for shape in [*SHAPES, (2, 3, 1), (3, 1, 2)]])
+@pytest.mark.parametrize("make", MAKERS)
+def test_b_in_rows_along_k_gives_the_same_bits(name, shape, make):
+    """With a column of zeros, an infinity and a NaN in B."""
+    rung, rng = small(name), np.random.default_rng(4)
+    m, n, k = shape
+    a, b = (rng.normal(size=size) * 2.0 ** rng.integers(-40, 40, size) for size in ((m, k), (k, n)))
+    b[:, n // 2] = 0
+    b[-1, 0], b[0, -1] = np.inf, np.nan
+    one = result(rung, gemm_of(rung, *shape), a, b, make)
+    other = result(rung, gemm_of(rung, *shape, layout="nt"), a, np.ascontiguousarray(b.T), make)
+    assert np.array_equal(one, other, equal_nan=True)
 
 
 def test_copies_behind_the_wait_are_not_too_early():
@@ -249,6 +273,8 @@ def test_it_is_asked_for():
         check_job(find_one("sgemm/bf16x6", "run"), Gemm(8, 8, 8))
     with pytest.raises(BadInput, match="products is 'tf64'; it can be tf32 or"):
         SplitGemm(8, 8, 8, "tf64")
+    with pytest.raises(BadInput, match="sgemm/naive takes layout nn; nt is for sgemm/tf32, sgemm/split_bf16"):
+        check_job(find_one("sgemm/naive", "run"), Gemm(8, 8, 8, layout="nt"))
     assert type(float_gemm(8, 8, 8)) is Gemm
     chosen, _ = find_one("sgemm/fastest", "run").settled(Gemm(4096, 4096, 4096), "sm_90a")
     assert offered(chosen)["products"] == ("float32",)
@@ -281,6 +307,30 @@ def test_what_cannot_be_is_refused(name, reason):
     assert reason in rung.refuses(gemm_of(rung, 64, 64, 64), rung.config)
 
 
+@pytest.mark.parametrize("products", ["float32", "bf16x6", "fp16x3", "emulated"])
+def test_layouts_differ_in_how_b_is_stored(products):
+    one, other = (float_gemm(3, 5, 7, products, layout) for layout in ("nn", "nt"))
+    assert str(other) == str(one).replace("3x5x7", "3x5x7 nt")
+    for kind in ("exact", "real"):
+        given, turned = one.arguments(1, kind=kind), other.arguments(1, kind=kind)
+        assert np.array_equal(given["B"], turned["B"].T) and np.array_equal(given["A"], turned["A"])
+        assert np.array_equal(one.truth(given)["C"], other.truth(turned)["C"])
+        assert np.allclose(one.tolerance(given, kind)["C"], other.tolerance(turned, kind)["C"], rtol=1e-12)
+    with pytest.raises(BadInput, match="layout is 'tn'; it can be nt or nn"):
+        float_gemm(3, 5, 7, products, "tn")
+
+
+def test_what_is_left_open_is_what_the_rung_has():
+    """fastest is float32 where only the layout is asked for, and nn where only products are."""
+    rung = find_one("sgemm/fastest", "run")
+    assert workloads_of(rung, Problem("sgemm", (8, 8, 8), layout="nt")) == [Gemm(8, 8, 8, layout="nt")]
+    assert workloads_of(rung, Problem("sgemm", (8, 8, 8), products="bf16x6")) == [SplitGemm(8, 8, 8)]
+    with pytest.raises(BadInput, match="has no rung for 8x8x8 nt: .* use sgemm/bf16x6"):
+        rung.settled(Gemm(8, 8, 8, layout="nt"), ARCH)
+    emulated = float_gemm(8, 8, 8, "emulated", "nt")
+    assert rung.settled(emulated, "sm_80")[1] == SplitGemm(8, 8, 8, layout="nt")
+
+
 def test_bounds_are_those_of_the_forms():
     """More than a sum in float32 errs for a few terms, less for many."""
     assert FORMS["bf16x6"].dropped == pytest.approx(2**-23, rel=0.05)
@@ -291,12 +341,15 @@ def test_bounds_are_those_of_the_forms():
     assert SplitGemm(1, 1, 65536, "bf16x6_unpromoted").bound > 1e-2
 
 
-@layers(
-    "rung, gemm", [(rung, (256, 256, 256)) for rung in SPLIT[:1]], [(rung, (256, 256, 600)) for rung in SPLIT]
-)
+RECORDS = [(rung, (256, 256, 600), "nn") for rung in SPLIT]
+BY_MMA = [(rung, (256, 256, 600), "nt") for rung in SPLIT if rung.name == "bf16x6_mma"]
+
+
+@layers("rung, shape, layout", [(SPLIT[0], (256, 256, 256), "nn")], RECORDS + BY_MMA)
 @pytest.mark.parametrize("make", MAKERS, ids=["schedule", "twin"])
-def test_split_rung_is_as_recorded(rung, gemm, make, golden):
-    gemm = gemm_of(rung, *gemm)
+def test_split_rung_is_as_recorded(rung, shape, layout, make, golden):
+    """If a launch before splits A and B, only that one depends on the layout."""
+    gemm = gemm_of(rung, *shape, layout=layout)
     found = facts(make(rung, gemm, ARCH))
     golden(RECORDED, f"{rung.id} {gemm} {make.__name__}", found)
     assert found["spills"] == found["stack"] == 0

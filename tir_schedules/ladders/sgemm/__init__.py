@@ -6,12 +6,17 @@ Tiling").
 
 from tir_schedules.model.ladder import Kind, Ladder
 from tir_schedules.model.rung import Rung
-from tir_schedules.workloads import EMULATED, PRODUCTS
+from tir_schedules.workloads import EMULATED, LAYOUTS, PRODUCTS
+
+NN_NT = LAYOUTS[::-1]
 
 
 def offered(rung: Rung) -> dict[str, tuple[str, ...]]:
-    """What a rung multiplies: float32, where it says nothing else."""
-    return {"products": (getattr(rung.config, "products", PRODUCTS[0]),)}
+    """What a rung multiplies, and how B is stored: float32 in nn, where it says nothing else."""
+    return {
+        "products": (getattr(rung.config, "products", PRODUCTS[0]),),
+        "layout": getattr(rung.config, "layouts", NN_NT[:1]),
+    }
 
 
 LADDER = Ladder(
@@ -59,10 +64,11 @@ LADDER = Ladder(
             "what the rung has",
             left=EMULATED,
             left_help="sgemm/fastest: float32 or bf16x6, which is as accurate, by which is faster",
-        )
+        ),
+        "layout": Kind(NN_NT, "nn, B is stored KxN, or nt, B is stored NxK (products of parts and gemv)"),
     },
     offered=offered,
-    in_turn=({"products": PRODUCTS[0]},),
+    in_turn=[{"products": products, "layout": NN_NT[0]} for products in PRODUCTS[:1]],
     beside=("gemv",),
     models="tir_schedules.ladders.sgemm.models:MODELS",
     vendor="cuBLAS",

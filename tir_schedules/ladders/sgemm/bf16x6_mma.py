@@ -21,6 +21,10 @@ reads its 4 KiB in 32 wavefronts, and issues 48 mma. A lane's sums are eight nei
 at 128x128x128 by tiles of 64x64, warps read 4,096 wavefronts. wgmma of `bf16x6` reads 6,144, because it reads
 elements that are already split: 6 bytes and not 4.
 
+If B is stored N x K (layout nt), its tile has rows along K, is padded like that of A, and is read like it, in
+as many wavefronts. Then a lane's sums are two neighbours of a row of C, because with more of them its reads
+would have bank conflicts. Four lanes store 32 bytes of a row, a sector.
+
 **Sums.** Tensor cores add up the products of one K tile, beginning from 0. These sums are then added in
 float32, see `promoted`. Within 16 of K the products of small parts come first. If K is 64 or less, K tiles
 are only 16 deep, because sums of 32 terms of very different sizes would be less accurate than by FMA.
@@ -48,11 +52,13 @@ from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Around, Rung, run_as_script
 from tir_schedules.tir.schedule import Block, PrimFunc, Schedule, pipeline, unroll
+from tir_schedules.workloads import LAYOUTS
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.split_gemm import LONGEST
 
-A_PADDING, B_PADDING = 8, 4
-"""Floats after rows of the tiles of A and B."""
+ALONG_K, ALONG_N = (16, 8), (8, 4)
+"""Rows of tiles in shared memory, along K and along N: their length in floats is a multiple of the first
+number, plus the second."""
 
 STEP = 16
 """Of K, what an mma multiplies."""
@@ -101,6 +107,7 @@ class Config:
     stages: int = 4
     splits: int = 0
 
+    layouts: ClassVar[tuple[str, ...]] = LAYOUTS[::-1]
     products: ClassVar[str] = "bf16x6"
 
     @property
@@ -121,22 +128,20 @@ class Config:
     @property
     def a_row(self) -> int:
         """Floats of a row of a tile of A in shared memory."""
-        return self.bk + A_PADDING
+        return self.bk + ALONG_K[1]
 
-    @property
-    def near(self) -> int:
+    def b_row(self, transposed: bool) -> int:
+        """The same of B. transposed: whether it is stored as N x K."""
+        return self.a_row if transposed else self.bn + ALONG_N[1]
+
+    def near(self, transposed: bool) -> int:
         """Sums of a lane that are neighbours in a row of C."""
-        return 8 if self.wn % 32 == 0 else 4 if self.wn % 16 == 0 else 2
+        return 2 if transposed else 8 if self.wn % 32 == 0 else 4 if self.wn % 16 == 0 else 2
 
-    @property
-    def b_row(self) -> int:
-        """The same of B."""
-        return self.bn + B_PADDING
-
-    @property
-    def shared_bytes(self) -> int:
+    def shared_bytes(self, transposed: bool) -> int:
         """Bytes of all stages."""
-        return 4 * self.stages * (self.bm * self.a_row + self.bk * self.b_row)
+        rows_of_b = self.bn if transposed else self.bk
+        return 4 * self.stages * (self.bm * self.a_row + rows_of_b * self.b_row(transposed))
 
 
 def refuses(gemm: Gemm, config: Config) -> str:
@@ -154,7 +159,7 @@ def refuses(gemm: Gemm, config: Config) -> str:
     pieces = config.bm * config.bk // 4, config.bk * config.bn // 4
     if any(count % (32 * config.warps) for count in pieces):
         return f"{32 * config.warps} threads do not share tiles of {pieces[0]} and {pieces[1]} float4 evenly"
-    return hopper.reason_against_shared(config.shared_bytes)
+    return hopper.reason_against_shared(config.shared_bytes(gemm.transposed))
 
 
 def launch(gemm: Gemm, config: Config) -> Launch:
@@ -162,7 +167,7 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     parts = split_k.parts_of(gemm, config)
     check_parts(f"sgemm/bf16x6_mma for {gemm}", parts, gemm.m, split_k.pitch_of(gemm, parts))
     grid = ceil_div(gemm.n, config.bn), ceil_div(gemm.m, config.bm), parts
-    return Launch(grid, (32, config.warps, 1), config.shared_bytes, parts=parts)
+    return Launch(grid, (32, config.warps, 1), config.shared_bytes(gemm.transposed), parts=parts)
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
@@ -185,22 +190,22 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.bind(warp, "threadIdx.y")
 
     threads = [("threadIdx.y", config.warps), ("threadIdx.x", 32)]
-    for copy, row in zip(copies, (gemm.k, gemm.n)):
+    for copy, (_, row) in zip(copies, gemm.stored.values()):
         share_rows(sch, copy, k_tile, threads, vector_width(row))
     wrap_edges(sch, gemm, copies, (config.bm, config.bn))
-    for copy, (factor, padding) in zip(copies, ((16, A_PADDING), (8, B_PADDING))):
+    for copy, (factor, padding) in zip(copies, (ALONG_K, ALONG_K if gemm.transposed else ALONG_N)):
         sch.storage_align(copy, 0, axis=-2, factor=factor, offset=padding)
 
     sch.reverse_compute_at(result, warp, preserve_unit_loops=True)
-    sch.transform_layout(
-        sums, ("write", 0), split_fragments.sums_map(config.wm, config.wn), assume_injective_transform=True
-    )
-    hold(sch, result, config, store_width(gemm, config))
+    near, b_row = config.near(gemm.transposed), config.b_row(gemm.transposed)
+    sums_map = split_fragments.sums_map(config.wm, config.wn, near)
+    sch.transform_layout(sums, ("write", 0), sums_map, assume_injective_transform=True)
+    hold(sch, result, config, near, store_width(gemm, config))
     zero = sch.decompose_reduction(sums, k_tile)
-    hold(sch, zero, config, gcd(config.near, 4))
+    hold(sch, zero, config, near, gcd(near, 4))
     sch.tensorize(
         sch.get_loops(sums)[-3],
-        split_fragments.multiply(config.wm, config.wn, config.bk, config.a_row, config.b_row),
+        split_fragments.multiply(config.wm, config.wn, config.bk, config.a_row, b_row, near, gemm.transposed),
     )
     sch.unroll_drain()
     pipeline(sch, k_tile, stage=[0, 0, config.stages - 1], order=[0, 1, 2], asynchronous=[0])
@@ -210,10 +215,10 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.overlap_launches()
 
 
-def hold(sch: Schedule, block: Block, config: Config, width: int) -> None:
+def hold(sch: Schedule, block: Block, config: Config, near: int, width: int) -> None:
     """The two innermost loops of a block, over a warp's rows and columns: each lane takes what it has of the
-    sums, `width` neighbours at a time."""
-    (row, column), near = sch.get_loops(block)[-2:], config.near
+    sums, `near` neighbours of a row, `width` at a time."""
+    row, column = sch.get_loops(block)[-2:]
     eight, lane_row = sch.split(row, [config.wm // 8, 8])
     group, lane_column, vector, pair = sch.split(column, [config.wn // (4 * near), 4, near // width, width])
     sch.reorder(lane_row, lane_column, eight, group, vector, pair)
@@ -232,7 +237,8 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
 
 def store_width(gemm: Gemm, config: Config) -> int:
     """Neighbours of C that a lane writes at once."""
-    return gcd(config.near, vector_width(split_k.pitch_of(gemm, split_k.parts_of(gemm, config))))
+    width = vector_width(split_k.pitch_of(gemm, split_k.parts_of(gemm, config)))
+    return gcd(config.near(gemm.transposed), width)
 
 
 CONFIGS = {

@@ -16,10 +16,12 @@ def wrap_edges(
     `wrap_edge_tiles`. What they add is in elements of C that are not written.
 
     tile: block tile (M, N). width: columns of B that are copied at a time; 0: four where rows allow it, else
-    one. A matrix less than half as large as its tile keeps its guards.
+    one. Columns of a B that is stored N x K are rows. A matrix less than half as large as its tile keeps its
+    guards.
     """
-    extents, widths = (gemm.m, gemm.n), (1, width or vector_width(gemm.n))
-    for dimension, (copy, extent, part, width) in enumerate(zip(copies, extents, tile, widths)):
+    of_columns = (0, 1) if gemm.transposed else (1, width or vector_width(gemm.n))
+    places = (0, 1), of_columns
+    for (dimension, width), copy, extent, part in zip(places, copies, (gemm.m, gemm.n), tile):
         if ceil_div(extent, part) * part <= 2 * extent:
             sch.wrap_edge_tiles(copy, dimension, width)
 

@@ -12,6 +12,8 @@ with many loads under way. There are two kernels, by how the matrix lies in memo
                                                                      #######   0
                                                                      C[j] ..
 
+If M = 1 and B is stored N x K (layout nt), elements of C are rows of B times A, as on the left.
+
 A group of lanes shares some rows of A, and an element of B is loaded once for all of these rows. Each thread
 has its sums in registers. Lanes pass their sums to each other by shuffles, and warps by shared memory, as in
 `reduce/shuffle`. Loads have 16 bytes if all rows start on multiples of 16 bytes. Otherwise they have 8, 4 or
@@ -37,14 +39,14 @@ the vector once for every four rows, 9.4 MB, mostly from L1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule, unroll
-from tir_schedules.workloads import element_type
+from tir_schedules.workloads import LAYOUTS, element_type
 from tir_schedules.workloads.gemm import Gemm
 
 FULL_MASK = 0xFFFFFFFF
@@ -64,6 +66,8 @@ class Config:
     block: int = 256
     tm: int = 4
     loads: int = 8
+
+    layouts: ClassVar[tuple[str, ...]] = LAYOUTS[::-1]
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Plan:
 
 def by_rows(gemm: Gemm) -> bool:
     """Whether each element of C is a row of the stored matrix times the vector."""
-    return gemm.n == 1 or getattr(gemm, "transposed", False)
+    return gemm.n == 1 or gemm.transposed
 
 
 def width_of(gemm: Gemm) -> int:
@@ -152,7 +156,7 @@ def plan_of(gemm: Gemm, config: Config) -> Plan:
 
 
 def refuses(gemm: Gemm, config: Config) -> str:
-    return reason_against(gemm, config, "sgemm/split_k")
+    return reason_against(gemm, config, "sgemm/bf16x6" if gemm.transposed else "sgemm/split_k")
 
 
 def reason_against(gemm: Gemm, config: Config, others: str) -> str:
@@ -206,7 +210,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
         return value if str(value.ty.dtype) == to else T.Cast(to, value)
 
     def of_vector(A: Any, B: Any, k: Any) -> Any:
-        column = gemm.n == 1 and not getattr(gemm, "transposed", False)
+        column = gemm.n == 1 and not gemm.transposed
         return B[k, 0] if column else (B if of_a else A)[0, k]
 
     def at(part: Any, iteration: Any, u: Any, ty: Any, tx: Any, w: Any) -> Any:

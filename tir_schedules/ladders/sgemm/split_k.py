@@ -124,8 +124,11 @@ def partial_products_of(gemm: Gemm, config: Parted, name: str, guarded: int = 0)
     pitch = pitch_of(gemm, parts)
     rows, columns = ceil_div(M, config.bm) * config.bm, ceil_div(N, config.bn) * config.bn
     width = pitch if config.asynchronous else N
-    whole = guarded > 0
+    whole, transposed, b_shape = guarded > 0, gemm.transposed, gemm.stored["B"]
     written = (parts, rows, columns) if whole else (parts, M, width)
+
+    def of_b(k: Any, j: Any) -> tuple[Any, Any]:
+        return (j, k) if transposed else (k, j)
 
     def within(i: Any, j: Any) -> Any:
         return T.And(i < M, j // guarded < width // guarded)
@@ -133,12 +136,12 @@ def partial_products_of(gemm: Gemm, config: Parted, name: str, guarded: int = 0)
     @T.prim_func(s_tir=True)
     def partial_products(
         A: T.Buffer((M, K), "float32"),
-        B: T.Buffer((K, N), "float32"),
+        B: T.Buffer(b_shape, "float32"),
         C: T.Buffer((parts, M, pitch), "float32"),
     ):
         T.func_attr({"global_symbol": name, "tirx.noalias": True})
         A_pad = T.sblock_alloc_buffer((parts, rows, part))
-        B_pad = T.sblock_alloc_buffer((parts, part, columns))
+        B_pad = T.sblock_alloc_buffer((parts, columns, part) if transposed else (parts, part, columns))
         C_pad = T.sblock_alloc_buffer((parts, rows, columns))
         for p, i, k in T.grid(parts, rows, part):
             with T.sblock("A_pad"):
@@ -146,18 +149,27 @@ def partial_products_of(gemm: Gemm, config: Parted, name: str, guarded: int = 0)
                 A_pad[vp, vi, vk] = T.if_then_else(
                     vi < M and vp * part + vk < K, A[vi, vp * part + vk], T.float32(0)
                 )
-        for p, k, j in T.grid(parts, part, columns):
-            with T.sblock("B_pad"):
-                vp, vk, vj = T.axis.remap("SSS", [p, k, j])
-                B_pad[vp, vk, vj] = T.if_then_else(
-                    vp * part + vk < K and vj < N, B[vp * part + vk, vj], T.float32(0)
-                )
+        if transposed:
+            for p, j, k in T.grid(parts, columns, part):
+                with T.sblock("B_pad"):
+                    vp, vj, vk = T.axis.remap("SSS", [p, j, k])
+                    B_pad[vp, vj, vk] = T.if_then_else(
+                        vj < N and vp * part + vk < K, B[vj, vp * part + vk], T.float32(0)
+                    )
+        else:
+            for p, k, j in T.grid(parts, part, columns):
+                with T.sblock("B_pad"):
+                    vp, vk, vj = T.axis.remap("SSS", [p, k, j])
+                    B_pad[vp, vk, vj] = T.if_then_else(
+                        vp * part + vk < K and vj < N, B[vp * part + vk, vj], T.float32(0)
+                    )
         for p, i, j, k in T.grid(parts, rows, columns, part):
             with T.sblock("C"):
                 vp, vi, vj, vk = T.axis.remap("SSSR", [p, i, j, k])
                 with T.init():
                     C_pad[vp, vi, vj] = T.float32(0)
-                C_pad[vp, vi, vj] = C_pad[vp, vi, vj] + A_pad[vp, vi, vk] * B_pad[vp, vk, vj]
+                row, column = T.meta_var(of_b(vk, vj))
+                C_pad[vp, vi, vj] = C_pad[vp, vi, vj] + A_pad[vp, vi, vk] * B_pad[vp, row, column]
         for p, i, j in T.grid(*written):
             with T.sblock("C_pad"):
                 vp, vi, vj = T.axis.remap("SSS", [p, i, j])

@@ -9,7 +9,7 @@ side, rows are a multiple of 16 bytes for any K, and B is transposed so that its
 products need no second form for odd extents. A thread takes eight neighbours along K and stores eight
 elements of each part at once, 16 bytes. In A these are neighbours in memory. In B they are in eight rows:
 eight lanes have neighbouring columns, and the other lanes have the next rows, so that a warp loads and stores
-whole sectors.
+whole sectors. A B that is stored N x K (layout nt) is split like A, because its rows are along K already.
 
 The launch takes a small share of the time, because it reads 4 bytes and writes 6 for each element only once.
 The products use an element again for each row or column of C.
@@ -41,7 +41,7 @@ def blocks_of(splitting: Splitting) -> tuple[int, int, int]:
     across = ceil_div(pieces, WARP)
     of_a = ceil_div(splitting.m, WARPS) * across
     of_b = ceil_div(pieces, WARP // COLUMNS) * ceil_div(splitting.n, WARPS * COLUMNS)
-    return across, of_a, of_b
+    return across, of_a, ceil_div(splitting.n, WARPS) * across if splitting.transposed else of_b
 
 
 def launch(splitting: Splitting, config: NoConfig) -> Launch:
@@ -62,9 +62,10 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
     across, of_a, of_b = blocks_of(splitting)
     columns, quads, vector = ceil_div(n, WARPS * COLUMNS), k % QUAD == 0, 16 // form.size
     blocks, most, zero = of_a + of_b, FloatImm("float32", MOST), FloatImm("float32", 0.0)
+    transposed, shape_2 = splitting.transposed, splitting.shape_2
 
     def of_row(block: Any, warp: Any, lane: Any) -> tuple[Any, Any]:
-        """A row of A, and the first k of a thread."""
+        """A row of A, or of a B that is N x K, and the first k of a thread."""
         return block // across * WARPS + warp, (block % across * WARP + lane) * VECTOR
 
     def of_column(block: Any, warp: Any, lane: Any) -> tuple[Any, Any]:
@@ -83,11 +84,22 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
             return call("rounded_to_tf32", value, returns="float32")
         return T.Cast(form.dtype, value)
 
+    @T.macro
+    def load_row(left, X, row, rows, first):
+        if quads:
+            for q in T.unroll(VECTOR // QUAD):
+                at = T.meta_var(first + q * QUAD)
+                for e in T.vectorized(QUAD):
+                    left[q * QUAD + e] = T.if_then_else(row < rows and at < k, X[row, at + e], zero)
+        else:
+            for e in T.unroll(VECTOR):
+                left[e] = T.if_then_else(row < rows and first + e < k, X[row, first + e], zero)
+
     @T.prim_func(s_tir=True)
     def split_parts(
         X: T.Buffer((m, k), "float32"),
         Y: T.Buffer((m, row), form.dtype),
-        X_2: T.Buffer((k, n), "float32"),
+        X_2: T.Buffer(shape_2, "float32"),
         Y_2: T.Buffer((n, row), form.dtype),
     ):
         T.func_attr({"global_symbol": name, "tirx.noalias": True, DEPENDENT_LAUNCH: 1})
@@ -97,19 +109,15 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                     left = T.alloc_buffer((VECTOR,), "float32", scope="local")
                     part = T.alloc_buffer((VECTOR,), form.dtype, scope="local")
                     i, first = T.meta_var(of_row(b, w, t))
-                    j, first_2 = T.meta_var(of_column(b - of_a, w, t))
+                    j, first_2 = T.meta_var((of_row if transposed else of_column)(b - of_a, w, t))
                     if b < of_a:
-                        if quads:
-                            for q in T.unroll(VECTOR // QUAD):
-                                at = T.meta_var(first + q * QUAD)
-                                for e in T.vectorized(QUAD):
-                                    left[q * QUAD + e] = T.if_then_else(i < m and at < k, X[i, at + e], zero)
+                        load_row(left, X, i, m, first)
+                    else:
+                        if transposed:
+                            load_row(left, X_2, j, n, first_2)
                         else:
                             for e in T.unroll(VECTOR):
-                                left[e] = T.if_then_else(i < m and first + e < k, X[i, first + e], zero)
-                    else:
-                        for e in T.unroll(VECTOR):
-                            left[e] = T.if_then_else(j < n and first_2 + e < k, X_2[first_2 + e, j], zero)
+                                left[e] = T.if_then_else(j < n and first_2 + e < k, X_2[first_2 + e, j], zero)
                     for p in T.unroll(form.parts):
                         for e in T.unroll(VECTOR):
                             part[e] = rounded(kept(left[e], p))
@@ -140,4 +148,4 @@ RUNG = Rung(
 def splitting_of(gemm: SplitGemm, depth: int) -> Preparation:
     """The launch that splits A and B of a GEMM. depth: of its K tiles."""
     names = {"X": "A", "Y": "A_parts", "X_2": "B", "Y_2": "B_parts"} | dict(zip("MNK", "MNK"))
-    return Preparation(RUNG, Splitting(*gemm.shape, gemm.products, depth), names)
+    return Preparation(RUNG, Splitting(*gemm.shape, gemm.products, depth, gemm.layout), names)

@@ -8,7 +8,8 @@ a row that are 2^17 times smaller than its largest begin to lose bits.
 
 The largest element of a row is known only when the whole row has been read. So a row is read twice, the
 second time from L1 or L2. The rows that all SMs read at the same time must fit there. If K is long, the many
-warps of a block share a row of A, or eight columns of B. If K is short, a block has several rows of A.
+warps of a block share a row of A, or eight columns of B. If K is short, a block has several rows of A. A B
+that is stored N x K (layout nt) is split like A.
 Everything else is as in `split_parts`.
 """
 
@@ -38,7 +39,8 @@ def splitting_of(gemm: SplitGemm, depth: int) -> Preparation:
         "Y_2": "B_parts",
         "SCALES_2": "B_scales",
     }
-    return Preparation(RUNG, Splitting(*gemm.shape, gemm.products, depth), names | dict(zip("MNK", "MNK")))
+    splitting = Splitting(*gemm.shape, gemm.products, depth, gemm.layout)
+    return Preparation(RUNG, splitting, names | dict(zip("MNK", "MNK")))
 
 
 def warps_of(splitting: Splitting) -> int:
@@ -57,8 +59,8 @@ def next_power_of_two(number: int) -> int:
 
 def blocks_of(splitting: Splitting) -> tuple[int, int]:
     """Blocks for all of A, and for all of B."""
-    of_a = ceil_div(splitting.m, warps_of(splitting) // warps_of_row(splitting))
-    return of_a, ceil_div(splitting.n, COLUMNS)
+    rows = warps_of(splitting) // warps_of_row(splitting)  # of a block
+    return ceil_div(splitting.m, rows), ceil_div(splitting.n, rows if splitting.transposed else COLUMNS)
 
 
 def launch(splitting: Splitting, config: NoConfig) -> Launch:
@@ -78,7 +80,7 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
     of_a, of_b = blocks_of(splitting)
     blocks, every, warps = of_a + of_b, warps_of(splitting), warps_of_row(splitting)
     of_row, of_column = warps * WARP * VECTOR, every * WARP // COLUMNS * VECTOR  # of K, in a turn
-    quads = k % QUAD == 0
+    quads, transposed, shape_2 = k % QUAD == 0, splitting.transposed, splitting.shape_2
     zero = FloatImm("float32", 0.0)
 
     def first_of_column(turn: Any, warp: Any, lane: Any) -> Any:
@@ -109,12 +111,48 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
             for e in T.unroll(VECTOR):
                 left[e] = T.if_then_else(first + e < k, X[i, first + e] * scale, zero)
 
+    @T.macro
+    def split_row(left, part, most, X, Y, SCALES, i, rows, w, t):
+        thread = T.meta_var(w % warps * WARP + t)  # of the row
+        for turn in T.serial(ceil_div(k, of_row)):
+            for e in T.unroll(VECTOR):
+                at = T.meta_var(turn * of_row + e * (warps * WARP) + thread)
+                if i < rows and at < k:
+                    most[0] = T.max(most[0], T.fabs(X[i, at]))
+        most[0] = call_of("scale_for", call_of("largest_of_warps", most[0], warps))
+        if i < rows and thread == 0:
+            SCALES[i] = most[0]
+        most[0] = T.float32(1) / most[0]
+        for turn in T.serial(ceil_div(padded, of_row)):
+            first = T.meta_var(turn * of_row + thread * VECTOR)
+            if i < rows and first < padded:
+                load_row(left, X, i, first, most[0])
+                store_parts(left, part, Y, i, first)
+
+    @T.macro
+    def split_column(left, part, most, X, Y, SCALES, j, w, t):
+        for turn in T.serial(ceil_div(padded, of_column)):
+            first = T.meta_var(first_of_column(turn, w, t))
+            for e in T.unroll(VECTOR):
+                if j < n and first + e < k:
+                    most[0] = T.max(most[0], T.fabs(X[first + e, j]))
+        most[0] = call_of("scale_for", call_of("largest_of_columns", most[0], every))
+        if j < n and t < COLUMNS and w == 0:
+            SCALES[j] = most[0]
+        most[0] = T.float32(1) / most[0]
+        for turn in T.serial(ceil_div(padded, of_column)):
+            first = T.meta_var(first_of_column(turn, w, t))
+            if j < n and first < padded:
+                for e in T.unroll(VECTOR):
+                    left[e] = T.if_then_else(first + e < k, X[first + e, j] * most[0], zero)
+                store_parts(left, part, Y, j, first)
+
     @T.prim_func(s_tir=True)
     def split_scaled(
         X: T.Buffer((m, k), "float32"),
         Y: T.Buffer((m, row), form.dtype),
         SCALES: T.Buffer((m,), "float32"),
-        X_2: T.Buffer((k, n), "float32"),
+        X_2: T.Buffer(shape_2, "float32"),
         Y_2: T.Buffer((n, row), form.dtype),
         SCALES_2: T.Buffer((n,), "float32"),
     ):
@@ -126,40 +164,17 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
                     part = T.alloc_buffer((VECTOR,), form.dtype, scope="local")
                     most = T.alloc_buffer((1,), "float32", scope="local")
                     most[0] = zero
+                    row = T.meta_var(w // warps)
                     if b < of_a:
-                        i = T.meta_var(b * (every // warps) + w // warps)
-                        thread = T.meta_var(w % warps * WARP + t)  # of the row
-                        for turn in T.serial(ceil_div(k, of_row)):
-                            for e in T.unroll(VECTOR):
-                                at = T.meta_var(turn * of_row + e * (warps * WARP) + thread)
-                                if i < m and at < k:
-                                    most[0] = T.max(most[0], T.fabs(X[i, at]))
-                        most[0] = call_of("scale_for", call_of("largest_of_warps", most[0], warps))
-                        if i < m and thread == 0:
-                            SCALES[i] = most[0]
-                        most[0] = T.float32(1) / most[0]
-                        for turn in T.serial(ceil_div(padded, of_row)):
-                            first = T.meta_var(turn * of_row + thread * VECTOR)
-                            if i < m and first < padded:
-                                load_row(left, X, i, first, most[0])
-                                store_parts(left, part, Y, i, first)
+                        i = T.meta_var(b * (every // warps) + row)
+                        split_row(left, part, most, X, Y, SCALES, i, m, w, t)
                     else:
-                        j = T.meta_var((b - of_a) * COLUMNS + t % COLUMNS)
-                        for turn in T.serial(ceil_div(padded, of_column)):
-                            first = T.meta_var(first_of_column(turn, w, t))
-                            for e in T.unroll(VECTOR):
-                                if j < n and first + e < k:
-                                    most[0] = T.max(most[0], T.fabs(X_2[first + e, j]))
-                        most[0] = call_of("scale_for", call_of("largest_of_columns", most[0], every))
-                        if j < n and t < COLUMNS and w == 0:
-                            SCALES_2[j] = most[0]
-                        most[0] = T.float32(1) / most[0]
-                        for turn in T.serial(ceil_div(padded, of_column)):
-                            first = T.meta_var(first_of_column(turn, w, t))
-                            if j < n and first < padded:
-                                for e in T.unroll(VECTOR):
-                                    left[e] = T.if_then_else(first + e < k, X_2[first + e, j] * most[0], zero)
-                                store_parts(left, part, Y_2, j, first)
+                        if transposed:
+                            j = T.meta_var((b - of_a) * (every // warps) + row)
+                            split_row(left, part, most, X_2, Y_2, SCALES_2, j, n, w, t)
+                        else:
+                            j = T.meta_var((b - of_a) * COLUMNS + t % COLUMNS)
+                            split_column(left, part, most, X_2, Y_2, SCALES_2, j, w, t)
 
     return split_scaled
 

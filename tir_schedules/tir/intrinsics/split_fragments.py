@@ -22,33 +22,35 @@ LANES = 32
 SHARED, SUMS = "shared.dyn", "warp"
 
 
-def at_once(width: int) -> int:
-    """Neighbouring columns of B that a lane reads, of a tile so wide: those of as many mma."""
-    return 4 if width % 32 == 0 else 2 if width % 16 == 0 else 1
-
-
-def place_of_sum(i: Any, j: Any, width: int) -> tuple[Any, Any]:
-    """Which lane has the sum of a row and a column of a warp's tile, and in which place of its."""
-    near = 2 * at_once(width)
+def place_of_sum(i: Any, j: Any, width: int, near: int) -> tuple[Any, Any]:
+    """Which lane has the sum of a row and a column of a warp's tile, and in which place of its. near: sums of
+    a lane that are neighbours in a row."""
     lane = i % 8 * 4 + j % (4 * near) // near
     return lane, i // 8 * (width // 4) + j // (4 * near) * near + j % near
 
 
-def sums_map(height: int, width: int) -> Callable[[Any, Any, Any], list[Any]]:
+def sums_map(height: int, width: int, near: int) -> Callable[[Any, Any, Any], list[Any]]:
     """The index map, for `transform_layout`, of all sums: part of K; row and column of tiles; lane; place."""
 
     def index_map(part: Any, i: Any, j: Any) -> list[Any]:
-        return [part, i // height, j // width, *place_of_sum(i % height, j % width, width)]
+        return [part, i // height, j // width, *place_of_sum(i % height, j % width, width, near)]
 
     return index_map
 
 
 @in_halves
-def multiply(describes: bool, height: int, width: int, depth: int, a_row: int, b_row: int) -> PrimFunc:
+def multiply(
+    describes: bool, height: int, width: int, depth: int, a_row: int, b_row: int, near: int, transposed: bool
+) -> PrimFunc:
     """sums += A @ B: `height` rows of A, `width` columns of B, `depth` deep. a_row, b_row: floats of rows in
-    shared memory."""
+    shared memory. near: sums of a lane that are neighbours in a row. transposed: whether the tile of B is
+    width x depth."""
     places = height * width // LANES
-    name = f"multiply_split_tiles<{height}, {width}, {depth}, {a_row}, {b_row}>"
+    name = f"multiply_split_tiles<{height}, {width}, {depth}, {a_row}, {b_row}{', true' * transposed}>"
+    b_shape = (width, depth) if transposed else (depth, width)
+
+    def of_b(k: Any, j: Any) -> tuple[Any, Any]:
+        return (j, k) if transposed else (k, j)
 
     @T.prim_func(s_tir=True)
     def half(a: T.handle, b: T.handle, c: T.handle) -> None:
@@ -56,20 +58,27 @@ def multiply(describes: bool, height: int, width: int, depth: int, a_row: int, b
             a, (height, depth), "float32", align=8, offset_factor=1, scope=SHARED, strides=[a_row, 1]
         )
         B = T.match_buffer(
-            b, (depth, width), "float32", align=4, offset_factor=1, scope=SHARED, strides=[b_row, 1]
+            b,
+            b_shape,
+            "float32",
+            align=8 if transposed else 4,
+            offset_factor=1,
+            scope=SHARED,
+            strides=[b_row, 1],
         )
         C = T.match_buffer(c, (LANES, places), "float32", align=4, offset_factor=1, scope=SUMS)
         with T.sblock("root"):
-            T.reads(C[0:LANES, 0:places], A[0:height, 0:depth], B[0:depth, 0:width])
+            T.reads(C[0:LANES, 0:places], A[0:height, 0:depth], B[0 : b_shape[0], 0 : b_shape[1]])
             T.writes(C[0:LANES, 0:places])
             if describes:
                 for i, j, k in T.grid(height, width, depth):
                     with T.sblock("multiply"):
                         vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                        at = T.meta_var(place_of_sum(vi, vj, width))
-                        T.reads(C[at], A[vi, vk], B[vk, vj])
+                        at = T.meta_var(place_of_sum(vi, vj, width, near))
+                        row, column = T.meta_var(of_b(vk, vj))
+                        T.reads(C[at], A[vi, vk], B[row, column])
                         T.writes(C[at])
-                        C[at] = C[at] + A[vi, vk] * B[vk, vj]
+                        C[at] = C[at] + A[vi, vk] * B[row, column]
             else:
                 for lane in T.thread_binding(0, LANES, "threadIdx.x"):
                     T.evaluate(call(name, C[lane, 0], T.address_of(A[0, 0]), T.address_of(B[0, 0])))
