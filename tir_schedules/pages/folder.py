@@ -22,9 +22,11 @@ HEAD = 8 << 10
 
 
 def write_page(path: Path, text: str, tell: bool = True) -> None:
-    """A page or picture that the user named. A page then links to the index of its folder, which is written
-    anew. Another's `index.html` stays as it is, and there is no link. tell: say that the page was written; that
-    an index is new is always said."""
+    """Write a page or picture that the user named. A page links to the index of its folder, which is written
+    anew. An `index.html` of anybody else stays as it is, and the page has no link.
+
+    tell: say that the page was written. That an index is new is always said.
+    """
     index = path.with_name(INDEX)
     listed = path.suffix == ".html" and path.name != INDEX and (not index.exists() or is_index(index))
     (write_output if tell else write_text)(path, text.replace(PLACE, LINK, 1) if listed else text)
