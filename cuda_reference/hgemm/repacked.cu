@@ -1,7 +1,7 @@
 // HGEMM by wgmma and TMA, of any shape: rows that the copy engine does not take were copied before.
 //
 //   nvcc -arch=sm_90a -cubin repacked.cu
-//   before: repack.cu of A, of B, where their rows are no multiple of LINE bytes
+//   before: repack.cu of A, of B, where their rows are not a multiple of LINE bytes
 //   grid and block as those of tile_shapes.cu
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
 //   warpgroup that multiplies
@@ -43,7 +43,7 @@
 #define PROGRAMS 132 // most blocks of the grid
 #define BOXES 2      // of C that a warpgroup has in shared memory; 0: C is written from registers
 #define GROUP 16     // rows of tiles in a stripe
-#define LINE 16      // bytes of which rows of A and B are multiples, or they are copied before
+#define LINE 16      // bytes. Rows of A and B are multiples of it, or they are copied before
 #define SWAP 0       // 1: A and B change places
 #define PART_COLUMNS 0 // 1: warpgroups part a tile along wgmma's columns, else along its rows
 #define CLUSTER_M 1    // blocks of a cluster along the rows of C

@@ -1,7 +1,7 @@
 // HGEMM by wgmma and TMA whose blocks share a tile of C along K: each leaves the sums of a part of K.
 //
 //   nvcc -arch=sm_90a -cubin split_k.cu
-//   before: repack.cu of A, of B, where their rows are no multiple of LINE bytes
+//   before: repack.cu of A, of B, where their rows are not a multiple of LINE bytes
 //   grid (CLUSTER * min(PROGRAMS / parts / CLUSTER, tiles of C / CLUSTER), 1, parts), block (128, CONSUMERS + 1),
 //   CLUSTER = CLUSTER_M * CLUSTER_N blocks of a cluster
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK elements, and behind them BOXES boxes of C for each
@@ -47,7 +47,7 @@
 #define PROGRAMS 132 // most blocks of the grid
 #define BOXES 0      // of C that a warpgroup has in shared memory; 0: C is written from registers
 #define GROUP 16     // rows of tiles in a stripe
-#define LINE 16      // bytes of which rows of A and B are multiples, or they are copied before
+#define LINE 16      // bytes. Rows of A and B are multiples of it, or they are copied before
 #define SPLITS 0     // parts of K, at most
 #define SWAP 0       // 1: A and B change places
 #define PART_COLUMNS 0 // 1: warpgroups part a tile along wgmma's columns, else along its rows

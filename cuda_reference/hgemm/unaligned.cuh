@@ -18,7 +18,7 @@ static __device__ __forceinline__ int thread_of_block()
     return threadIdx.y * 32 + threadIdx.x;
 }
 
-// Starts a copy of BYTES to shared memory, `inside` bytes of which are of the source; zeros follow them.
+// Starts a copy of BYTES to shared memory, `inside` of them from the source; zeros follow them.
 template <int BYTES>
 static __device__ __forceinline__ void start_row_copy(unsigned target, const void *source, int inside)
 {

@@ -4,7 +4,7 @@
 //   grid (ceil(M/TS), ceil(N/TS)), block (TS, TS)
 //
 // threadIdx.x runs along the rows of C. The 32 threads of a warp then read 32 different rows of A and write
-// 32 different rows of C: every access touches 32 memory sectors of which it uses 4 bytes each. (article 003,
+// 32 different rows of C: every access touches 32 memory sectors, and uses 4 bytes of each. (article 003,
 // "choiBLAMS", kernel 1)
 
 #include "../sizes.cuh"

@@ -36,7 +36,7 @@ static __device__ __forceinline__ float divisor_of(float largest, float *__restr
     return divisor;
 }
 
-// A row of X, of which this is thread number `thread` of so many warps.
+// A row of X. This is thread number `thread` of the warps that read it.
 static __device__ __forceinline__ void split_row(const float *__restrict__ X, bool inside, int thread, int warps, int K,
                                                  SPLIT_TYPE *__restrict__ row, float *__restrict__ scale)
 {

@@ -97,6 +97,12 @@ def test_the_kernel_that_is_counted_is_the_one_of_the_size_asked_for(capsys, mon
     ]
 
 
+def test_without_sizes_only_the_configuration_for_the_largest_is_counted(capsys):
+    found = predicted(capsys, "reduce/interleaved", "--predict")
+    assert {tuple(row["for"]) for row in found["kernels"]} == {(found["bounds"][-1]["shape"],)}
+    assert len(found["bounds"]) > 1
+
+
 def test_small_problems_are_counted_as_they_are_and_larger_ones_are_cut_off_alike():
     assert reduce_workload(HalfGemm(100, 512, 2048, "nn", "float32"), (512, 512, 256)) == HalfGemm(
         100, 512, 256, "nn", "float32"

@@ -213,7 +213,7 @@ def test_a_page_has_a_timeline_and_the_source(tool, tmp_path, check_page):
     path = tmp_path / "time.html"
     code, out, err = tool("time", "sgemm/shared_tile", *SMALL, "--html", str(path))
     text = path.read_text()
-    assert (code, out, err) == (0, "", f"wrote {path}\n")
+    assert (code, out) == (0, "") and err == f"wrote {path}\nwrote {path.with_name('index.html')}\n"
     assert text.count('<canvas class="timeline"') == 2 and "__syncthreads();" in text
     assert "What each warp of the first block does" in text and "short scoreboard" in text
     check_page(path)

@@ -16,6 +16,7 @@ from tir_schedules.insight.trace.key_metrics import CHARTS, REGISTERS, SPILLS, c
 from tir_schedules.insight.trace.page import chart, page, sections
 from tir_schedules.insight.trace.states import trace
 from tir_schedules.ladders.registry import find
+from tir_schedules.pages.folder import LINK
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.reduction import Reduction
 
@@ -106,9 +107,10 @@ class Ids(HTMLParser):
 
 def test_the_page_has_a_place_for_every_step_and_needs_nothing_else(tool, found, tmp_path):
     code, out, err = tool("sgemm/naive", *SMALL, "-o", tmp_path / "page.html")
-    text = (tmp_path / "page.html").read_text()
+    text = (tmp_path / "page.html").read_text().replace(LINK, "")
     page = Ids(text)
-    assert (code, out, err) == (0, "", f"wrote {tmp_path / 'page.html'}\n")
+    assert (code, out) == (0, "")
+    assert err == f"wrote {tmp_path / 'page.html'}\nwrote {tmp_path / 'index.html'}\n"
     assert {f"step-{number}" for number in range(11)} < set(page.ids) and all(
         link[1:] in page.ids for link in page.links
     )
@@ -214,9 +216,10 @@ def test_a_page_that_could_not_be_written_is_said_before_anything_is_compiled(mo
 @pytest.mark.parametrize("options", [(), ("-o",), ("-o", "--tir")])
 def test_why_a_trace_is_not_right_is_one_line(tool, tmp_path, options):
     page = [tmp_path / "page.html"] * ("-o" in options)
+    index = [tmp_path / "index.html"] * ("-o" in options)
     code, out, err = tool("reduce/unrolled_warp:article", "--n", "512", *options[:1], *page, *options[1:])
     *written, err = err.splitlines()
-    assert code == 1 and written == [f"wrote {each}" for each in page]
+    assert code == 1 and written == [f"wrote {each}" for each in page + index]
     found = "reduce/unrolled_warp:article: 1 finding of the CPU machine: missing __syncwarp at"
     assert err.startswith(f"tir-schedules: {found} reduce_unrolled_warp_article_tir.cu:")
 
@@ -232,8 +235,7 @@ def test_a_schedule_that_is_refused_is_shown_and_fails(monkeypatch, tool, found,
         code == 1 and "decompose_reduction" in out and err == "tir-schedules: sgemm/naive: TVM refuses <it>\n"
     )
     code, out, err = tool("sgemm/naive", *SMALL, "-o", tmp_path / "page.html")
-    assert (code, out) == (
-        1,
-        "",
-    ) and err == f"wrote {tmp_path / 'page.html'}\ntir-schedules: sgemm/naive: TVM refuses <it>\n"
+    wrote = [f"wrote {tmp_path / name}" for name in ("page.html", "index.html")]
+    assert (code, out) == (1, "")
+    assert err.splitlines() == [*wrote, "tir-schedules: sgemm/naive: TVM refuses <it>"]
     assert "TVM refuses &lt;it&gt;" in (tmp_path / "page.html").read_text()

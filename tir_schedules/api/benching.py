@@ -24,7 +24,7 @@ from tir_schedules.bench import session, tables
 from tir_schedules.console import print_line
 from tir_schedules.errors import BadInput
 from tir_schedules.files import Json
-from tir_schedules.insight.metrics.predict import predictions, print_predictions
+from tir_schedules.insight.metrics.predict import largest_of, predictions, print_predictions
 from tir_schedules.insight.metrics.roofline import find_gpu
 from tir_schedules.insight.times.timed import target_of
 from tir_schedules.ladders.drawn_shapes import note_on
@@ -160,14 +160,21 @@ def predicted(subjects: Sequence[str | Rung], options: Options, gpu: str) -> Tim
     arch = options.arch or CPU_ARCH
     if not options.time:
         jobs = settle_jobs(jobs_of(subjects, options), arch)
-        return Times(predictions(jobs, find_gpu(gpu), arch))
+        return Times(predictions(jobs, find_gpu(gpu), arch, counted_of(jobs, options)))
     target = target_of(gpu)
     arch = target.arch_for(options.arch)
     jobs = settle_jobs(jobs_of(subjects, options), arch)
-    found = predictions(jobs, find_gpu(target.name), arch)
+    found = predictions(jobs, find_gpu(target.name), arch, counted_of(jobs, options))
     bounds = {each["shape"]: each["least_us"] for each in found["bounds"]}
     report = replace(times_of_jobs(jobs, target, arch), several=True, bounds=bounds)
     return PredictedTimes({**found, "times": report.to_json()["rows"]}, report)
+
+
+def counted_of(jobs: list[Job], options: Options) -> list[Job]:
+    """The jobs that `predicted` counts: all if sizes are asked for, else each rung's largest, because many
+    rungs have another configuration for each size."""
+    asked = any(getattr(options, name, None) for name in ("sizes", "mnk", "n", "random", "workload"))
+    return jobs if asked else largest_of(jobs)
 
 
 def measured(

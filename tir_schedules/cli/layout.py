@@ -13,7 +13,7 @@ from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_requ
 from tir_schedules.cli.options import RUNG_HELP, Options, Parser, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput, nearest, shown
-from tir_schedules.files import check_folder, to_json, write_output
+from tir_schedules.files import check_folder, to_json
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.numerals import integer_for, three_integers
@@ -173,7 +173,9 @@ def shown_map(options: Options, found: ThreadMap) -> int:
 
     shown = Shown(found, options.by, options.warp, options.lane)
     if options.output:
-        write_output(options.output, shown.document(options.output.suffix))
+        from tir_schedules.pages.folder import write_page
+
+        write_page(options.output, shown.document(options.output.suffix))
     if options.json:
         print(json.dumps(to_json(shown.as_json())))
     elif not options.output:
@@ -287,7 +289,9 @@ def ring_of(options: Options, binary: Binary, workload: Workload, block: Dim3) -
     title = f"{binary.kernel.label}: who waits for whom"
     subject = f"{workload}, block {','.join(map(str, block))}"
     if options.output:
-        write_output(options.output, document(options.output.suffix, title, subject, found, binary))
+        from tir_schedules.pages.folder import write_page
+
+        write_page(options.output, document(options.output.suffix, title, subject, found, binary))
     if options.json:
         facts = {"kernel": binary.kernel.label, "workload": str(workload), "block": block}
         print(json.dumps(facts | to_json(found)))
@@ -368,7 +372,9 @@ def shown_as(
 
     found = Layout(binary, of, block, options.warp or 0, options.buffer or "", patterns, notes, tiles)
     if options.output:
-        write_output(options.output, document(found, options.output.suffix))
+        from tir_schedules.pages.folder import write_page
+
+        write_page(options.output, document(found, options.output.suffix))
     if options.json:
         print(json.dumps(to_json(found)))
     elif not options.output:

@@ -40,8 +40,8 @@ def report(options: Options) -> int:
     objects."""
     from tir_schedules.bench.plots import pyplot
     from tir_schedules.console import print_line
-    from tir_schedules.files import write_text
     from tir_schedules.insight.times.timed import target_of
+    from tir_schedules.pages.folder import write_page
     from tir_schedules.report.page import ladders_of, page_of
     from tir_schedules.report.recorded import find_recorded
 
@@ -53,7 +53,7 @@ def report(options: Options) -> int:
     found = find_recorded(options.results)
     ladders, faults = ladders_of(found, options.quick, target_of() if options.time else None)
     page = page_of(found, ladders, faults, options.quick)
-    write_text(options.output, page)
+    write_page(options.output, page, tell=False)
     print_line(
         f"wrote {options.output}, {len(page.encode()) / 1e6:.1f} MB, in {time.monotonic() - started:.0f} s;"
         " open it in a browser"

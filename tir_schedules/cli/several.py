@@ -42,7 +42,9 @@ def check_files(options: Options) -> int:
     if failed:
         raise failed[0][1]
     if options.page and checks:
-        write_output(options.page, checks[0].page())
+        from tir_schedules.pages.folder import write_page
+
+        write_page(options.page, checks[0].page())
     return finish(done[0][1], options.json, 2)
 
 

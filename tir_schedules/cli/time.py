@@ -69,10 +69,10 @@ def time_verb(options: Options) -> int:
 def shown(found: TimeReport, options: Options) -> int:
     """Written and printed; returns the exit code."""
     from tir_schedules.api.results import finish
-    from tir_schedules.files import write_output
+    from tir_schedules.pages.folder import write_page
 
     if options.html:
-        write_output(options.html, found.page())
+        write_page(options.html, found.page())
         if not options.json:
             return 0 if found.ok else 1
     return finish(found, options.json, 1)

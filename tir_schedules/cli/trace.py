@@ -34,7 +34,7 @@ def trace_verb(options: Options) -> int:
     from tir_schedules.api.results import finish
     from tir_schedules.api.tracing import plan_of_trace, trace
     from tir_schedules.console import print_error
-    from tir_schedules.files import write_output
+    from tir_schedules.pages.folder import write_page
 
     if options.output:
         check_folder(options.output)
@@ -42,7 +42,7 @@ def trace_verb(options: Options) -> int:
         return finish(plan_of_trace(options.rung, options.arch, shape_of(options)), options.json, 1)
     found = trace(options.rung, arch=options.arch, time=options.time, **shape_of(options))
     if options.output:
-        write_output(options.output, found.page())
+        write_page(options.output, found.page())
     if options.json or not options.output:
         return finish(found.showing(options.tir, options.cuda), options.json, 1)
     if options.tir or options.cuda:

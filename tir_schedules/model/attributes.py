@@ -70,7 +70,7 @@ def heading(ptx: str, entry: str) -> str:
 
 
 def extents(numbers: str) -> Dim3:
-    """Three extents, of which PTX may leave out the last."""
+    """Three extents. PTX may leave out the last ones."""
     x, y, z = ([int(number, 0) for number in re.findall(r"\w+", numbers)] + [1, 1, 1])[:3]
     return x, y, z
 

@@ -4,6 +4,7 @@ datasheet. Nothing is timed."""
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from math import prod
 from typing import Iterator, Sequence
 
 from tir_schedules.bench.tables import refusal
@@ -31,17 +32,17 @@ NUMBERS = (
 """Fields of a kernel's JSON, in the order of the columns."""
 
 
-def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str) -> Json:
+def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str, counted: Sequence[Job] | None = None) -> Json:
     """What `bench --predict` prints, as JSON: kernels with counters at a small size, and bounds of the asked
     workloads.
 
     A kernel is in the configuration that its rung takes for the asked workloads, which are its "for"; a rung
-    is counted for one kind.
+    is counted for one kind. counted: the jobs whose kernels are counted, all by default.
     """
     bounds = [bound(gpu, workload) for workload in dict.fromkeys(workload for _, workload in jobs)]
     kinds: dict[str, str] = {}
     asked: dict[tuple[str, Workload], tuple[Rung, dict[str, bool]]] = {}
-    for rung, workload in jobs:
+    for rung, workload in jobs if counted is None else counted:
         kind = str(workload).partition(" ")[2]
         if kind == kinds.setdefault(rung.id, kind):
             fitted, small = rung.fitted(workload), reduce_workload(workload, SMALL_SHAPES[rung.family][0])
@@ -60,6 +61,15 @@ def predictions(jobs: Sequence[Job], gpu: Gpu, arch: str) -> Json:
         "bounds": bounds,
         "refused": refused,
     }
+
+
+def largest_of(jobs: Sequence[Job]) -> list[Job]:
+    """Each rung with its largest workload, of the first kind where several are as large."""
+    found: dict[str, Job] = {}
+    for rung, workload in jobs:
+        if rung.id not in found or prod(workload.shape) > prod(found[rung.id][1].shape):
+            found[rung.id] = rung, workload
+    return list(found.values())
 
 
 def reduce_workload(workload: Workload, small: tuple[int, ...]) -> Workload:
@@ -98,8 +108,9 @@ def print_predictions(predicted: Json) -> None:
     print_line()
     print_table(COLUMNS, kernel_lines(predicted["kernels"]), prose={"for": 16, "counted on": 11})
     print_line(
-        "A rung is in the configuration that it takes for the sizes it is for. It is counted on a small size:"
-        " figures per request and per flop hardly change with the size."
+        "A rung is in the configuration that it takes for the sizes it is for: the largest, if no sizes are"
+        " asked for. It is counted on a small size: figures per request and per flop hardly change with the"
+        " size."
     )
     print_line(
         f"Compiled for {predicted['arch']}. Ideal wavefronts: without bank conflicts. Ideal sectors: the"

@@ -12,7 +12,7 @@ no later choice can drop it.
 
 Only the registers that may hold one are followed, so that most kernels have no such micro-ops. Where lanes
 meet otherwise, and in the factors of a matrix multiplication, nothing is followed: their results count as
-defined. So do values that are put together from parts, one of which is defined.
+defined. So do values that are put together from parts, if one part is defined.
 """
 
 from __future__ import annotations

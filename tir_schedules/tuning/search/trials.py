@@ -31,7 +31,7 @@ class Trials:
     evaluator: gives the seconds of a candidate; records of another kind, device or architecture are of
     another task. budget: records the task is to have in the end. on_trial: called with each new record.
     passed_over: by key of their point, why candidates were not built that may well be right; a later run
-    tries them again. failure: the error that ends the search; whoever drives it raises it.
+    tries them again. failure: the error that ends the search; its caller raises it.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 // Happens-before by vector clocks: what fences, barriers and strong accesses order. Source: PTX ISA 9.0, Memory
 // Consistency Model. Where it differs: a barrier of a block also acquires what lanes have read of words that another
-// block released, as if a fence stood before it.
+// block released, as if a fence stood before it. A __syncwarp does not: it orders only the lanes of its warp.
 //
 // Within a block most of a clock is the same for all lanes: all accesses before the last barrier. So the clock of a
 // lane is in three parts: the epoch of that barrier and the clock of the block (Cta), the epoch of the last
@@ -168,6 +168,17 @@ void forget_sync_words(Machine& M, u64 address, u32 bytes) {
 }
 
 // ---- barriers ---
+// Lanes of a warp know what each of them knew. What another block released still needs a fence, of any of them.
+static void share_clocks(Machine& M, u32 lanes) {
+  Clock pending;
+  ACTIVE(lanes, {
+    Clock& own = M.cta->lanes[M.thread_of(l)].pending;
+    pending = join(pending, own), own = nullptr;
+  })
+  acquire(M, lanes, clock_of_lanes(M, lanes));
+  if (!pending) return;
+  ACTIVE(lanes, M.cta->lanes[M.thread_of(l)].pending = pending;)
+}
 void order_warp_barrier(Machine& M, const u32* members) {
   Cta& cta = *M.cta;
   Warp& W = cta.warps[M.warp];
@@ -189,7 +200,7 @@ void order_warp_barrier(Machine& M, const u32* members) {
           const LaneClock& own = cta.lanes[M.thread_of(k)];
           any = own.acquired || own.pending || own.pending_in_block;
         }
-      if (any) acquire(M, there, clock_of_lanes(M, there));
+      if (any) share_clocks(M, there);
       done |= group;
     })
   }
