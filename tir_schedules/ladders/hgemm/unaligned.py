@@ -280,6 +280,15 @@ multiply-adds of an SM in a cycle; cycles in a microsecond. The first two are fi
 H100, seven of 51x10650x8372 with B stored K x N and five of 100x100x100, off by up to 8 %. An SM with one
 block takes longer: 64x128 with K tiles of 128 took 142 us there, and the model says 99."""
 
+LATE = 1000
+"""Cycles of each K tile after the first with two stages: its copies begin when the tile before has arrived.
+More stages hide that."""
+
+ODD_ROWS = 1.8
+"""Cycles more for each element of a C with odd rows, times the share of SMs that store. L2 gets parts of
+sectors, and reads the rest from memory. With tiles of 16x64 41x2255x41 took 3.4 us on an H200, on 108 SMs,
+and 59x29x27 2.4, on four."""
+
 READ = 2.6e6
 """Bytes that all SMs read in a microsecond: 5x5000x5000 took 20.5 us on an H100."""
 
@@ -296,18 +305,25 @@ def microseconds(gemm: HalfGemm, config: Config) -> float:
     b_tile = (config.bn, config.bk) if nt else (config.bk, config.bn)
     of_b = copies_of(*b_tile, piece_of(gemm.stored["B"][1]))
     multiplied = config.bm * config.bn * config.bk / MULTIPLIED
-    cycles = max((of_a + of_b) / WARP * COPIED, multiplied)
-    on_one = ceil_div(ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn) * parts, SMS)
-    each = 2 * ELEMENT + (SINGLE if parts == 1 and gemm.n % 2 else REGISTERS)[0]
+    cycles, k_tiles = max((of_a + of_b) / WARP * COPIED, multiplied), k_tiles_of(gemm, config)
+    blocks = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn) * parts
+    on_one, share = ceil_div(blocks, SMS), min(1.0, blocks / SMS)
+    each = 2 * ELEMENT + (SINGLE[0] + ODD_ROWS * share if parts == 1 and gemm.n % 2 else REGISTERS[0])
     stored = STORED + each * config.bm * config.bn
-    busy = max(on_one * (k_tiles_of(gemm, config) * cycles + stored) / CLOCK, gemm.bytes / READ)
+    late = LATE * (k_tiles - 1) if config.stages == 2 else 0
+    busy = max(on_one * (k_tiles * cycles + late + stored) / CLOCK, gemm.bytes / READ)
     return ONCE + busy + adding_up(gemm, parts)
 
 
 def estimate(gemm: HalfGemm, rung: Rung) -> Waves | None:
-    """The estimate for the rung. None if its figures are not fitted: for rows of an odd number of elements,
-    and if all rows are multiples of 16 bytes."""
-    if not gemm.misaligned or gemm.k % 2 or gemm.stored["B"][1] % 2:
+    """The estimate for the rung, or None where its figures are not fitted and other rungs are faster: for
+    several K tiles of rows with an odd number of elements, and for more K tiles than stages, or several parts
+    of K, if all rows are multiples of 16 bytes. On an H200 99x99x99 took 2.6 us, and 104x104x104 1.7."""
+    k_tiles = k_tiles_of(gemm, rung.config)
+    most = 1 if gemm.k % 2 or gemm.stored["B"][1] % 2 else rung.config.stages
+    if k_tiles > most and (most == 1 or not gemm.misaligned):
+        return None
+    if not gemm.misaligned and parts_of(gemm, rung.config) > 1:
         return None
     columns, rows, parts = rung.declared(gemm).grid
     blocks = columns * rows * parts
