@@ -91,6 +91,7 @@ struct SubCore {
   Banks banks;
   s32 latest = -1;
   u64 chose = 0;          // when it issued
+  u64 stuck_until = 0;    // the cycle before which no warp can issue, unless one wakes or the queue has room again
   bool gave_up = false;   // whether the latest instruction was to let another warp come
 };
 
@@ -179,7 +180,7 @@ struct Sm {
       events.pop();
       Warp& warp = warps[event.warp];
       if (warp.block != event.block) continue;  // of a block that is over
-      if (!--warp.boards[event.board]) warp.busy &= ~(1u << event.board), wakes[event.warp] = 0;
+      if (!--warp.boards[event.board]) warp.busy &= ~(1u << event.board), wake(event.warp);
       warp.cleared = event.time;
     }
   }
@@ -227,7 +228,7 @@ struct Sm {
       if (std::min(tags_free, data_free) > t) continue;
       const bool out = goes_out(core, request, row);
       if ((out ? tags_free : data_free) > t || (stores && memory.room_for_stores() > t)) continue;
-      core.queue.pop_front(), core.held_as = NEVER;
+      core.queue.pop_front(), core.held_as = NEVER, core.stuck_until = 0;
       core.stores -= row.stores;
       if (out) ask(core, request, row);
       else perform(core, request, row);
@@ -405,12 +406,23 @@ struct Sm {
 
   // ---- issue ---
   bool issue(SubCore& core) {
+    if (t < core.stuck_until) return false;
     const s32 latest = core.latest;
-    if (latest >= 0 && !core.gave_up && attempt(core, latest)) return true;
+    u64 until = fetch.fits ? NEVER : 0;  // while all wait for boards, cycles or room in the queue
+    const auto tries = [&](u32 which) {
+      if (wakes[which] <= t && attempt(core, which)) return true;
+      if (wakes[which] > t) until = std::min(until, wakes[which]);
+      else if (warps[which].blocked != QUEUE || warps[which].tried != t) until = 0;
+      return false;
+    };
+    if (latest >= 0 && !core.gave_up && tries(latest)) return true;
     for (auto each = core.warps.rbegin(); each != core.warps.rend(); ++each)
-      if (wakes[*each] <= t && (s32)*each != latest && attempt(core, *each)) return true;
-    return latest >= 0 && core.gave_up && attempt(core, latest);
+      if ((s32)*each != latest && tries(*each)) return true;
+    if (latest >= 0 && core.gave_up && tries(latest)) return true;
+    core.stuck_until = until;
+    return false;
   }
+  void wake(u32 which) { wakes[which] = 0, cores[which % 4].stuck_until = 0; }
 
   bool fails(Warp& warp, u32 reason) {
     if (warp.blocked != reason || others_issued(warp)) flush(warp), warp.blocked = reason, warp.since = t;
@@ -559,7 +571,7 @@ struct Sm {
     const u64 when = barrier.served + (u64)gpu.barrier_latency;
     for (u32 which : barrier.warps) {
       Warp& each = warps[which];
-      each.waits = false, each.held = std::max(each.next, when), each.next = each.held, wakes[which] = 0;
+      each.waits = false, each.held = std::max(each.next, when), each.next = each.held, wake(which);
     }
     barrier.warps.clear(), barrier.arrived = 0;
   }
@@ -583,7 +595,7 @@ struct Sm {
       const u32 number = each.number, place = each.place;
       each = Warp();
       each.path = path, each.number = number, each.place = place, each.slot = slot, each.block = begun, each.at = 0;
-      each.next = t + (u64)gpu.block_gap, wakes[number] = 0;
+      each.next = t + (u64)gpu.block_gap, wake(number);
       join(each);
     }
     ++begun;
