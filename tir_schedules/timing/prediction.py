@@ -261,7 +261,7 @@ def in_turn(
     """The cycles of the blocks of an SM, as many at once as it has slots. Of many blocks FILLS times the
     slots are simulated, and go on as the later half of these did."""
     counts = [FILLS * slots // 2, FILLS * slots] if blocks > FILLS * slots else [blocks]
-    found = [run(short, rows, slots, count, table, l1_bytes, beyond, cluster) for count in counts]
+    found = [run(short, slots, count, table, l1_bytes, beyond, cluster, rows) for count in counts]
     if len(found) == 1:
         return found[0]
     (before, _), (cycles, simulated) = found
@@ -269,10 +269,10 @@ def in_turn(
 
 
 def run(
-    short: Shortened, rows: np.ndarray, slots: int, blocks: int, table: GpuTable, l1_bytes: int,
-    beyond: Beyond, cluster: int,
+    short: Shortened, slots: int, blocks: int, table: GpuTable, l1_bytes: int, beyond: Beyond,
+    cluster: int = 1, rows: np.ndarray | None = None,
 ) -> tuple[float, Simulated]:  # fmt: skip
-    """The cycles of blocks on an SM, with the turns that were left out."""
+    """The cycles of blocks on an SM, with the turns that were left out. rows: as `simulate` takes them."""
     found = [
         simulate(
             each.code, each.warps, each.steps, table, slots, blocks, l1_bytes, beyond.outside,
