@@ -177,6 +177,8 @@ def contiguous() -> Iterator[Probe]:
         yield burst(Tile(warps=warps, loads=4, shared_by=1), (1, 4), 1)
     for blocks, shared in ((1, 1), (66, 8), (0, 1), (0, 8), (0, 0)):
         yield burst(Tile(shared_by=shared, cold=True), (2, 6), blocks)
+    for blocks in (1, 32, 64, 0):  # a share of the SMs that asks for as much as each holds
+        yield burst(Tile(loads=16, shared_by=1, cold=True, warps=16, turns=(10, 40)), (8, 16), blocks)
 
 
 def in_rows() -> Iterator[Probe]:

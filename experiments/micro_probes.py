@@ -176,6 +176,8 @@ def in_turn(machine: GpuMachine, probe: Probe, binary: Binary) -> int:
     found = []
     for _ in range(REPEATS):
         given = arguments(machine, probe, binary.kernel.grid[0], probe.turns[0])
+        if probe.cold:
+            flush(machine)
         launch(machine, binary, given)
         found.append(int(given[SINK][0]))
     return min(found)

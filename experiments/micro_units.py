@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Iterator
 
 from micro_probes import Probe
@@ -243,6 +244,43 @@ def box(
     )  # fmt: skip
 
 
+FIRST_BOX = (
+    "    @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    " [smem], [{map}, {{%r13, %r13}}], [%r10];"
+)
+
+
+def first_uses() -> Iterator[Probe]:
+    """Cycles of one box of 8 KiB, by the first use of a tensor map in a launch and by later ones; two maps
+    take turns. A copy of as many bytes without a map, and a map that was prefetched, tell what the map
+    costs."""
+    begin = START.format(count=1) + "    mov.u64 %d4, data;\n    mov.u32 %r13, 0;\n"
+    begin += "\n".join(
+        f"    mov.b64 %d{6 + k}, map{k};\n    cvta.param.u64 %d{6 + k}, %d{6 + k};" for k in (0, 1)
+    )
+    ahead = "\n".join(f"    prefetch.tensormap [%d{6 + k}];" for k in (0, 1)) + "\n    nanosleep.u32 20000;"
+    maps = tuple(
+        TensorMap(f"map{k}", "data", "float16", (1024, 2048), (4096,), (64, 64), 128) for k in (0, 1)
+    )
+    for name, copy, prefetched in (
+        ("box", FIRST_BOX, False), ("box, map prefetched", FIRST_BOX, True), ("bulk load", "", False),
+    ):  # fmt: skip
+        for number, cold, multiprocessors in product((1, 2, 3, 4), (False, True), (1, 0)):
+            where = ("L2 cold" if cold else "L2 warm") + ("" if multiprocessors else ", every SM")
+            yield Probe(
+                f"{name} of 8192 bytes, number {number} of a launch, {where}", "tma first use",
+                "UTMALDG" if copy else "UBLKCP",
+                lambda i, c=copy: (
+                    "    mov.u32 %r30, %clock;\n" + expect(8192, 1) + "\n"
+                    + (c.format(map=f"%d{6 + i % 2}") if c else bulk_load(8192, i)) + "\n"
+                    + turned(f"_{i}") + "\n    mov.u32 %r31, %clock;\n    sub.u32 %r31, %r31, %r30;"
+                ),
+                begin + ("\n" + ahead) * prefetched, declare=ARRAY, sink=("%r31",), copies=(number, number),
+                turns=(1, 1), needs="sm_90", data_bytes=1 << 22, cold=cold, maps=maps, blocks=multiprocessors,
+                notes={"number": number, "cold": cold},
+            )  # fmt: skip
+
+
 DRAINED = "    cp.async.bulk.commit_group;\n    cp.async.bulk.wait_group 0;\n    bar.warp.sync -1;"
 
 
@@ -376,6 +414,7 @@ def probes() -> Iterator[Probe]:
         bulk_copies,
         boxes,
         boxes_of_ragged_rows,
+        first_uses,
         clusters,
         beside,
         between_blocks,

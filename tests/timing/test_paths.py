@@ -191,7 +191,7 @@ def test_steps_are_basic_blocks_in_the_order_of_each_warp():
     kernel = Kernel("k", LOOPS, "k", ("x", "y", "n"), (1, 1, 1), (128, 1, 1), "sm_80")
     arguments = {"x": np.ones(128 * 64, np.float32), "y": np.zeros(256, np.float32), "n": 5}
     execution = CpuMachine().run(
-        compile_kernel(kernel), arguments, ["y"], watch=Watch(limit=1 << 12, steps=True)
+        compile_kernel(kernel), arguments, ["y"], count=True, watch=Watch(limit=1 << 12, steps=True)
     )
     steps = execution.steps
     issued = sum(len(steps.lines[block]) for block in steps.table["block"].tolist())
@@ -200,6 +200,29 @@ def test_steps_are_basic_blocks_in_the_order_of_each_warp():
     assert int(steps.made["cost"].sum()) == sum(
         access.cost for access in execution.counters.accesses.values()
     )
+
+
+def test_a_block_that_is_followed_is_not_judged():
+    """Races are not looked for, in shared memory and in global, and nothing is counted: that takes most of
+    the time of an execution. Bounds are."""
+    source = """\
+extern "C" __global__ void k(float *y) {
+    __shared__ float x[64];
+    x[threadIdx.x] = threadIdx.x;
+    y[0] = x[threadIdx.x ^ 32];
+    y[blockIdx.x * 2000 + 1 + threadIdx.x] = x[threadIdx.x];
+}
+"""
+    binary = compile_kernel(Kernel("k", source, "k", ("y",), (2, 1, 1), (64, 1, 1), "sm_80"))
+
+    def found(block, **watched):
+        given = {"y": np.zeros(128, np.float32)}
+        execution = CpuMachine().run(binary, given, ["y"], watch=Watch(block, 0, 1 << 12, **watched))
+        return {finding.kind for finding in execution.findings}, execution.counters is None
+
+    assert found((0, 0, 0)) == ({"race", "uninitialized", "overlapping_writes"}, False)
+    assert found((0, 0, 0), steps=True) == (set(), True)
+    assert found((1, 0, 0), steps=True) == ({"out_of_bounds"}, True)
 
 
 def test_an_access_says_how_many_sectors_it_touches_in_part():

@@ -22,9 +22,10 @@ class Watch:
     every: in their place all accesses of the block to shared and global memory, up to `limit` that differ.
     units: also the first `limit` things that its asynchronous units, and threads with these, do. steps: in
     place of requests the first `limit` basic blocks that its warps execute, and accesses that these make;
-    multiplies: whether products of warpgroups are computed, or only begun and waited for. array: in place of
-    all that, the block's accesses to this array in global memory, thread by thread; every_block: those of all
-    blocks. among_all: run all blocks, for a block that waits for others or counts them."""
+    then races are not looked for and nothing is counted, because that takes most of the time. multiplies:
+    whether products of warpgroups are computed, or only begun and waited for. array: in place of all that,
+    the block's accesses to this array in global memory, thread by thread; every_block: those of all blocks.
+    among_all: run all blocks, for a block that waits for others or counts them."""
 
     block: Dim3 = (0, 0, 0)
     warp: int = 0

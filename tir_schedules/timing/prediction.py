@@ -27,7 +27,7 @@ from tir_schedules.timing.keeping import kept
 from tir_schedules.timing.listing import Instruction
 from tir_schedules.timing.paths import MOST, BlockPaths, follow, made_by, watched
 from tir_schedules.timing.shortening import Shortened, shortened
-from tir_schedules.timing.simulation import Outside, Simulated, simulate
+from tir_schedules.timing.simulation import Outside, Simulated, rows_of, simulate
 from tir_schedules.timing.states import busy_of
 
 SHARED = ("shared_load", "shared_store", "ldmatrix", "shared_cp_async")
@@ -158,9 +158,11 @@ def time_of(
     held = occupancy(kernel.arch, kernel.block, binary.resources.registers, binary.shared_bytes).blocks
     busiest = -(-blocks // table.multiprocessors)
     resident = min(held, busiest)
-    works = works_of(binary, arguments, outputs)
+    paths = follow(binary, arguments, outputs)
+    works = works_of(binary, arguments, outputs, paths.steps)
     place = representative(works, blocks <= resident * table.multiprocessors)
-    paths = follow(binary, arguments, outputs, place)
+    if place != next(iter(works)):
+        paths = follow(binary, arguments, outputs, place)
     if not conflicts:
         paths = without_conflicts(paths)
     footprint = sum(each.nbytes for each in arguments.values() if isinstance(each, np.ndarray))
@@ -171,15 +173,15 @@ def time_of(
     )
     beyond = beyond_l1(kernel.grid, paths, table, mhz, resident, busiest, footprint, cold, shared)
     l1_bytes = table.l1_bytes(resident * (binary.shared_bytes + find_sm(kernel.arch).reserved))
-    short = shortened(paths)
+    short, rows = shortened(paths), rows_of(paths.code, table)
 
-    cycles, simulated = in_turn(short, resident, busiest, table, l1_bytes, beyond, prod(kernel.cluster))
+    cycles, simulated = in_turn(short, rows, resident, busiest, table, l1_bytes, beyond, prod(kernel.cluster))
     cycles = max(cycles, blocks * table.block_cycles)  # they begin one after the other
     warps = blocks * len(paths.warps)
     of_block = short.paths[-1]
     kept = simulate(
         of_block.code, of_block.warps, of_block.steps, table, resident, resident, l1_bytes, beyond.outside,
-        issues, prod(kernel.cluster)
+        issues, prod(kernel.cluster), rows
     ).issues if issues else simulated.issues  # fmt: skip
     early = follows and kernel.early and blocks <= held * table.multiprocessors
     return LaunchTime(
@@ -204,9 +206,11 @@ def without_conflicts(paths: BlockPaths) -> BlockPaths:
     return replace(paths, steps=replace(steps, made=made))
 
 
-def works_of(binary: Binary, arguments: Arguments, outputs: Sequence[str]) -> dict[Dim3, int]:
+def works_of(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], first: Steps | None = None
+) -> dict[Dim3, int]:
     """Instructions of PTX that the warps of the first block, of one in the middle and of the last execute. Of
-    clusters it is the first block."""
+    clusters it is the first block. first: of the first block, if they are known."""
     grid, cluster = binary.kernel.grid, binary.kernel.cluster
     whole = [extent // each for extent, each in zip(grid, cluster)]
     count = prod(whole)
@@ -215,7 +219,10 @@ def works_of(binary: Binary, arguments: Arguments, outputs: Sequence[str]) -> di
          at // whole[0] // whole[1] * cluster[2])
         for at in (0, count // 2, count - 1)
     )  # fmt: skip
-    return {place: work_of(executed(binary, arguments, outputs, place)) for place in places}
+    known = {(0, 0, 0): first} if first else {}
+    return {
+        place: work_of(known.get(place) or executed(binary, arguments, outputs, place)) for place in places
+    }
 
 
 def work_of(steps: Steps) -> int:
@@ -242,12 +249,19 @@ def representative(works: Mapping[Dim3, int], at_once: bool) -> Dim3:
 
 
 def in_turn(
-    short: Shortened, slots: int, blocks: int, table: GpuTable, l1_bytes: int, beyond: Beyond, cluster: int
+    short: Shortened,
+    rows: np.ndarray,
+    slots: int,
+    blocks: int,
+    table: GpuTable,
+    l1_bytes: int,
+    beyond: Beyond,
+    cluster: int,
 ) -> tuple[float, Simulated]:
     """The cycles of the blocks of an SM, as many at once as it has slots. Of many blocks FILLS times the
     slots are simulated, and go on as the later half of these did."""
     counts = [FILLS * slots // 2, FILLS * slots] if blocks > FILLS * slots else [blocks]
-    found = [run(short, slots, count, table, l1_bytes, beyond, cluster) for count in counts]
+    found = [run(short, slots, count, table, l1_bytes, beyond, cluster, rows) for count in counts]
     if len(found) == 1:
         return found[0]
     (before, _), (cycles, simulated) = found
@@ -256,13 +270,13 @@ def in_turn(
 
 def run(
     short: Shortened, slots: int, blocks: int, table: GpuTable, l1_bytes: int, beyond: Beyond,
-    cluster: int = 1,
+    cluster: int = 1, rows: np.ndarray | None = None,
 ) -> tuple[float, Simulated]:  # fmt: skip
-    """The cycles of blocks on an SM, with the turns that were left out."""
+    """The cycles of blocks on an SM, with the turns that were left out. rows: as `simulate` takes them."""
     found = [
         simulate(
             each.code, each.warps, each.steps, table, slots, blocks, l1_bytes, beyond.outside,
-            cluster=cluster,
+            cluster=cluster, rows=rows,
         )
         for each in short.paths
     ]  # fmt: skip

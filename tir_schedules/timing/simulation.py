@@ -17,7 +17,7 @@ from tir_schedules.timing import abi
 from tir_schedules.timing.abi import Action, Pipes, Reason
 from tir_schedules.timing.gpus import GpuTable
 from tir_schedules.timing.library import library, pointer
-from tir_schedules.timing.listing import REGISTER, Instruction
+from tir_schedules.timing.listing import REGISTER, Control, Instruction
 from tir_schedules.timing.paths import WarpPath
 from tir_schedules.timing.pipes import Pipe
 
@@ -111,10 +111,19 @@ def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
     rows = np.zeros(len(code), abi.STRUCTURES["Row"])
     rows["source"], rows["writes"], rows["reads"] = abi.NO_REGISTER, abi.NO_BOARD, abi.NO_BOARD
     gathered = {one.ptx_line for one in code if one.name in GATHERS}
-    for one, row in zip(code, rows):
-        fill(row, one, table)
-        if row["action"] == Action.ATOMIC:
-            row["value"], row["occupies"] = one.ptx_line in gathered, atomic_cycles(one, table)
+    known: dict[tuple[str, tuple[str, ...], Control], int] = {}
+    for number, one in enumerate(code):
+        text = (one.opcode, one.operands, one.control)
+        first = known.setdefault(text, number)
+        if first == number:
+            fill(rows[number], one, table)
+        else:
+            rows[number] = rows[first]
+        if rows[number]["action"] == Action.ATOMIC:
+            rows[number]["value"], rows[number]["occupies"] = (
+                one.ptx_line in gathered,
+                atomic_cycles(one, table),
+            )
     return rows
 
 
@@ -282,18 +291,20 @@ def sources_of(one: Instruction) -> list[int | None]:
 def simulate(
     code: Sequence[Instruction], warps: Sequence[WarpPath], steps: Steps, table: GpuTable, slots: int = 1,
     blocks: int = 0, l1_bytes: int = 128 << 10, outside: Outside = Outside(), issues: int = 0,
-    cluster: int = 1,
+    cluster: int = 1, rows: np.ndarray | None = None,
 ) -> Simulated:  # fmt: skip
     """Blocks of an SM, all with the paths of one, from the first cycle to the last.
 
     slots: blocks that are there at once. blocks: in all, as many where none are named; each further one
     begins some time after another has ended. Blocks of one SM touch lines of their own. issues: how many of
     the first block's are kept. cluster: blocks of one. The others do what this one does: its arrivals at
-    their mbarriers, and copies to several, are taken for theirs. CheckFailed for what is not modelled.
+    their mbarriers, and copies to several, are taken for theirs. rows: `rows_of(code, table)`, if they are
+    known. CheckFailed for what is not modelled.
     """
-    unknown = sorted({code[n].name for w in warps for n in np.unique(w.numbers)} & unmodelled(code))
-    if unknown:
-        raise CheckFailed(f"the model of an SM does not have {', '.join(unknown)} yet")
+    if unknown := unmodelled(code):
+        met = sorted({code[n].name for w in warps for n in np.unique(w.numbers)} & unknown)
+        if met:
+            raise CheckFailed(f"the model of an SM does not have {', '.join(met)} yet")
     gpu = np.zeros(1, abi.STRUCTURES["Gpu"])
     gpu["l1_bytes"] = l1_bytes
     gpu["l2_latency"], gpu["dram_latency"] = table.l2_latency, table.dram_latency
@@ -316,7 +327,7 @@ def simulate(
     for name, figure in UNIT_FIGURES.items():
         gpu[name] = table.units[figure]
     gpu["cluster_latency"] = table.cluster_latency.get(cluster, 0)
-    rows, (accesses, arrivals) = rows_of(code, table), accesses_of(steps)
+    rows, (accesses, arrivals) = rows_of(code, table) if rows is None else rows, accesses_of(steps)
     pieces = np.ascontiguousarray(steps.pieces)
     begun = blocks or slots
     cold = np.array((outside.cold + outside.cold[-1:] * begun)[:begun], np.uint8)

@@ -118,7 +118,7 @@ class CpuMachine:
         arrays, which elements earlier launches have written, as Execution.stored has it; the others count as
         unwritten, also in an array that this kernel only reads. count: also count accesses and instructions,
         which takes about as long again. watch: run one block alone, in one order, and keep the requests of
-        one of its warps, or all its accesses; counts too; see Watch. Raises, before anything
+        one of its warps, or all its accesses; counts too, but for steps; see Watch. Raises, before anything
         runs, UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that
         CUDA would refuse, and BadInput for a block or warp there is not.
         """
@@ -161,13 +161,13 @@ class CpuMachine:
     ) -> Execution:
         """Execute in one order."""
         watched = Watched(watch, launch.binary.kernel) if watch else None
-        count = count or watched is not None
+        count = count or watched is not None and not watched.follows
         flags = ORDERS[self.warp_order] | COPIES[self.copies] if order is None else order
         flags |= Flag.COUNT if count else Flag(0)
         seed = self.seed if seed is None else seed
         room = Room(self.budget, self.stack, self.heap)
         started = time.perf_counter()
-        for cores in (self.cores, 1):
+        for cores in (1,) if watched else (self.cores, 1):
             before = {name: launch.arguments[name].copy() for name in launch.outputs} if cores > 1 else {}
             invocation = Invocation(launch)
             if invocation.start(the_library(), room, flags, seed, cores, watched):

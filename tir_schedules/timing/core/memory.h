@@ -16,7 +16,7 @@ struct L1 {
   };
   std::list<Line> lines;  // the latest first
   std::unordered_map<u64, std::list<Line>::iterator> at;
-  u64 capacity;
+  u64 capacity, changes = 0;  // how often a line or a sector has come or gone
   explicit L1(u64 bytes) : capacity(std::max<u64>(bytes / 128, 1)) {}
 
   Line& line(u64 number) {
@@ -25,6 +25,7 @@ struct L1 {
       lines.splice(lines.begin(), lines, found->second);
       return lines.front();
     }
+    ++changes;
     if (lines.size() >= capacity) {
       at.erase(lines.back().number);
       lines.splice(lines.begin(), lines, std::prev(lines.end()));
@@ -58,15 +59,17 @@ struct Memory {
   static u32 shared_along(const Piece& piece) { return piece.kind & ALONG_BOTH; }
   bool is_cold(const Piece& piece, u64 block) const { return cold[block] >> shared_along(piece) & 1; }
 
-  // Whether L1 has all that a load asks for.
-  bool holds(const Piece* pieces, u32 count, u64 block, u64 t) const {
+  // The cycle from which L1 has all that a load asks for; never where it has not asked for all. It holds until
+  // `l1.changes` does not.
+  u64 held_from(const Piece* pieces, u32 count, u64 block) const {
+    u64 from = 0;
     for (u32 k = 0; k < count; ++k) {
       const auto found = l1.at.find(name(pieces[k], block));
-      if (found == l1.at.end() || pieces[k].sectors & ~found->second->sectors) return false;
+      if (found == l1.at.end() || pieces[k].sectors & ~found->second->sectors) return ~0ull;
       for (u32 s = 0; s < 4; ++s)
-        if (pieces[k].sectors >> s & 1 && found->second->ready[s] > t) return false;
+        if (pieces[k].sectors >> s & 1) from = std::max(from, found->second->ready[s]);
     }
-    return true;
+    return from;
   }
 
   // When the bytes of a load are there, past the latency of a hit that follows cycle t. cached: whether L1 keeps them.
@@ -88,7 +91,7 @@ struct Memory {
         if (!line) continue;
         for (u32 s = 0; s < 4; ++s)
           if (absent >> s & 1) line->ready[s] = then;
-        line->sectors |= absent;
+        line->sectors |= absent, ++l1.changes;
       }
       for (u32 s = 0; line && s < 4; ++s)
         if (pieces[k].sectors >> s & 1) ready = std::max(ready, line->ready[s]);

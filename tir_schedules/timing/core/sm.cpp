@@ -86,10 +86,12 @@ struct SubCore {
   u32 stores = 0;         // in the queue
   u64 free[PIPES] = {};   // when each pipe takes the next instruction
   u64 halves[2] = {};     // the two halves of FMA; the second alone multiplies integers
+  u64 held_from = 0, held_as = NEVER;  // of the first request: when L1 has it, as of so many changes of L1
   double path_free = 0;   // when its way to the data path takes the next request
   Banks banks;
   s32 latest = -1;
   u64 chose = 0;          // when it issued
+  u64 stuck_until = 0;    // the cycle before which no warp can issue, unless one wakes or the queue has room again
   bool gave_up = false;   // whether the latest instruction was to let another warp come
 };
 
@@ -100,6 +102,7 @@ struct Sm {
   const Piece* pieces;
   u64 *stalls, *issued;
   std::vector<Warp> warps;
+  std::vector<u64> wakes;  // of each warp, the cycle before which no attempt can succeed; NEVER until something happens
   SubCore cores[4];
   std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events;
   Changes changes;
@@ -133,7 +136,7 @@ struct Sm {
         warp.path = paths + w, warp.at = 0, warp.slot = warp.block = b, warp.number = warps.size(), warp.place = w;
         join(warp);
         cores[warps.size() % 4].warps.push_back(warps.size());
-        warps.push_back(warp);
+        warps.push_back(warp), wakes.push_back(0);
       }
     }
   }
@@ -177,7 +180,7 @@ struct Sm {
       events.pop();
       Warp& warp = warps[event.warp];
       if (warp.block != event.block) continue;  // of a block that is over
-      if (!--warp.boards[event.board]) warp.busy &= ~(1u << event.board);
+      if (!--warp.boards[event.board]) warp.busy &= ~(1u << event.board), wake(event.warp);
       warp.cleared = event.time;
     }
   }
@@ -222,11 +225,13 @@ struct Sm {
       const Request request = core.queue.front();
       const Row& row = rows[request.number];
       const bool stores = row.action == GLOBAL_STORE || (row.action == ATOMIC && row.stores);
-      if (goes_out(request, row) ? tags_free > t : data_free > t) continue;
-      if (stores && memory.room_for_stores() > t) continue;
-      core.queue.pop_front();
+      if (std::min(tags_free, data_free) > t) continue;
+      const bool out = goes_out(core, request, row);
+      if ((out ? tags_free : data_free) > t || (stores && memory.room_for_stores() > t)) continue;
+      core.queue.pop_front(), core.held_as = NEVER, core.stuck_until = 0;
       core.stores -= row.stores;
-      perform(core, request, row);
+      if (out) ask(core, request, row);
+      else perform(core, request, row);
       turn = (first + k + 1) % 4;
       moved = true;
     }
@@ -238,11 +243,16 @@ struct Sm {
     const double begin = core.path_free + 1 > t ? core.path_free : t;
     core.path_free = begin + std::max(cycles, 1.0);
   }
-  // Whether a request takes the tags of L1 alone, and the data path when its bytes come.
-  bool goes_out(const Request& request, const Row& row) const {
+  // Whether the first request of a queue takes the tags of L1 alone, and the data path when its bytes come.
+  bool goes_out(SubCore& core, const Request& request, const Row& row) const {
     if (request.access < 0 || (row.action != GLOBAL_LOAD && row.action != ASYNC_COPY)) return false;
+    if (row.action == ASYNC_COPY) return true;
     const Access& access = accesses[request.access];
-    return row.action == ASYNC_COPY || !memory.holds(pieces + access.first, access.pieces, request.block, t);
+    if (core.held_as != memory.l1.changes) {
+      core.held_as = memory.l1.changes;
+      core.held_from = memory.held_from(pieces + access.first, access.pieces, request.block);
+    }
+    return core.held_from > t;
   }
 
   // Cycles that a copy keeps the data path: of its bytes. Its wavefronts are moves of sectors beside it.
@@ -289,7 +299,6 @@ struct Sm {
   }
 
   void perform(SubCore& core, const Request& request, const Row& row) {
-    if (goes_out(request, row)) return ask(core, request, row);
     Warp& warp = warps[request.warp];
     const Access* access = request.access < 0 ? nullptr : accesses + request.access;
     const u32 count = access ? access->pieces : 0;
@@ -397,12 +406,23 @@ struct Sm {
 
   // ---- issue ---
   bool issue(SubCore& core) {
+    if (t < core.stuck_until) return false;
     const s32 latest = core.latest;
-    if (latest >= 0 && !core.gave_up && attempt(core, latest)) return true;
+    u64 until = fetch.fits ? NEVER : 0;  // while all wait for boards, cycles or room in the queue
+    const auto tries = [&](u32 which) {
+      if (wakes[which] <= t && attempt(core, which)) return true;
+      if (wakes[which] > t) until = std::min(until, wakes[which]);
+      else if (warps[which].blocked != QUEUE || warps[which].tried != t) until = 0;
+      return false;
+    };
+    if (latest >= 0 && !core.gave_up && tries(latest)) return true;
     for (auto each = core.warps.rbegin(); each != core.warps.rend(); ++each)
-      if ((s32)*each != latest && attempt(core, *each)) return true;
-    return latest >= 0 && core.gave_up && attempt(core, latest);
+      if ((s32)*each != latest && tries(*each)) return true;
+    if (latest >= 0 && core.gave_up && tries(latest)) return true;
+    core.stuck_until = until;
+    return false;
   }
+  void wake(u32 which) { wakes[which] = 0, cores[which % 4].stuck_until = 0; }
 
   bool fails(Warp& warp, u32 reason) {
     if (warp.blocked != reason || others_issued(warp)) flush(warp), warp.blocked = reason, warp.since = t;
@@ -425,7 +445,8 @@ struct Sm {
 
   bool attempt(SubCore& core, u32 which) {
     Warp& warp = warps[which];
-    if (warp.done() || warp.waits || warp.next > t) return false;
+    if (warp.done() || warp.waits) return wakes[which] = NEVER, false;
+    if (warp.next > t) return wakes[which] = warp.next, false;
     const u32 number = warp.path->numbers[warp.at];
     const Row& row = rows[number];
     const u64 fetched = fetch.at(number, t);
@@ -433,7 +454,10 @@ struct Sm {
       fetching = std::min(fetching, fetched);
       return fails(warp, FETCH);
     }
-    if (row.waits & warp.busy) return false;
+    if (row.waits & warp.busy) {
+      if (fetch.fits) wakes[which] = NEVER;  // otherwise each attempt tells the cache what is used
+      return false;
+    }
     if (row.action == WAIT_BOARD && warp.boards[row.board] > row.value) return false;
     if (row.action == WAIT_PRODUCTS && !multiplied(warp, row)) return fails(warp, PRODUCTS);
     if (row.action == CLUSTER_WAIT && !met(warp)) return fails(warp, CLUSTER);
@@ -547,7 +571,7 @@ struct Sm {
     const u64 when = barrier.served + (u64)gpu.barrier_latency;
     for (u32 which : barrier.warps) {
       Warp& each = warps[which];
-      each.waits = false, each.held = std::max(each.next, when), each.next = each.held;
+      each.waits = false, each.held = std::max(each.next, when), each.next = each.held, wake(which);
     }
     barrier.warps.clear(), barrier.arrived = 0;
   }
@@ -571,7 +595,7 @@ struct Sm {
       const u32 number = each.number, place = each.place;
       each = Warp();
       each.path = path, each.number = number, each.place = place, each.slot = slot, each.block = begun, each.at = 0;
-      each.next = t + (u64)gpu.block_gap;
+      each.next = t + (u64)gpu.block_gap, wake(number);
       join(each);
     }
     ++begun;

@@ -142,6 +142,7 @@ static void check_stale(Machine& M, Cell& c, const LaneAccess& t) {
   if (!seen && c.block && c.how & STRONG) is_stale(c.how, c.block, c.thread, c.epoch, c.plain_line);
 }
 void check_cell(Machine& M, Cell& c, const LaneAccess& t) {
+  if (M.traced) return;
   const u32 block = M.block_number(), self = M.thread_of(t.lane);
   auto clashes = [&](u32 how, u32 other_block, u32 other_warp) {
     const bool near = other_block == block;
@@ -210,6 +211,7 @@ static const Verdicts::Verdict& verdict_about(Verdicts& verdicts, const Operatio
   return v;
 }
 void check_cell(Machine& M, Cell& c, const LaneAccess& t, const Operation& o) {
+  if (M.traced) return;
   if (c.how & OF_BARRIER) return report_overwritten(M, t);
   const bool writes = t.how & STORES;
   bool reported = false;

@@ -20,6 +20,7 @@ struct Reading {
 // Where a whole value was written before the last __syncthreads, nothing can be wrong, and the reader is noted at
 // once.
 void check_shared_reads(Machine& M, const u32* addresses, u32 lanes, u32 bytes, s32 line) {
+  if (M.traced) return;
   if (M.program.traits & CLOCKS) {
     ACTIVE(lanes, check_shared(M, addresses[l], bytes, READ, l, line))
     return;
@@ -53,6 +54,7 @@ void check_shared_reads(Machine& M, const u32* addresses, u32 lanes, u32 bytes, 
 // Where no other lane has touched a granule since the last __syncthreads, nothing can be wrong, and the writer is
 // noted at once.
 void check_shared_writes(Machine& M, const u32* addresses, u32 lanes, u32 bytes, s32 line, u32 how) {
+  if (M.traced) return;
   if (M.program.traits & CLOCKS) {
     ACTIVE(lanes, check_shared(M, addresses[l], bytes, WRITE, l, line, how))
     return;
@@ -77,6 +79,7 @@ void check_shared_writes(Machine& M, const u32* addresses, u32 lanes, u32 bytes,
 }
 
 void check_shared(Machine& M, u32 address, u32 bytes, Act act, int lane, s32 line, u32 how) {
+  if (M.traced) return;
   Cta& cta = *M.cta;
   const Warp& W = cta.warps[M.warp];
   const u32 shift = M.launch.granule_shift, met = cta.met, epoch = M.epoch, clocks = M.program.traits & CLOCKS;

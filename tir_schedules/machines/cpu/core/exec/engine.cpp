@@ -249,7 +249,7 @@ static u32 run_watched(Machine& M, Watch& watch, const Order& order, u32 residen
     watch.ended = true;
     return M.finding_count;
   }
-  M.observers.push_back(&requests);
+  if (!watch.steps) M.observers.push_back(&requests);
   if (watch.records) M.observers.push_back(&records);
   if (watch.events) M.observers.push_back(&events), M.unit_events = true;
   Blocks blocks{M};

@@ -186,7 +186,7 @@ struct Machine {
   // What listens to what execution does: see observe/observer.h. Empty: nothing does.
   std::vector<Observer*> observers;
   bool unit_events = false;  // whether one of them listens to what units do
-  Watch* traced = nullptr;   // where basic blocks are noted, if anywhere
+  Watch* traced = nullptr;   // where basic blocks are noted, if anywhere; then races are not looked for
 
   explicit Machine(const LaunchArguments& a)
       : launch(a), program(*a.program), threads(a.block[0] * a.block[1] * a.block[2]),
