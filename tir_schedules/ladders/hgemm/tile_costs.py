@@ -111,10 +111,6 @@ bytes under way, those with which they get half of that, in the rings of all SMs
 These, BEGIN, BOTH, FROM_L2, FILLED and AGAIN are fitted to 563 launches at 82 shapes, 58 of them drawn by two
 seeds, on an H200. They are off by 10 % (standard deviation)."""
 
-ONE_SM = 56.4e3
-"""The most bytes of memory that an SM gets in a microsecond: 28.5 in a cycle, in bursts of 64 and 128 KiB on an
-H200, however few SMs there are. So 62 SMs took 46.7 us to read 142 MB."""
-
 FROM_L2 = 0.09
 """Time of a byte that another tile has already brought to L2, over that of one from memory. 84x4096x16384
 took 58.0 us by tiles of 48x64, which get 470 MB, and 51.5 by tiles of 96x64, which get 335 MB; A and B have
@@ -125,7 +121,7 @@ FILLED = 6.8e6
 matrix are not read, but take as long: 17 rows in boxes of 64 and 128 columns are 0.76 of such a box, and
 with 64 columns 0.63, however many SMs there are."""
 
-AGAIN = 1.05
+AGAIN = 1.1
 """Times as long as that takes where SMs have several tiles each, with all of K: 8192x64x8192 took 51 us by
 tiles of 64x32. It took 35 us by tiles of 64x64, because then an SM has one."""
 
@@ -417,7 +413,7 @@ def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -
     rows = [extent / ceil_div(extent, tile) for extent, tile in ((gemm.m, config.bm), (gemm.n, config.bn))]
     under_way = busy * getattr(config, "stages", 2) * hopper.ROW_BYTES * sum(rows)
     filled = sum(rows) / (config.bm + config.bn)  # share of boxes
-    rate = min(MOST, FILLED * filled, READ * under_way / (under_way + HALF), ONE_SM * busy)
+    rate = min(MOST, FILLED * filled, READ * under_way / (under_way + HALF))
     time = 1000 * bytes_of_operands(gemm) / rate
     return time + min(BEGIN, time / 8)
 

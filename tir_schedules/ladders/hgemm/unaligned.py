@@ -284,6 +284,11 @@ LATE = 1000
 """Cycles of each K tile after the first with two stages: its copies begin when the tile before has arrived.
 More stages hide that."""
 
+BY_ELEMENTS, WHOLE = 2000, 1.6
+"""Cycles more of each K tile after the first, if a row has an odd number of elements; and times as long as a
+copy of 16 bytes for each lane takes, where K has more tiles than stages. Both are rough: they were 300 to
+5000, and 0.7 to 2.2. Other rungs are faster there, if the GPU has them."""
+
 ODD_ROWS = 1.8
 """Cycles more for each element of a C with odd rows, times the share of SMs that store. L2 gets parts of
 sectors, and reads the rest from memory. With tiles of 16x64 41x2255x41 took 3.4 us on an H200, on 108 SMs,
@@ -311,20 +316,16 @@ def microseconds(gemm: HalfGemm, config: Config) -> float:
     each = 2 * ELEMENT + (SINGLE[0] + ODD_ROWS * share if parts == 1 and gemm.n % 2 else REGISTERS[0])
     stored = STORED + each * config.bm * config.bn
     late = LATE * (k_tiles - 1) if config.stages == 2 else 0
-    busy = max(on_one * (k_tiles * cycles + late + stored) / CLOCK, gemm.bytes / READ)
+    if gemm.k % 2 or gemm.stored["B"][1] % 2:
+        stored += BY_ELEMENTS * (k_tiles - 1)
+    elif not gemm.misaligned and k_tiles > config.stages:
+        cycles *= WHOLE
+    busy = max((on_one * (k_tiles * cycles + stored) + late) / CLOCK, gemm.bytes / READ)
     return ONCE + busy + adding_up(gemm, parts)
 
 
-def estimate(gemm: HalfGemm, rung: Rung) -> Waves | None:
-    """The estimate for the rung, or None where its figures are not fitted and other rungs are faster: for
-    several K tiles of rows with an odd number of elements, and for more K tiles than stages, or several parts
-    of K, if all rows are multiples of 16 bytes. On an H200 99x99x99 took 2.6 us, and 104x104x104 1.7."""
-    k_tiles = k_tiles_of(gemm, rung.config)
-    most = 1 if gemm.k % 2 or gemm.stored["B"][1] % 2 else rung.config.stages
-    if k_tiles > most and (most == 1 or not gemm.misaligned):
-        return None
-    if not gemm.misaligned and parts_of(gemm, rung.config) > 1:
-        return None
+def estimate(gemm: HalfGemm, rung: Rung) -> Waves:
+    """The estimate for the rung."""
     columns, rows, parts = rung.declared(gemm).grid
     blocks = columns * rows * parts
     return Waves(blocks, ceil_div(blocks, SMS), microseconds(gemm, rung.config))
