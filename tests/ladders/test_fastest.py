@@ -108,7 +108,7 @@ def test_a_kernel_of_it_is_that_of_the_rung():
         (
             "hgemm/fastest",
             HalfGemm(64, 64, 64, accumulate="float32", dtype="bfloat16"),
-            "has no rung for 64x.* needs sm_80, not sm_75",
+            "has no rung for 64x.* needs sm_90a, not sm_75",
         ),
     ],
 )
