@@ -1,4 +1,4 @@
-"""Probes of Hopper's units: wgmma, mbarriers, the copy engine (TMA), clusters and their shared memory."""
+"""Probes of Hopper's units: wgmma, mbarriers, TMA, clusters and their shared memory."""
 
 from __future__ import annotations
 

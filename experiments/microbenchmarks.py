@@ -1,5 +1,5 @@
 """What a model of a GPU's time needs to know, measured on the GPU at hand: latencies, rates and queues of an
-SM, L2, DRAM, the copy engine, launches, and the clock.
+SM, L2, DRAM, TMA, launches, and the clock.
 
     python experiments/microbenchmarks.py run PROFILE.json            # needs a GPU, CuPy and nvcc; 3 minutes
     python experiments/microbenchmarks.py run PROFILE.json --only tma # what a regular expression finds

@@ -59,7 +59,7 @@ def shapes(space, point):
         return [Gemm(bm, 2 * bn, 32 * bk), Gemm(bm + 4, bn + 4, 64 * bk), Gemm(bm + 1, bn - 1, 32 * bk + 1)]
     if space.rung.family == "sgemm":
         return [Gemm(bm, bn, turns * bk), Gemm(bm + 4, bn + 4, bk + 4), Gemm(bm + 1, bn - 1, turns * bk + 1)]
-    if space in HOPPER:  # rows of 16 bytes, as the copy engine takes them
+    if space in HOPPER:  # rows of 16 bytes, as TMA takes them
         # Not every free tile takes a B that is stored KxN.
         layout = "nt" if space.rung.id == "hgemm/tile_shapes" else "nn"
         return [

@@ -33,7 +33,7 @@ CARRIERS = ("i2", "i4")  # halves are also read as their bits, one or two at a t
 PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 MAP, MAP_BYTES = "CUtensorMap", 128
 DECLARED_MAP = f"const __grid_constant__ {MAP}"
-"""A tensor map among the parameters: the copy engine reads it where CUDA puts it, so it cannot be a copy."""
+"""A tensor map among the parameters: TMA reads it where CUDA puts it, so it cannot be a copy."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What NAME/fastest stands for: the rung of a ladder that its models say is fastest for a workload.
 
 A ladder teaches in steps, and none of its rungs is the fastest everywhere: large tiles leave SMs without
-work where C is small, and a rung that the copy engine feeds needs a GPU that has one. Who only wants a kernel
+work where C is small, and a rung that TMA feeds needs a GPU that has one. Who only wants a kernel
 names the ladder and says his shape: `tir-schedules emit sgemm/fastest --mnk 1000,64,5000`.
 
 A model takes a fraction of a second to ask, a search minutes and a GPU. It knows what was measured on an H200

@@ -47,7 +47,7 @@ def join_structs(structs: Sequence[Struct], values: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """How the copy engine (TMA) of an sm_90 sees an array: a tensor that it copies in boxes.
+    """How TMA (the Tensor Memory Accelerator) of an sm_90 sees an array: a tensor that it copies in boxes.
 
     name: of the kernel's parameter, a `const __grid_constant__ CUtensorMap`, such as "A_map". of: of the
     array it describes. element: format of the elements, "float16", "bfloat16" or "float32". shape: elements

@@ -13,7 +13,7 @@ from typing import NamedTuple
 class Pipe(Enum):
     """What executes. FMA, ALU, HALF, DOUBLE, SPECIAL (MUFU, conversions, bit counts), TENSOR and UNIFORM are
     in each quarter of an SM. The memory pipes share a queue and the SM's data path: SHARED, GLOBAL (also
-    generic and local addresses), CONSTANT and EXCHANGE (between lanes). UNITS: the copy engine, mbarriers and
+    generic and local addresses), CONSTANT and EXCHANGE (between lanes). UNITS: TMA, mbarriers and
     warpgroup products, told by a warp. CONTROL: branches and barriers."""
 
     FMA = "fma"

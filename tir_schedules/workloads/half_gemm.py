@@ -118,7 +118,7 @@ class HalfGemm(Gemm):
 
     @property
     def c_aligned(self) -> bool:
-        """Whether every row of C starts on a multiple of 16 bytes, so that the copy engine can write it."""
+        """Whether every row of C starts on a multiple of 16 bytes, so that TMA can write it."""
         return self.n * element_type(self.result).itemsize % 16 == 0
 
     @property

@@ -19,12 +19,12 @@ KINDS = (
 )
 # Nine K tiles along K: a ring of 3 or 4 stages goes round twice, and a second tile begins in another stage.
 WHOLE = "384x256x576"
-# Ragged along M, N and K, with rows that the copy engine takes.
+# Ragged along M, N and K, with rows that TMA takes.
 RAGGED = "200x304x72"
 # Tiles and programs: one tile for all, several tiles for each of one, two and five blocks.
 FEW = ("persistent", "tma_store", "cluster", "repacked", "split_k")
 PROGRAMS = (1, 2, 5)
-# Whose rows the copy engine does not take; some of these rungs do not need it.
+# Whose rows TMA does not take; some of these rungs do not need it.
 ODD = "129x127x65"
 TAKES_ODD = ("wgmma", "wgmma_async", "repacked", "split_k")
 

@@ -241,23 +241,20 @@ def reason_against_ring(gemm: HalfGemm, config: Ring, fewest: int, more: int = 0
 
 
 def reason_against_boxes(gemm: HalfGemm) -> str:
-    """Why the copy engine cannot read A or B, or empty."""
+    """Why TMA cannot read A or B, or empty."""
     for name, (_, row) in gemm.misaligned.items():
         return (
-            f"rows of {name} are {2 * row} bytes, and the copy engine takes rows of a multiple of 16: use"
-            " hgemm/repacked"
+            f"rows of {name} are {2 * row} bytes, and TMA takes rows of a multiple of 16: use hgemm/repacked"
         )
     return ""
 
 
 def reason_against_stored_boxes(gemm: HalfGemm) -> str:
-    """Why the copy engine cannot write C, or empty."""
+    """Why TMA cannot write C, or empty."""
     if gemm.c_aligned:
         return ""
     row = gemm.n * SIZES[gemm.result]
-    return (
-        f"rows of C are {row} bytes, and the copy engine takes rows of a multiple of 16: use hgemm/repacked"
-    )
+    return f"rows of C are {row} bytes, and TMA takes rows of a multiple of 16: use hgemm/repacked"
 
 
 def grid_and_stages(gemm: HalfGemm, config: Ring, maps: tuple[TensorMap, ...] = ()) -> Launch:
@@ -321,7 +318,7 @@ def tiled_gemm(
     gemm: HalfGemm, tiling: Tiling, name: str, boxes: bool = False, stored: bool = False
 ) -> PrimFunc:
     """The algorithm over whole tiles: blocks A_tiles and B_tiles, zero beyond the matrices, C_sums and C.
-    boxes: A and B are as large as whole tiles themselves, as the copy engine shows them. stored: so is
+    boxes: A and B are as large as whole tiles themselves, as TMA shows them. stored: so is
     C. Where A and B are swapped the sums are those of C's transpose."""
     from tvm.script import tirx as T
     from tvm.tirx import FloatImm
@@ -446,7 +443,7 @@ def copy_by_threads(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles)
 
 
 def copy_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, leader: bool = False) -> None:
-    """The copy engine copies the K tiles in boxes at the head of each iteration of the loop over K.
+    """TMA copies the K tiles in boxes at the head of each iteration of the loop over K.
 
     leader: the first thread of a block has all of it copied, and announces the bytes. What blocks of a
     cluster share they copy together, box by box, for all of them.

@@ -4,10 +4,14 @@ The instructions that wmma hides are written out. `ldmatrix.x4` reads a 16x16 fr
 lane gives the address of one row of 8 elements. Two `mma.m16n8k16` multiply two fragments. Now it is known
 which lane holds which elements. So fragments can be read from any layout in which rows of 8 are whole, and
 the next rung uses this. Everything else is as in `wmma_swizzled_grid`. nvcc makes the same instructions of
-wmma, but wmma's loads need more addresses. With ldmatrix the stages need not be unrolled, and the kernel is a
-few percent faster if they are not, on an H200. Look for `ldmatrix` with .trans for a B that is stored as K x
-N, and for accumulators that are plain numbers, which lanes write to shared memory in pairs. "Why does padding
-resolve bank conflicts?" (article 004) looks into wmma in the same way, with its table of a fragment's banks.
+wmma, but wmma's loads need more addresses. With ldmatrix the stages need not be unrolled, and the kernel is
+faster if they are not.
+
+Look for `ldmatrix` with .trans for a B that is stored as K x N, and for accumulators that are plain numbers,
+which lanes write to shared memory in pairs. "Why does padding resolve bank conflicts?" (article 004) looks
+into wmma in the same way, with its table of a fragment's banks.
+
+On an H200 the kernel is a few percent faster without unrolled stages.
 
 Configuration `article` is the form of the program that article 004 links to: padded tiles of 128x256x32, mma
 in place of wmma, one stage, and C written from registers. There B is stored as K x N, `--layout nn`, and sums

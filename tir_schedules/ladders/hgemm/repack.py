@@ -69,7 +69,7 @@ def bytes_of_row(shape: tuple[int, int]) -> int:
 
 
 def chosen_pitches(gemm: HalfGemm, line: int) -> dict[str, int]:
-    """The bytes from row to row of the copy, for matrices that the copy engine would also take without a
+    """The bytes from row to row of the copy, for matrices that TMA would also take without a
     copy."""
     return {
         name: pitch_of(bytes_of_row(shape), line)

@@ -1,5 +1,5 @@
 """Both matrices of a GEMM are copied so that their rows start at a line of L2: the launch before `split_k` if
-the copy engine takes neither the rows of A nor those of B.
+TMA takes neither the rows of A nor those of B.
 
 A launch takes at least two microseconds, and small matrices are copied in less. So one launch copies both:
 its first blocks copy A as `repack` does, and the other blocks copy B.

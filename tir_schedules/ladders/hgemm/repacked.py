@@ -1,4 +1,4 @@
-"""Any shape: rows that the copy engine does not take are copied to rows that it takes, before the products.
+"""Any shape: rows that TMA does not take are copied to rows that it takes, before the products.
 
 In a tensor map the distance from one row to the next must be a multiple of 16 bytes, so it cannot describe
 rows of an odd number of elements. A GEMM that copies single elements loses most of its rate, because each K
@@ -7,25 +7,27 @@ tile is copied again for every tile of C, two bytes at a time.
 A copy reads A and B once, but the GEMM reads each element many times. So a launch before this one copies A, B
 or both, if their rows need it, to a workspace whose rows start at a line of L2: see `repack`. Multiples of 16
 bytes would be enough for the tensor map. But a row of a box has 128 bytes. If it starts within a sector of 32
-bytes, it takes five sectors in place of four. At 4096x4096x4065 copies and products take 262 to 308 us on an
-H200 with rows of 8144 bytes, and 215 us with rows of 8192 bytes. For matrices of 4095 the copies move 134 MB
-in 40 us, and the products take 170 us. The share of the copies falls with the size, because they grow with
-its square and the products with its cube. The tensor map has the true extents, so padding is not read.
+bytes, it takes five sectors in place of four. The share of the copies falls with the size, because they grow
+with its square and the products with its cube. The tensor map has the true extents, so padding is not read.
 
-The copy engine cannot write rows of C either if they are not multiples of 16 bytes. Then the threads of a
-warpgroup copy each box of C from shared memory to its place. A warp writes neighbours of a row. The length of
-rows decides whether each lane writes 2, 4 or 8 bytes. If C is written from registers, it takes longer,
-because the lanes of a warp have elements of eight rows. On an H100 10142 x 9735 x 64 took 547 us from
-registers, and 164 through boxes. Configurations "..._registers", with `boxes` 0, write C from registers. This
-is also the only way for a C in float32 whose sums are transposed (`swap`).
+At 4096x4096x4065 copies and products take 262 to 308 us on an H200 with rows of 8144 bytes, and 215 us with
+rows of 8192 bytes. For matrices of 4095 the copies move 134 MB in 40 us, and the products take 170 us. In
+all, these take 228 us: 602 TFLOPS. `wgmma_async`, which copies elements, has 101, and cuBLAS 135.
 
-In all, matrices of 4095 take 228 us: 602 TFLOPS. `wgmma_async`, which copies elements, has 101, and cuBLAS
-135.
+TMA cannot write rows of C either if they are not multiples of 16 bytes. Then the threads of a warpgroup copy
+each box of C from shared memory to its place. A warp writes neighbours of a row. The length of rows decides
+whether each lane writes 2, 4 or 8 bytes. If C is written from registers, it takes longer, because the lanes
+of a warp have elements of eight rows. Configurations "..._registers", with `boxes` 0, write C from registers.
+This is also the only way for a C in float32 whose sums are transposed (`swap`).
+
+On an H100 10142 x 9735 x 64 took 547 us from registers, and 164 through boxes.
 
 If all rows are multiples of 16 bytes there is one launch, the kernel of `tile_shapes`. Rows that start within
-sectors may still be copied, by configurations "..._lines", whose `line` is 32. With these copies tiles of
-128x256 take 214 us at 4096x4096x4072 in place of 270. But pairs of blocks, in which each block copies half of
-the rows for both, are estimated to be faster there. So by default no rows are copied.
+sectors may still be copied, by configurations "..._lines", whose `line` is 32. Then tiles of 128x256 are
+faster. But pairs of blocks, in which each block copies half of the rows for both, are estimated to be faster
+still. So by default no rows are copied.
+
+With these copies tiles of 128x256 take 214 us at 4096x4096x4072 in place of 270.
 
 Tiles are those of `tile_shapes`: with a free side, swapped, and in pairs. If A and B are swapped and C is
 written from registers, a thread has single elements of a row, and eight lanes have neighbours.
@@ -138,7 +140,7 @@ def choose(gemm: HalfGemm) -> str | Config:
 
 RUNG = tile_shapes.RUNG.followed_by(
     "repacked",
-    "rows that the copy engine does not take are copied to rows of a multiple of 16 bytes before",
+    "rows that TMA does not take are copied to rows of a multiple of 16 bytes before",
     schedule,
     configs=CONFIGS,
     choose=choose,

@@ -121,7 +121,7 @@ def walk_tiles(sch: Schedule, gemm: Gemm, config: Persistent, tiles: Tiles) -> N
 
 
 def store_boxes(sch: Schedule, gemm: HalfGemm, config: Stored, tiles: Tiles) -> None:
-    """A warpgroup's sums go through shared memory, box by box. The copy engine writes them to C, or threads
+    """A warpgroup's sums go through shared memory, box by box. TMA writes them to C, or threads
     do if it does not take C's rows."""
     from tir_schedules.tir.intrinsics import boxes, stmatrix
     from tir_schedules.tir.intrinsics.wgmma import sums_map

@@ -1,7 +1,7 @@
 """TMA copies the K tiles, a box for each operand, and mbarriers in shared memory count their bytes.
 
 With cp.async all threads compute addresses and start a copy for every 16 bytes. Here one thread starts one
-copy of 128x64 elements. The hardware (the copy engine) computes addresses, swizzles, and fills elements
+copy of 128x64 elements. TMA (the Tensor Memory Accelerator) computes addresses, swizzles, and fills elements
 beyond the matrix with zeros. It knows the matrix from a tensor map, a parameter of the kernel that the host
 encodes before the launch. No schedule primitive adds a parameter, so the pass `tensor_maps` does.
 

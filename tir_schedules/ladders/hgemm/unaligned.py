@@ -1,6 +1,6 @@
 """Rows that start at any address, copied without a launch before the products.
 
-The copy engine takes only rows of a multiple of 16 bytes, so `repacked` first copies other rows to a
+TMA takes only rows of a multiple of 16 bytes, so `repacked` first copies other rows to a
 workspace. That reads and writes a matrix once more. If few rows of A are multiplied by all of B, the products
 read B once, and the copy takes longer than the products. Here cp.async reads B from its own place. The number
 of elements of a row decides how large a copy is:

@@ -2,15 +2,17 @@
 
 storage_align lengthens each row of the tiles in shared memory by 8 halves (elements of 2 bytes), to 80 bytes.
 Now the 8 rows that a fragment reads at once start in 8 different groups of 4 banks, and its loads have no
-conflicts. Stores are the price: the rows of one write of 128 bytes no longer lie directly behind each other,
-so stores take twice the wavefronts. Each value is stored once and loaded several times, so padding pays: see
-"Why does padding resolve bank conflicts?" (article 004), the section with padding and its table of banks.
-"Optimizing Half-Precision GEMM with Tensor Cores" (article 001) pads by the same 8, and calls it
-SKEW_PADDING. Look for the row length 40 in `load_matrix_sync`.
+conflicts. Stores are the price: without padding 8 lanes store 128 bytes, two rows of 64 bytes, in one
+wavefront. With padding the two rows share banks, so they take two wavefronts. Each value is stored once and
+loaded several times, so padding pays: see "Why does padding resolve bank conflicts?" (article 004), the
+section with padding and its table of banks. "Optimizing Half-Precision GEMM with Tensor Cores" (article 001)
+pads by the same 8, and calls it SKEW_PADDING. Look for the row length 40 in `load_matrix_sync`.
 
 Configuration "32x64" is for a small C, if rows of A and B are not multiples of 16 bytes and K is at most 128.
 Its tiles are so deep that one iteration takes all of K, with one wait for all reads. A warp has one fragment
-of C. An H200 computes 513x63x87 in 3.2 us. The rungs that copy rows in a launch before take 5.6.
+of C. Rungs that copy these rows in a launch before take longer.
+
+An H200 computes 513x63x87 in 3.2 us. The rungs that copy rows in a launch before take 5.6.
 
 Measured on an H200 at 4096 nt float16: 307 TFLOPS, 1.80 times the 171 of `wmma_shared`.
 """
@@ -29,7 +31,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(steps.Padded):
-    """As Padded."""
+    """Fields: those of steps.Padded."""
 
     rounds = True
 

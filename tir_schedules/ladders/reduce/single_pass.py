@@ -1,22 +1,27 @@
 """One launch in place of two or more: the last block adds up the sums of all blocks.
 
-The algorithm is a sum of sums, and both have the schedule of `vectorized`. TVM would make two kernels of
-them. No primitive says that one block does the second sum when the other blocks have finished the first. The
-pass `last_block` adds this to the kernel. The blocks lie along y, because the output Y would have one sum for
-each block along x.
+The algorithm is two sums: that of each block, and that of these sums. Each is scheduled as in `vectorized`.
+TVM would make two kernels of them. No primitive says that one block does the second sum when the other blocks
+have finished the first. `last_block` adds this to the kernel. It is a pass: a function that changes TensorIR.
+In this ladder Y has one sum for each block along x. Here all blocks share one sum, so they lie along y.
 
 A block leaves its sum in memory, in one word of 64 bits together with a mark. The last block of the grid
 reads each word until it finds the mark, and clears it for the next launch. Mark and sum are one word, so no
-fence is needed. `:fenced` is the form of textbooks: a fence (__threadfence) and a counter (atomicInc) say
-that a sum is there, and the block that counts last adds the sums. Without the fence that block could see the
-count but not the sum, and the CPU machine reports the race. On an H200 a sum of 2^20 takes 3.4 us, 4.3 with
-`:fenced`, 4.5 by `vectorized`, and 4.3 to 4.4 by CUB; on a cold GPU these take 6.4, 7.3, 7.9 and 7.6. For
-long arrays the configuration is fenced: other blocks work while one waits at its fence, and the last block
-reads all sums at once and not one after another.
+fence is needed.
+
+`:fenced` is the form of textbooks: a fence (__threadfence) and a counter (atomicInc) say that a sum is there,
+and the block that counts last adds the sums. Without the fence that block could see the count but not the
+sum, and the CPU machine reports the race. The configuration for arrays of 2^26 elements or more is fenced
+too: other blocks work while one waits at its fence, and the last block reads all sums at once and not one
+after another.
+
+On an H200 a sum of 2^20 takes 3.4 us, 4.3 with `:fenced`, 4.5 by `vectorized`, and 4.3 to 4.4 by CUB; on a
+cold GPU these take 6.4, 7.3, 7.9 and 7.6.
 
 The order of the additions is fixed: a sum of floats is the same in each run, and equals that of the twin bit
-for bit. The sums of blocks are in variables of the module, which are 0 before and after a launch. So launches
-of one kernel must not overlap. Article 002 ("Unrolling the Warp") does not have this step.
+for bit. The sums of blocks are in global variables of the kernel's file, which are 0 before and after a
+launch. So launches of one kernel must not overlap. Article 002 ("Unrolling the Warp") does not have this
+step.
 
 Measured on an H100 80GB HBM3 at 2^25 int32: 2922 GB/s, 1.01 times the 2903 of `vectorized`.
 """
@@ -130,7 +135,7 @@ def schedule(sch: Schedule, reduction: Reduction, config: Config) -> None:
 
 
 def add_in_last_block(sch: Schedule, block: int, fenced: int) -> None:
-    """The sums of "part" are added up by the last block to finish."""
+    """The last block adds up the sums of "part": the last of the grid, or if fenced the last to finish."""
     partial, iteration, _ = sum_per_thread(sch, block, 1, "sum", "blockIdx.y")
     sch.decompose_reduction(partial, iteration)
     sch.continue_in_last_block(sch.get_loops(sch.get_sblock("part"))[0], bool(fenced))

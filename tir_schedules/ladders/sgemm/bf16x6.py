@@ -1,17 +1,20 @@
-"""A K tile has all parts of its elements: it is loaded once, and multiplied six times.
+"""A K tile has all parts of its elements: it is copied once, and multiplied six times.
 
-`promoted` loads a part of A and one of B for each of the six products. These are twelve parts, although A and
-B have only six. Here a stage has all parts of its elements. A stage is three times as large, so there are
-fewer stages. But half as many bytes are copied, and warpgroups wait for copies a sixth as often. For a K tile
-of 64 each warpgroup has 24 wgmma of 64x128. Counted at the shape and tiles of `promoted`, TMA writes 12,288
-sectors, half as many as there, and wgmma reads 6,144 wavefronts, as many as there.
+Each float32 is the sum of three bfloat16, its parts. `promoted` copies a part of A and one of B for each of
+the six products. These are twelve parts, although A and B have only six. Here a K tile (the piece of A and B
+that is copied at a time) has all parts of its elements. A stage is three times as large, so there are fewer
+stages. But half as many bytes are copied, and warpgroups wait for copies a sixth as often. At 128x128x128,
+with tiles of 64x64, TMA copies 384 KiB to shared memory, half as much as in `promoted`. wgmma reads 6,144
+wavefronts there, as many as in `promoted`.
 
-Two warpgroups take turns: while one adds its sums to those in float32 registers, the other multiplies.
+In tiles of 128 rows two warpgroups take turns: while one adds its sums to those in float32 registers, the
+other multiplies. For a K tile of 64 each has 24 wgmma of 64x128. A tile of 64 rows has only one warpgroup
+that multiplies.
 
 **Range.** Parts have the exponents of a float32, so rows and columns of very large or very small elements are
 as accurate as others. Elements below 2^-110 lose their bits below 2^-133, because bfloat16 ends there. If an
-element of A or B is infinite or NaN, its row or column of C has no finite number, as with FMA. But most of
-its elements are NaN, also those that are infinite with FMA.
+element of A is infinite or NaN, no element of its row of C is finite, as with FMA. Most of these are NaN
+here, also where FMA gives infinity. The same holds for B and columns.
 
 `sgemm/fastest` takes this rung only if `--products` or `--emulated` asks for it.
 """
@@ -27,7 +30,7 @@ from tir_schedules.model.rung import run_as_script
 
 @dataclass(frozen=True)
 class Config(split_products.Config):
-    """As there."""
+    """Fields: those of split_products.Config."""
 
 
 CONFIGS = {

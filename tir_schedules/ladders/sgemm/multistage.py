@@ -8,11 +8,12 @@ floats, because cp.async cannot reorder the bytes of a piece. There is one wait 
 fragments are double buffered as in `pipelined`. Look for `cp.async`, `wait_group`, and the unrolled stages.
 
 The order of a thread's FMA decides how often an instruction reuses an operand of the one before, and how
-often its registers share a bank. Each configuration has the order that was the fastest of all 24 on an H200.
-The slowest takes 9 to 15 % longer. With the order of `serpentine` this rung is 8 % slower there, because nvcc
-then reads four times as many fragments right before the FMA that need them. Unrolled stages save address
-arithmetic, but the code is four times as long. They pay if blocks follow each other on an SM, but not if all
-blocks run at once (a single wave).
+often its registers share a bank. With the order of `serpentine` this rung is slower, because nvcc then reads
+four times as many fragments right before the FMA that need them. So each configuration has an order of its
+own, the fastest of all 24. Unrolled stages save address arithmetic, but the code is four times as long. They
+pay if blocks follow each other on an SM, but not if all blocks run at once (a single wave).
+
+The orders were timed on an H200. The slowest takes 9 to 15 % longer, and that of `serpentine` 8 %.
 
 A large tile does not help if there are fewer tiles than SMs. So if no configuration is named, the shape
 decides: the rung takes the largest tile of CONFIGS for which C is large enough.

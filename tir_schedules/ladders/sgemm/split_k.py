@@ -33,11 +33,12 @@ If the number of floats in a row is not a multiple of 4, rows are read float by 
 registers, the last tiles are shifted inwards to end with C, see the pass `shift_edge_tiles`. A lane has four
 neighbours of a row of C, and can then write them only one by one. From registers a store of a warp would
 touch eight rows, 4 floats in each. So C goes through shared memory, if the tile is not too large. From there
-a warp writes 32 neighbours of a row. On an H200 that is worth 1 % at 4093, 4 % at 2047 and 14 % at 1023,
-whose K is short. The remaining loss, 8 % at 4093 compared with `serpentine` at 4096, is because there are
-four times as many loads. Two other ways were tried: copies of A and B to whole tiles before the launch were
-slower, and cp.async of single floats has bank conflicts. If N is even, cp.async copies two floats of B at a
-time.
+a warp writes 32 neighbours of a row. These shapes still have a lower rate, because there are four times as
+many loads. Two other ways were tried: copies of A and B to whole tiles before the launch were slower, and
+cp.async of single floats has bank conflicts. If N is even, cp.async copies two floats of B at a time.
+
+On an H200 C through shared memory is worth 1 % at 4093, 4 % at 2047 and 14 % at 1023, whose K is short. The
+remaining loss is 8 % at 4093 compared with `serpentine` at 4096.
 
 Measured on an H200 at 4096: 50.6 TFLOPS, 0.98 times the 51.6 of `multistage`.
 """

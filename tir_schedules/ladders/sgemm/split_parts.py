@@ -4,12 +4,13 @@ The first part of an element is the element, rounded to bfloat16. Each further p
 before have left, rounded. Three parts of 8 bits have all 24 bits of a float32, and the subtractions are
 exact.
 
-Rows of parts have the layout that the copy engine (TMA) needs for a K tile. All parts of the tile are side by
-side, rows are a multiple of 16 bytes for any K, and B is transposed so that its rows are along K. So the
-products need no second form for odd extents. A thread takes eight neighbours along K and stores eight
-elements of each part at once, 16 bytes. In A these are neighbours in memory. In B they are in eight rows:
-eight lanes have neighbouring columns, and the other lanes have the next rows, so that a warp loads and stores
-whole sectors. A B that is stored N x K (layout nt) is split like A, because its rows are along K already.
+Rows of parts have the layout that TMA (the Tensor Memory Accelerator) needs for a K tile. All parts of the
+tile are side by side, rows are a multiple of 16 bytes for any K, and B is transposed so that its rows are
+along K. So the products need no second form for odd extents. A thread takes eight neighbours along K and
+stores eight elements of each part at once, 16 bytes. In A these are neighbours in memory. In B they are in
+eight rows: eight lanes have neighbouring columns, and the other lanes have the next rows, so that a warp
+loads and stores whole sectors. A B that is stored N x K (layout nt) is split like A, because its rows are
+along K already.
 
 The launch takes a small share of the time, because it reads 4 bytes and writes 6 for each element only once.
 The products use an element again for each row or column of C.

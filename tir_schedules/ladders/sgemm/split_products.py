@@ -144,7 +144,7 @@ def launch(gemm: SplitGemm, config: Config) -> Launch:
 
 def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
     """The algorithm over whole tiles: blocks A_tiles and B_tiles, K tiles with parts of their elements;
-    C_sums, which adds the products of parts; C. Rows of parts are as the copy engine shows them."""
+    C_sums, which adds the products of parts; C. Rows of parts are as TMA shows them."""
     from tvm.script import tirx as T
 
     from tir_schedules.model.annotations import EXTENTS

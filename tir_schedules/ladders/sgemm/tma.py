@@ -1,32 +1,37 @@
 """TMA copies K tiles as boxes, and threads transpose K tiles of A in shared memory.
 
-One thread starts two copies for a K tile of 32 along K, a box of A and one of B. TMA (the copy engine)
-computes the addresses, and elements beyond the matrices arrive as zeros. So no thread computes addresses of
-elements or checks bounds. No register holds copied data. K tiles arrive in a ring of stages in shared memory,
-and each stage has a barrier (mbarrier) that counts the bytes. Schedule primitives can express neither the
-additional parameters of the kernel nor copies that run ahead: see the passes `tensor_maps` and
+One thread starts two copies for a K tile of 32 along K, a box of A and one of B. TMA (the Tensor Memory
+Accelerator) computes the addresses, and elements beyond the matrices arrive as zeros. So no thread computes
+addresses of elements or checks bounds. No register holds copied data. K tiles arrive in a ring of stages in
+shared memory, and each stage has a barrier (mbarrier) that counts the bytes. Schedule primitives can express
+neither the additional parameters of the kernel nor copies that run ahead: see the passes `tensor_maps` and
 `tma_prefetch`.
 
-The copy engine does not transpose, and the fragment of A for one k is part of a column of A. So all threads
-transpose each K tile of A before it is multiplied. It lies in rows of 128 bytes, in which TMA permutes the
-pieces of 16 bytes (the swizzle), so these accesses have no bank conflicts. A barrier follows, and then the
-stage of the K tile before is free. So there is one barrier for 32 of K, and `serpentine` has four. Without
-the transposition a thread could read four k of a row of A in a float4. But then all factors from A of one k
-are in registers of one bank, and those of the next k are in the other bank. This was tried: nvcc moves sums
-and scatters the order of the FMA, and the rate was 49.3 TFLOPS at 4096.
+TMA does not transpose, and the fragment of A for one k is part of a column of A. So all threads transpose
+each K tile of A before it is multiplied. It lies in rows of 128 bytes, in which TMA permutes the pieces of 16
+bytes (the swizzle), so these accesses have no bank conflicts. A barrier follows, and then the stage of the K
+tile before is free. So there is one barrier for 32 of K, and `serpentine` has four.
 
-On an H200 this rung has 51.6, 52.4 and 52.7 TFLOPS at 2048, 4096 and 8192, 1.02 times the best of cuBLAS. It
-is not faster than `serpentine`, which has 53.0, 53.9 and 54.1. The model of `inspect` predicts 84 % of the
-peak instead of 82, because there are fewer instructions besides the FMA, and fewer FMA that read three
-registers. The model ignores two things: at which places loads from shared memory stand, and the instruction
-cache. On an H200 both matter:
+Without the transposition a thread could read four k of a row of A in a float4. But then all factors from A of
+one k are in registers of one bank, and those of the next k are in the other bank. So nvcc moves sums and
+scatters the order of the FMA. This was tried: the rate was 49.3 TFLOPS at 4096.
 
-- The loop over k is unrolled by eight. Unrolled by 32 it had 45.9, 50.6 and 51.7 TFLOPS, and unrolled by two
-  it had 50.2, 50.8 and 51.1. With two K tiles in an iteration, 128 KiB of instructions, it had 24.5 at 4096.
-  Tiles of 64x128 have a quarter of the FMA for each k, so their loop is unrolled by 32. Unrolled by eight
-  they had 37.2 at 1024, and by 32 in another run 40.6.
-- The last K tile is multiplied after the loop. With a condition in the loop instead, which nvcc does not move
-  loads across, it had 49.0, 49.5 and 49.9 TFLOPS.
+The model of `inspect` predicts 84 % of the peak instead of 82, because there are fewer instructions besides
+the FMA, and fewer FMA that read three registers. But on an H200 this rung has 51.6, 52.4 and 52.7 TFLOPS at
+2048, 4096 and 8192, 1.02 times the best of cuBLAS. It is not faster than `serpentine`, which has 53.0, 53.9
+and 54.1.
+
+The model of `inspect` ignores two things: at which places loads from shared memory stand, and the instruction
+cache. Both matter. So the loop over k is unrolled by eight, or by 32 if tiles are 64x128, which have a
+quarter of the FMA for each k. The last K tile is multiplied after the loop.
+
+Measured on an H200:
+
+- Unrolled by 32 the loop over k had 45.9, 50.6 and 51.7 TFLOPS, and unrolled by two it had 50.2, 50.8 and
+  51.1. With two K tiles in an iteration, 128 KiB of instructions, it had 24.5 at 4096. Tiles of 64x128 had
+  37.2 at 1024 if unrolled by eight, and by 32 in another run 40.6.
+- With a condition in the loop for the last K tile, which nvcc does not move loads across, it had 49.0, 49.5
+  and 49.9 TFLOPS.
 - With all 32 k unrolled, nvcc put 53 of 392 loads right before the FMA that need them. A trial by hand with a
   `__syncwarp()` for every second k, which loads do not cross, had 3 of 196, and 47.1, 53.0 and 54.0 TFLOPS.
 - A producer warpgroup that copies and transposes had 47.8 and 49.9 TFLOPS at 4096, for two depths of the K
@@ -106,7 +111,7 @@ def refuses(gemm: Gemm, config: Config) -> str:
     for name, row in (("A", gemm.k), ("B", gemm.n)):
         if row % VECTOR:
             return (
-                f"rows of {name} are {4 * row} bytes, and the copy engine takes rows of a multiple of 16: use"
+                f"rows of {name} are {4 * row} bytes, and TMA takes rows of a multiple of 16: use"
                 " sgemm/serpentine"
             )
     if config.bk != DEPTH:
@@ -167,7 +172,7 @@ def count_k_tiles(gemm: Gemm, config: Config) -> int:
 
 
 def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
-    """The algorithm over whole tiles, as the copy engine shows A and B: zero beyond the matrices."""
+    """The algorithm over whole tiles, as TMA shows A and B: zero beyond the matrices."""
     from tvm.script import tirx as T
 
     M, N = (ceil_div(*each) * each[1] for each in ((gemm.m, config.bm), (gemm.n, config.bn)))

@@ -1,4 +1,4 @@
-// The copy engine (TMA) of an SM: it moves boxes row by row, loads and stores each in the order of their coming.
+// TMA of an SM: it moves boxes row by row, loads and stores each in the order of their coming.
 #pragma once
 #include "memory.h"
 

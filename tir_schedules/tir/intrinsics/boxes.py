@@ -1,4 +1,4 @@
-"""Boxes of a matrix, copied by the copy engine (TMA) from and to shared memory.
+"""Boxes of a matrix, copied by TMA (the Tensor Memory Accelerator) from and to shared memory.
 
 In shared memory a box has rows of 128 bytes, under the swizzle of 128 bytes, or longer ones as they are. In
 place of its tensor map an intrinsic names the matrix, see the pass `tensor_maps`.
@@ -152,8 +152,8 @@ def store(rows: int, columns: int, dtype: str) -> Intrinsic:
 
 @intrinsic
 def store_by_threads(rows: int, columns: int, dtype: str, extents: tuple[int, int]) -> Intrinsic:
-    """A box from shared memory to a matrix with these extents, by the threads of a warpgroup, because the
-    copy engine does not take its rows. A thread copies as many elements at once as divide a row, 8 bytes at
+    """A box from shared memory to a matrix with these extents, by the threads of a warpgroup, because TMA
+    does not take its rows. A thread copies as many elements at once as divide a row, 8 bytes at
     most."""
     size = DataType(dtype).bits // 8
     piece = PIECES[math.gcd(extents[1] * size, 8)]

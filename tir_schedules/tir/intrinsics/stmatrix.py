@@ -141,7 +141,7 @@ def store(
     describes: bool, columns: int, places: int, accumulate: str, result: str, engine: bool = True
 ) -> PrimFunc:
     """64 rows and so many columns of sums to shared memory, in the format `result`: a box, ready to be stored
-    from there. places: which boxes take in turns. engine: the copy engine stores them, else threads do. The
+    from there. places: which boxes take in turns. engine: TMA stores them, else threads do. The
     box that was in this place has been stored before: at the end of a box a warpgroup waits until the copy
     engine has read the next place."""
     text = text_of(accumulate, result, columns * SUM_BYTES.get(result, 2))

@@ -33,7 +33,7 @@ BOX_BYTES = DEPTH * 64 * 2
 
 COPIED, FENCED, AWAITED, GIVEN = "copied", "fenced", "awaited", "given"
 """How operands come to be there. COPIED: stored by threads, with TVM's barriers around stores and reads.
-FENCED: by asynchronous copies of threads. AWAITED: by the copy engine; every thread arrives at the K tile's
+FENCED: by asynchronous copies of threads. AWAITED: by TMA; every thread arrives at the K tile's
 barrier, and waits. GIVEN: by a producer warpgroup, see the pass
 `warp_specialization`."""
 
