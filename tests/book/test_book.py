@@ -306,3 +306,8 @@ def test_commands_of_a_chapter_work_as_printed(name, tmp_path, monkeypatch):
 
 def test_the_texts_are_there_for_every_article():
     assert {path.stem for path in Path(HERE / "articles").glob("*.md")} == {*site.ARTICLES}
+
+
+def test_chapters_of_split_products_show_their_recorded_times():
+    """They are in a folder of their own beside the other results."""
+    assert [gain.title.split()[0] for gain in find_records(None).gains("sgemm/bf16x6", [])] == ["sgemm"]

@@ -44,7 +44,7 @@ def test_products_read_what_boxes_wrote(tiles):
 def test_text_page_and_picture(tool, tmp_path, check_page):
     kernel = ("hgemm/tma_store", "--twin", *SMALL)
     code, out, _ = tool("layout", kernel[0], "A", *kernel[1:])
-    assert code == 0 and "8 rows of a piece lie in all 32 banks; wgmma reads it as the box wrote it" in out
+    assert code == 0 and "8 rows of a piece fill all 32 banks, so they have no conflicts; wgmma reads" in out
     assert "1.1a        1.0a        1.3b        1.2b" in out and "factor" not in out
     page, picture = tmp_path / "page.html", tmp_path / "ring.svg"
     assert tool("layout", *kernel, "-o", str(page))[0] == 0

@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
 from types import ModuleType
-from typing import Callable, Sequence
+from typing import Callable, Iterable, Iterator, Sequence
 
 from markupsafe import Markup
 
 from tir_schedules.book.figures import Figure, figures_of, warps_in_time
 from tir_schedules.errors import BadInput, CheckFailed, nearest
-from tir_schedules.insight.inspection.listing import annotate_lines
+from tir_schedules.insight.inspection.listing import AnnotatedLine, annotate_lines, extent
 from tir_schedules.insight.inspection.twins import Inspection, inspect
 from tir_schedules.insight.inspection.views import LINE_COUNTERS, counters_of
 from tir_schedules.insight.metrics.counting import GLOBAL, SHARED, Metrics
@@ -53,6 +53,9 @@ class Line:
     @property
     def conflicts(self) -> str:
         return self.cells[CONFLICTS] if self.cells else ""
+
+
+CALLED = Line("", Markup("<i>Lines of functions that the kernel calls:</i>"), ("",) * len(LINE_COUNTERS))
 
 
 @dataclass(frozen=True)
@@ -206,15 +209,16 @@ def kernel_code(rung: Rung, form: str, metrics: Metrics) -> Code:
     """A kernel, each line with what it cost."""
     kernel = metrics.binary.kernel
     lines = [line for line in annotate_lines(metrics) if line.text or not line.file]
-    source = HighlightedSource(kernel.source, "cu")
-    shown = tuple(
-        Line(
-            line.place,
-            source.line(line.file, line.number, line.text),
-            counters_of(line),
-        )
-        for line in lines
-    )  # fmt: skip
+    source, inside = HighlightedSource(kernel.source, "cu"), extent(kernel)
+
+    def shown_lines(several: Iterable[AnnotatedLine]) -> Iterator[Line]:
+        for line in several:
+            yield Line(line.place, source.line(line.file, line.number, line.text), counters_of(line))
+
+    own = [line for line in lines if not line.file and line.number in inside]
+    called = [line for line in lines if line not in own]
+    between = (CALLED,) if called else ()
+    shown = (*trimmed(tuple(shown_lines(own))), *between, *shown_lines(called))
     title = "The CUDA that TVM emits" if form == "schedule" else "The twin, by hand"
     file = "" if form == "schedule" else f"cuda_reference/{rung.family}/{rung.name}.cu"
     return Code(title, file, trimmed(shown))

@@ -30,7 +30,9 @@ MOST = 400_000
 
 BLOCK = (0, 0, 0)
 
-INSTRUCTIONS = ("cp.async", "ldmatrix", "mma", "stmatrix", "wgmma")
+SHOWN = f"The picture has the first {shared_tiles.LINES_SHOWN} lines of 128 bytes, or all if there are fewer."
+
+INSTRUCTIONS = ("cp.async", "ldmatrix", "load_matrix_sync", "mma", "stmatrix", "wgmma")
 
 Mark = tuple[int, int, int]
 """First cycle, the cycle after the last, and the number of a state; -1 where instructions issue."""
@@ -56,7 +58,8 @@ def figures_of(binaries: list[Binary], place: int, workload: Workload) -> list[F
 
 
 def who_computes_what(binaries: list[Binary], workload: Workload) -> Iterator[Figure]:
-    """Who stores C of a product, or loads X of a sum: the block by warp, one of its warps by lane."""
+    """Who stores C of a product, or loads X of a sum: the block by warp, one of its warps by lane. No picture
+    of one thread that does it all."""
     array = "X" if "X" in workload.inputs else workload.outputs[0]
     asked = Asked(array)
     try:
@@ -70,6 +73,8 @@ def who_computes_what(binaries: list[Binary], workload: Workload) -> Iterator[Fi
     if len({*found.accesses["warp"].tolist()}) > 1:
         caption = f"Elements of {array} by the warp that {does} them, in the first block of {workload}."
         yield Figure("Who computes what", threads_svg(by_warp), caption)
+    if len({*found.accesses["lane"].tolist()}) == 1:
+        return
     caption = f"Elements of {array} by the lane of warp {warp} that {does} them. {said}"
     yield Figure("Who computes what", threads_svg(by_lane), caption)
 
@@ -80,17 +85,22 @@ def banks_of(binary: Binary, workload: Workload) -> Iterator[Figure]:
         execution, inputs = watch_block(binary, workload, BLOCK, 0)
     except CheckFailed:
         return
-    patterns = patterns_of(binary, execution, inputs, workload.outputs, None)
+    found = patterns_of(binary, execution, inputs, workload.outputs, None)
+    patterns = [one for one in found if len(one.lanes) > 1]
     worst: dict[str, Pattern] = {}
     for one in sorted(patterns, key=lost):
         worst[one.action] = one
     for at, one in enumerate(worst.values()):
         picture = banks.svg_of(banks.request_picture(one))
-        caption = " ".join([f"{capital(banks.caption(one))}.", *(banks.LEGEND if at == 0 else ())])
+        told = banks.caption(one)
+        if "load_matrix_sync" in binary.kernel.source:
+            told = told.replace("ldmatrix of", "load_matrix_sync (PTX: ldmatrix) of")
+        caption = " ".join([f"{capital(told)}.", *(banks.LEGEND if at == 0 else ())])
         yield Figure("Shared memory, bank by bank", picture, caption)
     for tile in shared_tiles.find_shared_tiles(execution.events)[:1] if execution.events else ():
         picture = banks.svg_of(shared_tiles.tile_picture(tile))
-        yield Figure("A tile in shared memory", picture, f"{capital(shared_tiles.caption(tile))}.")
+        caption = " ".join([f"{capital(shared_tiles.caption(tile))}.", *shared_tiles.LEGEND, SHOWN])
+        yield Figure("A tile in shared memory", picture, caption)
 
 
 def lost(pattern: Pattern) -> tuple[int, int]:
@@ -110,9 +120,10 @@ def ring_of(binary: Binary, workload: Workload) -> Iterator[Figure]:
     found = timeline(events) if events is not None else None
     if found and found.rows:
         caption = (
-            f"Who waits for whom, step by step; {barriers_of(found)}. A colour is a slot of the ring. Filled:"
-            " it copies, lands, or multiplies. With a border: it has waited, arrives, or meets others. A"
-            " dashed line: it waits. A step is an order, not a time."
+            f"Who waits for whom, step by step; {barriers_of(found)}. full n says that the copy to stage n"
+            " has landed, and empty n that its readers are done. A colour is a stage. Filled: a copy starts"
+            " or lands, or a product runs. With a border: a warp has waited, arrives, or is at a barrier of"
+            " the block (meet). A dashed line: it waits. A step is an order, not a time."
         )
         yield Figure("The pipeline", timeline_svg(found), caption)
 
@@ -170,10 +181,15 @@ def warps_in_time(subject: Subject, target: Target) -> Iterator[Figure]:
         "svg", title, *parts, width=width, height=height, viewBox=f"0 0 {width} {height}", role="img",
         style=f"max-width:none;min-width:{width}px",
     )  # fmt: skip
+    others = (
+        "Other blocks on the SM take their turns between."
+        if timed.launch.resident > 1
+        else "The SM has only this block."
+    )
     caption = (
         f"What each warp of a block does in {size:,} cycles from the middle of the kernel, predicted for"
         f" {target.table.device} at {timed.workload}. A dark mark is an instruction that issues. A colour is"
-        " what the warp waits for most before the next one. Other blocks on the SM take their turns between."
+        f" what the warp waits for most before the next one. {others}"
     )
     yield Figure("The pipeline, cycle by cycle", svg, caption)
 

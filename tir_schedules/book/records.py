@@ -25,6 +25,11 @@ ABSENT = (
     " the repository has them; `tir-schedules book --results FOLDER` takes yours."
 )
 
+SPLIT = "split_precision/rungs_*.json"
+"""Benchmarks of rungs whose float32 is split for tensor cores; chapters show them as well."""
+
+VENDORS = {"best of cuBLAS": "the faster of cuBLAS and cuBLASLt"}
+"""Baseline of a benchmark -> what a chapter calls it."""
 
 MOST_SIZES = 6
 
@@ -77,9 +82,11 @@ class Records:
             below = [one for one in before if any(key[0] == one for key in group.cells)][-1:]
             sizes = shown_sizes(group, name)
             ours = [group.rate(name, "schedule", size) for size in sizes]
-            others = {f"x the rate of {one}": [group.rate(one, "schedule", size) for size in sizes]
+            others = {f"rate / that of {one}": [group.rate(one, "schedule", size) for size in sizes]
                       for one in below}  # fmt: skip
-            others[f"x the rate of {group.baseline}"] = [group.vendor_rate(size) for size in sizes]
+            others[f"rate / that of {VENDORS.get(group.baseline, group.baseline)}"] = [
+                group.vendor_rate(size) for size in sizes
+            ]
             rows = [("this rung", [*map(rate_cell, ours)])]
             rows += [("its twin", [rate_cell(group.rate(name, group.twin, size)) for size in sizes])]
             rows += [(said, [*map(quotient, ours, theirs)]) for said, theirs in others.items()]
@@ -197,4 +204,5 @@ def find_records(folder: Path | None) -> Records | None:
         return None
     if folder is not None and not folder.is_dir():
         raise BadInput(f"--results {folder}: there is no such folder")
-    return Records(folder or DEFAULT_FOLDER, find_recorded([folder or DEFAULT_FOLDER]), folder is None)
+    paths = [folder] if folder else [DEFAULT_FOLDER, *sorted(DEFAULT_FOLDER.glob(SPLIT))]
+    return Records(folder or DEFAULT_FOLDER, find_recorded(paths), folder is None)

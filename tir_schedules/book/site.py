@@ -420,5 +420,6 @@ def provenance() -> list[str]:
     versions = named_versions("apache-tvm", "nvidia-cuda-nvcc")
     return [
         f"Made by tir-schedules book, tir_schedules {VERSION}, {versions}.",
-        "Counters and figures are those of executions on the CPU machine. No GPU took part in the page.",
+        "Counters and pictures come from the CPU machine or from predictions, times from recorded"
+        " measurements. Making this page needed no GPU.",
     ]

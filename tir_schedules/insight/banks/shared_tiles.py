@@ -202,12 +202,12 @@ def caption(tile: SharedTile) -> str:
     """What it is, and how a wgmma meets the banks in it."""
     size = f"{tile.rows} rows of {tile.pieces * PIECE} bytes from byte {tile.start}"
     what = {
-        "box": f"box of {tile.buffer}: {size}, one of {tile.count}",
-        "store": f"box of {tile.buffer} that is written back: {size}, one of {tile.count}",
+        "box": f"box of {tile.buffer}: {size}, one of {tile.count} that this block copies",
+        "store": f"box of {tile.buffer} that is written back: {size}, one of {tile.count} of this block",
         "factor": f"factor {tile.buffer} of wgmma: {size}, read by {tile.count} products",
     }[tile.kind]
     banks = (
-        f"8 rows of a piece lie in all {BANKS} banks"
+        f"8 rows of a piece fill all {BANKS} banks, so they have no conflicts"
         if tile.turns == 1
         else f"8 rows of a piece ask the same 4 banks {tile.turns} times"
     )
