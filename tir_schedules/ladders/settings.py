@@ -1,5 +1,5 @@
 """Configurations as they are written on a command line: sgemm/transposed:32x32, sgemm/vectorized:bm=64,tm=4,
-and sgemm/transposed:32x32,tm=2, which begins with a name."""
+and sgemm/transposed:32x32,bm=64, which begins with a name."""
 
 from __future__ import annotations
 
