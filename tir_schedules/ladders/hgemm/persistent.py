@@ -31,7 +31,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(specialization.Persistent):
-    """As Persistent."""
+    """Fields: those of specialization.Persistent."""
 
 
 def launch(gemm: HalfGemm, config: Config) -> Launch:

@@ -38,7 +38,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(hopper.Ring):
-    """As Ring."""
+    """Fields: those of hopper.Ring."""
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:

@@ -34,7 +34,7 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 @dataclass(frozen=True)
 class Config(hopper.Tiling):
-    """As Tiling."""
+    """Fields: those of hopper.Tiling."""
 
 
 def refuses(gemm: HalfGemm, config: Config) -> str:

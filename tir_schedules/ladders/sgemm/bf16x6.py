@@ -9,7 +9,7 @@ wavefronts there, as many as in `promoted`.
 
 In tiles of 128 rows two warpgroups take turns: while one adds its sums to those in float32 registers, the
 other multiplies. For a K tile of 64 each has 24 wgmma of 64x128. A tile of 64 rows has only one warpgroup
-that multiplies.
+that multiplies. The schedule is that of `promoted`, and only the configurations are other.
 
 **Range.** Parts have the exponents of a float32, so rows and columns of very large or very small elements are
 as accurate as others. Elements below 2^-110 lose their bits below 2^-133, because bfloat16 ends there. If an

@@ -28,7 +28,7 @@ from tir_schedules.model.rung import run_as_script
 
 @dataclass(frozen=True)
 class Config(split_products.Config):
-    """As there."""
+    """Fields: those of split_products.Config."""
 
     stages: int = 3
 

@@ -29,7 +29,7 @@ from tir_schedules.model.rung import run_as_script
 
 @dataclass(frozen=True)
 class Config(split_products.Config):
-    """As there. promote: 0."""
+    """Fields: those of split_products.Config. promote: 0."""
 
     stages: int = 6
     promote: int = 0

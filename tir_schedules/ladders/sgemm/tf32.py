@@ -27,7 +27,7 @@ from tir_schedules.model.rung import Around, Rung, run_as_script
 
 @dataclass(frozen=True)
 class Config(split_products.Config):
-    """As there. promote: 0."""
+    """Fields: those of split_products.Config. promote: 0."""
 
     bk: int = 32
     stages: int = 6
