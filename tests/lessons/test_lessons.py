@@ -51,6 +51,13 @@ def test_wrong_answers_fail_as_told(id, tmp_path):
         assert not passed and wrong.told in missing, wrong.name
 
 
+def test_the_block_that_has_most_to_do_is_looked_at(tmp_path):
+    lesson = EVERY["beyond/stream_k"]
+    uneven = next(wrong for wrong in lesson.wrong if "remainder" in wrong.name)
+    missing = told(lesson, uneven.code, tmp_path)[1]
+    assert missing.count("of a block") == 1 and "44 with R=5, K=7; at most 36 is the goal" in missing
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("id", EVERY)
 def test_a_solution_passes_with_other_sizes(id, tmp_path):

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import product
 from typing import Iterable, Iterator, Mapping, Sequence
 
-from tir_schedules.check.session import Checked
+from tir_schedules.check.session import Checked, Written, fresh, launch_step
 from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.insight.metrics.counting import (
     GLOBAL,
@@ -20,7 +21,9 @@ from tir_schedules.insight.metrics.counting import (
     total,
 )
 from tir_schedules.lessons.dependence import NEEDS
+from tir_schedules.machines.choice import choose
 from tir_schedules.model.counters import Counters, LineCounters
+from tir_schedules.model.machine import Watch
 
 Sizes = Mapping[str, int]
 COUNT, ANSWER, TIME, CODE, NEED = "count", "answer", "time", "code", "need"
@@ -111,6 +114,9 @@ FORM = re.compile(r"(.+?) (<=|>=) (.+)")
 QUESTION = re.compile(r"answer (\w+): (.+)")
 SAME = "same CUDA"
 NEEDED = "needs "
+OF_BLOCK = " of a block"
+"""Stands behind a name of COUNTS, where the block that has most of it is looked at alone."""
+
 WORDS = " -- "
 """Stands before a goal's explanation."""
 
@@ -153,7 +159,7 @@ def parse_goal(text: str) -> Goal:
     if what == "time":
         share = match[3].removesuffix("%").strip()
         return Goal(f"predicted time at most {share} % of the time at the start", TIME, what, "<=", share)
-    unit = RESOURCES.get(what) or COUNTS[what].unit
+    unit = RESOURCES.get(what) or counter(what).unit
     way = "at most" if match[2] == "<=" else "at least"
     told = f"{what}: {way} {match[3]} {unit}" if not hidden else f"{what}: {shown_words}"
     return Goal(
@@ -162,12 +168,16 @@ def parse_goal(text: str) -> Goal:
 
 
 def unit_of(goal: Goal) -> str:
-    return COUNTS[goal.what].unit if goal.what in COUNTS else ""
+    return counter(goal.what).unit if goal.kind in (COUNT, ANSWER) and goal.what not in RESOURCES else ""
+
+
+def counter(what: str) -> Memory | Mix | Issued:
+    return COUNTS[what.removesuffix(OF_BLOCK)]
 
 
 def known(name: str, text: str, names: Iterable[str] = ()) -> str:
     every = [*names] or [*COUNTS, *RESOURCES, *TIMES]
-    if name not in every:
+    if name.removesuffix(OF_BLOCK) not in every:
         raise BadInput(f"the goal {shown(text)}: {name!r} is not counted{nearest(name, every)}")
     return name
 
@@ -183,7 +193,20 @@ def measured(what: str, checked: Checked) -> int:
         return max(one.shared_bytes for one in binaries)
     if what == "warps on an SM":
         return min(occupancy_of(one).warps for one in binaries)
-    return sum(COUNTS[what].of(counters) for counters in counters_of(checked))
+    if what.endswith(OF_BLOCK):
+        return max(counter(what).of(counters) for counters in of_blocks(checked))
+    return sum(counter(what).of(counters) for counters in counters_of(checked))
+
+
+def of_blocks(checked: Checked) -> Iterator[Counters]:
+    """Counters of each block of a single launch, which is run alone."""
+    prepared = checked.prepared
+    assert prepared is not None, "it has run"
+    (step,), trial = prepared.steps, prepared.trials.runs[0]
+    for x, y, z in product(*map(range, step.binary.kernel.grid)):
+        run = launch_step(step, trial, choose("cpu", 1), fresh(trial), Written(), watch=Watch((x, y, z)))
+        assert run.counters, "they are counted"
+        yield run.counters
 
 
 def counters_of(checked: Checked) -> list[Counters]:

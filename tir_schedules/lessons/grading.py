@@ -22,13 +22,13 @@ from tir_schedules.lessons.goals import (
     ANSWER,
     CODE,
     COUNT,
-    COUNTS,
     NEED,
     NO_SPILLS,
     RESOURCES,
     TIME,
     Goal,
     costly_lines,
+    counter,
     counters_of,
     measured,
     met,
@@ -129,7 +129,7 @@ def judge_answers(lesson: Lesson, file: Path, text: str) -> Iterator[Judged]:
 def judge_answer(
     goal: Goal, file: Path, answer: tuple[str, int] | None, runs: Sequence[tuple[Sizes, Checked]]
 ) -> Judged:
-    unit = RESOURCES.get(goal.what) or COUNTS[goal.what].unit
+    unit = RESOURCES.get(goal.what) or counter(goal.what).unit
     asked = f"{goal.name}: {goal.what}, {unit}"
     if answer is None:
         return Judged(asked, False, (f"{file.name}: write the line `// answer: {goal.name} = ...` again",))
