@@ -12,7 +12,7 @@ from tir_schedules.cli.main import main
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.lessons.desk import Desk
-from tir_schedules.lessons.goals import parse_goal
+from tir_schedules.lessons.goals import met, parse_goal
 from tir_schedules.lessons.grading import grade
 from tir_schedules.lessons.lesson import CHAPTERS, all_lessons, find_lesson, parse_lesson
 
@@ -56,6 +56,15 @@ def test_the_block_that_has_most_to_do_is_looked_at(tmp_path):
     uneven = next(wrong for wrong in lesson.wrong if "remainder" in wrong.name)
     missing = told(lesson, uneven.code, tmp_path)[1]
     assert missing.count("of a block") == 1 and "44 with R=5, K=7; at most 36 is the goal" in missing
+
+
+def test_the_line_that_calls_what_is_slow_is_named(tmp_path):
+    """The wait itself is in a header."""
+    lesson = EVERY["001/stages"]
+    missing = told(lesson, lesson.start, tmp_path)[1]
+    assert re.search(
+        r"warps spend most of it:\n\S+:15: __pipeline_wait_prior\(0\);\n\S+:16: sum \+=", missing
+    )
 
 
 @pytest.mark.slow
@@ -140,6 +149,11 @@ def test_goals_have_words_and_may_hide_a_limit():
     assert goal.text == "shared bytes: as few as possible" and goal.limit == "64 * 80"
     goal = parse_goal("global loads <= N -- one for each row")
     assert goal.text == "global loads: at most N sectors (one for each row)" and goal.limit == "N"
+    goal = parse_goal("TMA boxes == B")
+    assert goal.text == "TMA boxes: exactly B boxes"
+    assert [met(goal, value, 2) for value in (1, 2, 3)] == [False, True, False]
+    goal = parse_goal("time <= 5 us -- one copy at a time takes 6")
+    assert goal.text == "predicted time at most 5 us (one copy at a time takes 6)" and goal.limit == "5 us"
     with pytest.raises(BadInput, match="did you mean 'ldmatrix'"):
         parse_goal("needs ldmatrx")
 

@@ -110,7 +110,8 @@ UNITS = {
 """What counts are counted in, for a learner who reads the word for the first time."""
 
 TIMES = {"time": "%, or us"}
-FORM = re.compile(r"(.+?) (<=|>=) (.+)")
+FORM = re.compile(r"(.+?) (<=|>=|==) (.+)")
+WAYS = {"<=": "at most", ">=": "at least", "==": "exactly"}
 QUESTION = re.compile(r"answer (\w+): (.+)")
 SAME = "same CUDA"
 NEEDED = "needs "
@@ -127,7 +128,7 @@ HIDDEN = " => "
 @dataclass(frozen=True)
 class Goal:
     """text: what a learner reads. kind: COUNT, ANSWER, TIME, CODE or NEED. what: a name of COUNTS, RESOURCES,
-    TIMES or NEEDS. sign, limit: "<=" or ">=", and an expression of sizes. name: of an answer."""
+    TIMES or NEEDS. sign, limit: one of WAYS, and an expression of sizes. name: of an answer."""
 
     text: str
     kind: str
@@ -153,18 +154,16 @@ def parse_goal(text: str) -> Goal:
     match = FORM.fullmatch(text)
     if not match:
         raise BadInput(f"the goal {shown(text)} does not look like `global loads <= 2*M*N`")
-    what = known(match[1], text)
+    what, reason = known(match[1], text), f" ({words})" if explained else ""
     if what == "time" and match[3].endswith(" us"):
-        return Goal(f"predicted time at most {match[3]}", TIME, what, "<=", match[3])
+        return Goal(f"predicted time at most {match[3]}{reason}", TIME, what, "<=", match[3])
     if what == "time":
         share = match[3].removesuffix("%").strip()
-        return Goal(f"predicted time at most {share} % of the time at the start", TIME, what, "<=", share)
+        told = f"predicted time at most {share} % of the time at the start{reason}"
+        return Goal(told, TIME, what, "<=", share)
     unit = RESOURCES.get(what) or counter(what).unit
-    way = "at most" if match[2] == "<=" else "at least"
-    told = f"{what}: {way} {match[3]} {unit}" if not hidden else f"{what}: {shown_words}"
-    return Goal(
-        f"{told} ({words})" if explained else told, COUNT, what, match[2], match[3], hidden=bool(hidden)
-    )
+    told = f"{what}: {WAYS[match[2]]} {match[3]} {unit}" if not hidden else f"{what}: {shown_words}"
+    return Goal(f"{told}{reason}", COUNT, what, match[2], match[3], hidden=bool(hidden))
 
 
 def unit_of(goal: Goal) -> str:
@@ -233,7 +232,7 @@ def texts_of(checked: Checked) -> dict[tuple[str, int], str]:
 
 
 def met(goal: Goal, value: float, limit: float) -> bool:
-    return value <= limit if goal.sign == "<=" else value >= limit
+    return {"<=": value <= limit, ">=": value >= limit, "==": value == limit}[goal.sign]
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:

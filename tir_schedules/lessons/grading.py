@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -14,6 +15,7 @@ from tir_schedules.check.expressions import number
 from tir_schedules.check.options import parse_comment, request_of
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.session import Checked, check_requests, prepare_requests
+from tir_schedules.compiler.source_text import shown_name
 from tir_schedules.errors import BadInput, CheckFailed, one_line, printable
 from tir_schedules.files import Json, to_json, write_text
 from tir_schedules.insight.times.timed import Timed, target_of, time_prepared
@@ -25,7 +27,9 @@ from tir_schedules.lessons.goals import (
     NEED,
     NO_SPILLS,
     RESOURCES,
+    SHOWN,
     TIME,
+    WAYS,
     Goal,
     costly_lines,
     counter,
@@ -39,6 +43,9 @@ from tir_schedules.lessons.lesson import Lesson
 from tir_schedules.lessons.schedules import emitted_source
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.kernels import linked
+from tir_schedules.machines.cpu.library import the_library
+from tir_schedules.machines.cpu.sources import Sources
 from tir_schedules.source import Source, read_source
 from tir_schedules.verdicts import CELLS, FAIL, HAZARD, LOOSE, PASS
 
@@ -267,8 +274,11 @@ def judge_count(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:
     for sizes, checked in runs:
         value, limit = measured(goal.what, checked), number(goal.limit, sizes, goal.what)
         if not met(goal, value, limit):
-            way = "at most" if goal.sign == "<=" else "at least"
-            aim = f"{way} {limit:,.0f} is the goal" if not goal.hidden else goal.text.partition(": ")[2]
+            aim = (
+                f"{WAYS[goal.sign]} {limit:,.0f} is the goal"
+                if not goal.hidden
+                else goal.text.partition(": ")[2]
+            )
             told = f"{value:,} with {sizes_text(sizes)}; {aim}"
             return Judged(goal.text, False, (told, *costly_lines(goal.what, checked)))
     values = ", ".join(f"{measured(goal.what, checked):,}" for _, checked in runs)
@@ -312,8 +322,19 @@ def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Pat
         return Judged(goal.text, False, (told,))
     if now.microseconds <= wanted:
         return Judged(f"{goal.text} ({told})", True)
-    costly = (f"{file.name}:{line.number}: {line.text.strip()}" for line in now.lines[:2] if not line.file)
-    return Judged(goal.text, False, (told, "where warps spend most of it:", *costly))
+    costly = [f"{file.name}:{number}: {line.strip()}" for number, line in slowest(now)]
+    return Judged(goal.text, False, (told, *(["where warps spend most of it:"] if costly else []), *costly))
+
+
+def slowest(now: Timed) -> list[tuple[int, str]]:
+    """The lines of the kernel itself in which warps spend most cycles: of a call, all that the call does."""
+    binary, cycles = now.binaries[now.costliest], Counter[tuple[int, str]]()
+    sources = Sources(binary, linked(the_library(), binary.ptx, binary.kernel.entry).lowered)
+    for line, reasons in now.launch.by_line("ptx").items():
+        place = sources.outermost(line)
+        if place.line and place.file == shown_name(binary.kernel):
+            cycles[place.line, place.text] += sum(reasons.values())
+    return [place for place, spent in cycles.most_common(SHOWN) if spent]
 
 
 def timed(checked: Checked) -> Timed:
