@@ -49,7 +49,7 @@ class Mix:
     """A count of instructions that threads execute, of some classes."""
 
     classes: tuple[str, ...]
-    unit: str = "instructions of threads"
+    unit: str = "thread instructions"
 
     def of(self, counters: Counters | LineCounters) -> int:
         return sum(counters.mix.get(name, 0) for name in self.classes)
@@ -58,7 +58,7 @@ class Mix:
 class Issued:
     """Instructions that warps execute."""
 
-    unit = "instructions of warps"
+    unit = "warp instructions"
 
     def of(self, counters: Counters | LineCounters) -> int:
         return counters.warp_instructions
@@ -103,9 +103,9 @@ NO_SPILLS = "no values outside registers: nothing is spilled, and threads need n
 UNITS = {
     "sectors": "A sector is 32 bytes of global memory, the least that is moved.",
     "requests": "A request is one load, store or atomic that a warp executes, for all its lanes together.",
-    "wavefronts": "A wavefront is a turn of shared memory: each of 32 banks serves one word of 4 bytes.",
-    "instructions of threads": "An instruction of threads counts once for each thread that executes it.",
-    "instructions of warps": "An instruction of warps counts once for each warp that executes it.",
+    "wavefronts": "A wavefront is one pass over the 32 banks of shared memory: each serves one word of 4 bytes.",
+    "thread instructions": "A thread instruction counts once for each thread that executes it.",
+    "warp instructions": "A warp instruction counts once for each warp that executes it.",
 }
 """What counts are counted in, for a learner who reads the word for the first time."""
 
