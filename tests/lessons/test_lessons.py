@@ -197,7 +197,7 @@ def test_a_lesson_from_start_to_end(learn):
     FILE.write_text(Path("mine.cu").read_text())
     code, out = learn("check")
     assert code == 0 and "003/guard is passed; next: tir-schedules learn start 003/predict_naive" in out
-    assert "executed with 3 sets of sizes" in out
+    assert "executed with 4 sets of sizes" in out
     assert json.loads(learn("list", "--json")[1])[0]["passed"] is True
     assert json.loads(learn("check", "--json")[1])["passed"] is True
     FILE.write_text("")

@@ -103,7 +103,7 @@ NO_SPILLS = "no values outside registers: nothing is spilled, and threads need n
 UNITS = {
     "sectors": "A sector is 32 bytes of global memory, the least that is moved.",
     "requests": "A request is one load, store or atomic that a warp executes, for all its lanes together.",
-    "wavefronts": "A wavefront is one pass over the 32 banks of shared memory: each serves one word of 4 bytes.",
+    "wavefronts": "A wavefront is a pass over the 32 banks of shared memory: each serves a word of 4 bytes.",
     "thread instructions": "A thread instruction counts once for each thread that executes it.",
     "warp instructions": "A warp instruction counts once for each warp that executes it.",
 }

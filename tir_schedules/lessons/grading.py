@@ -237,7 +237,7 @@ def faults_of(lesson: Lesson, sizes: Sizes, checked: Checked) -> Iterator[str]:
     faults = [*outcome.faults] or [*outcome.unshown]
     yield from (one_line(fault) for fault in faults[:FAULTS])
     if len(faults) > FAULTS:
-        yield f"{len(faults) - FAULTS} more: mend these first"
+        yield f"{len(faults) - FAULTS} more faults: mend these first"
     if any(finding.kind == "race" for finding in outcome.findings):
         yield "if both lines are in a loop, one access may be of this turn and the other of the next"
     if not outcome.error:
