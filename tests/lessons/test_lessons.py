@@ -58,6 +58,14 @@ def test_the_block_that_has_most_to_do_is_looked_at(tmp_path):
     assert missing.count("of a block") == 1 and "44 with R=5, K=7; at most 36 is the goal" in missing
 
 
+def test_accesses_that_meet_are_told_before_a_deadlock(tmp_path):
+    """And of inline assembly the line with the instruction."""
+    lesson = EVERY["beyond/tma_ring"]
+    told_first = told(lesson, lesson.start, tmp_path)[1].split("\n")[1]
+    assert "in_flight: writes ring" in told_first and "(PTX line" in told_first
+    assert re.search(r': asm volatile\("cp.async.bulk.tensor', told_first)
+
+
 def test_the_line_that_calls_what_is_slow_is_named(tmp_path):
     """The wait itself is in a header."""
     lesson = EVERY["001/stages"]

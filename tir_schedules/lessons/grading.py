@@ -66,6 +66,9 @@ VERDICTS = {
 FAULTS = 3
 """Faults that are told of one run."""
 
+MEETINGS = ("race", "in_flight")
+"""Findings of two accesses that meet. They are told first, because a deadlock is often what comes of them."""
+
 OF_NVCC = re.compile(r"(\S+)\((\d+)\): (error: .*?)(?= \S+\(\d+\): | \d+ errors? detected|$)")
 """An error of nvcc: file, line and what it says."""
 
@@ -234,10 +237,12 @@ def faults_of(lesson: Lesson, sizes: Sizes, checked: Checked) -> Iterator[str]:
     if compiler:
         yield from compiler[:FAULTS]
         return
-    faults = [*outcome.faults] or [*outcome.unshown]
+    findings = sorted(outcome.findings, key=lambda finding: finding.kind not in MEETINGS)
+    told = replace(outcome, findings=tuple(findings))
+    faults = [*told.faults] or [*told.unshown]
     yield from (one_line(fault) for fault in faults[:FAULTS])
     if len(faults) > FAULTS:
-        yield f"{len(faults) - FAULTS} more faults: mend these first"
+        yield f"and {len(faults) - FAULTS} more: mend these first"
     if any(finding.kind == "race" for finding in outcome.findings):
         yield "if both lines are in a loop, one access may be of this turn and the other of the next"
     if not outcome.error:
