@@ -33,10 +33,10 @@ RUNGS = ("tf32", "split_bf16", "promoted", "bf16x6", "fp16x3", "bf16x6_mma")
 FMA = "FMA in order"
 RESULTS = Path(__file__).parent / "results" / "split_precision"
 RECORDED = RESULTS / "cpu.json"
-RATES = sorted(RESULTS.glob("rungs*_h100.json"))
+RATES = [RESULTS / "rungs_h200.json"]
 """What `tir-schedules bench` wrote of these rungs."""
 
-PEERS = RESULTS / "peers_h100.json"
+PEERS = RESULTS / "peers_h200.json"
 """What split_peers.py wrote."""
 
 MAIN_README = Path(__file__).parents[1] / "README.md"

@@ -12,7 +12,7 @@ from tir_schedules.cli.main import main
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.lessons.desk import Desk
-from tir_schedules.lessons.goals import parse_goal
+from tir_schedules.lessons.goals import met, parse_goal
 from tir_schedules.lessons.grading import grade
 from tir_schedules.lessons.lesson import CHAPTERS, all_lessons, find_lesson, parse_lesson
 
@@ -49,6 +49,30 @@ def test_wrong_answers_fail_as_told(id, tmp_path):
     for wrong in lesson.wrong:
         passed, missing = told(lesson, wrong.code, tmp_path)
         assert not passed and wrong.told in missing, wrong.name
+
+
+def test_the_block_that_has_most_to_do_is_looked_at(tmp_path):
+    lesson = EVERY["beyond/stream_k"]
+    uneven = next(wrong for wrong in lesson.wrong if "remainder" in wrong.name)
+    missing = told(lesson, uneven.code, tmp_path)[1]
+    assert missing.count("of a block") == 1 and "44 with R=5, K=7; at most 36 is the goal" in missing
+
+
+def test_accesses_that_meet_are_told_before_a_deadlock(tmp_path):
+    """And of inline assembly the line with the instruction."""
+    lesson = EVERY["beyond/tma_ring"]
+    told_first = told(lesson, lesson.start, tmp_path)[1].split("\n")[1]
+    assert "in_flight: writes ring" in told_first and "(PTX line" in told_first
+    assert re.search(r': asm volatile\("cp.async.bulk.tensor', told_first)
+
+
+def test_the_line_that_calls_what_is_slow_is_named(tmp_path):
+    """The wait itself is in a header."""
+    lesson = EVERY["001/stages"]
+    missing = told(lesson, lesson.start, tmp_path)[1]
+    assert re.search(
+        r"warps spend most of it:\n\S+:15: __pipeline_wait_prior\(0\);\n\S+:16: sum \+=", missing
+    )
 
 
 @pytest.mark.slow
@@ -133,6 +157,11 @@ def test_goals_have_words_and_may_hide_a_limit():
     assert goal.text == "shared bytes: as few as possible" and goal.limit == "64 * 80"
     goal = parse_goal("global loads <= N -- one for each row")
     assert goal.text == "global loads: at most N sectors (one for each row)" and goal.limit == "N"
+    goal = parse_goal("TMA boxes == B")
+    assert goal.text == "TMA boxes: exactly B boxes"
+    assert [met(goal, value, 2) for value in (1, 2, 3)] == [False, True, False]
+    goal = parse_goal("time <= 5 us -- one copy at a time takes 6")
+    assert goal.text == "predicted time at most 5 us (one copy at a time takes 6)" and goal.limit == "5 us"
     with pytest.raises(BadInput, match="did you mean 'ldmatrix'"):
         parse_goal("needs ldmatrx")
 
@@ -176,7 +205,7 @@ def test_a_lesson_from_start_to_end(learn):
     FILE.write_text(Path("mine.cu").read_text())
     code, out = learn("check")
     assert code == 0 and "003/guard is passed; next: tir-schedules learn start 003/predict_naive" in out
-    assert "executed with 3 sets of sizes" in out
+    assert "executed with 4 sets of sizes" in out
     assert json.loads(learn("list", "--json")[1])[0]["passed"] is True
     assert json.loads(learn("check", "--json")[1])["passed"] is True
     FILE.write_text("")

@@ -156,7 +156,8 @@ DESCRIPTORS = [
     (
         "between patterns",
         descriptor(256, 0, 1024, 128),
-        "align the array to 1024 bytes, or say base offset 2",
+        "in its row 2, though s is aligned: begin a tile at a multiple of 1024 bytes; a step along K within a"
+        " row adds 32 bytes to the start, which is 2 to the descriptor",
     ),
     (
         "another base offset",
@@ -173,6 +174,17 @@ def test_descriptors(what, bits, message, side):
     (finding,) = found(f"{ZERO}{FENCE}{PRODUCT}{GROUP}{STORES}", **given)
     assert finding.kind == "bad_descriptor" and message in finding.message
     assert f"the descriptor of {side}" in finding.message
+
+
+def test_a_descriptor_between_patterns_of_an_array_that_is_not_aligned():
+    body = f"setp.eq.u32 q, t, 0; @q st.shared.b32 [before], t;{ZERO}{FENCE}{PRODUCT}{GROUP}{STORES}"
+    text = entry(body_of(body, left=descriptor(256, 0, 1024, 128)))
+    text = text.replace(
+        ".extern .shared .align 1024", ".shared .align 16 .b8 before[16];\n.extern .shared .align 16"
+    )
+    arguments = {"X": np.zeros(ROOM, np.uint8), "Y": np.zeros((128, 32), np.uint32)}
+    messages = [finding.message for finding in launch(text, arguments, ("Y",), 128).findings]
+    assert any("align the array to 1024 bytes, or say base offset 2" in one for one in messages), messages
 
 
 @pytest.mark.parametrize("leading, kinds", [(16, {"bad_descriptor"}), (0, set()), (8192, set())])

@@ -91,6 +91,14 @@ def lines_at(source: str, own: str) -> dict[tuple[str, int], str]:
     return found
 
 
+ASSEMBLY = 6
+"""Lines that are looked at for the start of an `asm` statement."""
+
+
+ENDED = re.compile(r";\s*(\\|//.*)?$")
+"""The end of a statement."""
+
+
 class SourceText:
     """What stands in the lines of a kernel that `.file` and `.loc` of its PTX name."""
 
@@ -112,9 +120,16 @@ class SourceText:
         )
 
     def line(self, file: str, number: int) -> str:
-        """The text of a line without its indent; empty when it is not known."""
+        """The text of a line without its indent; empty when it is not known. Of inline assembly it is the
+        first line, which has the instruction, because nvcc names the last one."""
         own = lines_at(self.kernel.source, shown_name(self.kernel))
         if (file, number) in own:
+            for back in range(ASSEMBLY):
+                text = own.get((file, number - back), "")
+                if back and ENDED.search(text):
+                    break
+                if text.startswith("asm"):
+                    return text
             return own[file, number]
         header = self._header(file)
         if header not in self._headers:

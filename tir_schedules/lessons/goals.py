@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import product
 from typing import Iterable, Iterator, Mapping, Sequence
 
-from tir_schedules.check.session import Checked
+from tir_schedules.check.session import Checked, Written, fresh, launch_step
 from tir_schedules.errors import BadInput, nearest, shown
 from tir_schedules.insight.metrics.counting import (
     GLOBAL,
@@ -20,7 +21,9 @@ from tir_schedules.insight.metrics.counting import (
     total,
 )
 from tir_schedules.lessons.dependence import NEEDS
+from tir_schedules.machines.choice import choose
 from tir_schedules.model.counters import Counters, LineCounters
+from tir_schedules.model.machine import Watch
 
 Sizes = Mapping[str, int]
 COUNT, ANSWER, TIME, CODE, NEED = "count", "answer", "time", "code", "need"
@@ -46,7 +49,7 @@ class Mix:
     """A count of instructions that threads execute, of some classes."""
 
     classes: tuple[str, ...]
-    unit: str = "instructions of threads"
+    unit: str = "thread instructions"
 
     def of(self, counters: Counters | LineCounters) -> int:
         return sum(counters.mix.get(name, 0) for name in self.classes)
@@ -55,7 +58,7 @@ class Mix:
 class Issued:
     """Instructions that warps execute."""
 
-    unit = "instructions of warps"
+    unit = "warp instructions"
 
     def of(self, counters: Counters | LineCounters) -> int:
         return counters.warp_instructions
@@ -100,17 +103,21 @@ NO_SPILLS = "no values outside registers: nothing is spilled, and threads need n
 UNITS = {
     "sectors": "A sector is 32 bytes of global memory, the least that is moved.",
     "requests": "A request is one load, store or atomic that a warp executes, for all its lanes together.",
-    "wavefronts": "A wavefront is a turn of shared memory: each of 32 banks serves one word of 4 bytes.",
-    "instructions of threads": "An instruction of threads counts once for each thread that executes it.",
-    "instructions of warps": "An instruction of warps counts once for each warp that executes it.",
+    "wavefronts": "A wavefront is a pass over the 32 banks of shared memory: each serves a word of 4 bytes.",
+    "thread instructions": "A thread instruction counts once for each thread that executes it.",
+    "warp instructions": "A warp instruction counts once for each warp that executes it.",
 }
 """What counts are counted in, for a learner who reads the word for the first time."""
 
 TIMES = {"time": "%, or us"}
-FORM = re.compile(r"(.+?) (<=|>=) (.+)")
+FORM = re.compile(r"(.+?) (<=|>=|==) (.+)")
+WAYS = {"<=": "at most", ">=": "at least", "==": "exactly"}
 QUESTION = re.compile(r"answer (\w+): (.+)")
 SAME = "same CUDA"
 NEEDED = "needs "
+OF_BLOCK = " of a block"
+"""Stands behind a name of COUNTS, where the block that has most of it is looked at alone."""
+
 WORDS = " -- "
 """Stands before a goal's explanation."""
 
@@ -121,7 +128,7 @@ HIDDEN = " => "
 @dataclass(frozen=True)
 class Goal:
     """text: what a learner reads. kind: COUNT, ANSWER, TIME, CODE or NEED. what: a name of COUNTS, RESOURCES,
-    TIMES or NEEDS. sign, limit: "<=" or ">=", and an expression of sizes. name: of an answer."""
+    TIMES or NEEDS. sign, limit: one of WAYS, and an expression of sizes. name: of an answer."""
 
     text: str
     kind: str
@@ -147,27 +154,29 @@ def parse_goal(text: str) -> Goal:
     match = FORM.fullmatch(text)
     if not match:
         raise BadInput(f"the goal {shown(text)} does not look like `global loads <= 2*M*N`")
-    what = known(match[1], text)
+    what, reason = known(match[1], text), f" ({words})" if explained else ""
     if what == "time" and match[3].endswith(" us"):
-        return Goal(f"predicted time at most {match[3]}", TIME, what, "<=", match[3])
+        return Goal(f"predicted time at most {match[3]}{reason}", TIME, what, "<=", match[3])
     if what == "time":
         share = match[3].removesuffix("%").strip()
-        return Goal(f"predicted time at most {share} % of the time at the start", TIME, what, "<=", share)
-    unit = RESOURCES.get(what) or COUNTS[what].unit
-    way = "at most" if match[2] == "<=" else "at least"
-    told = f"{what}: {way} {match[3]} {unit}" if not hidden else f"{what}: {shown_words}"
-    return Goal(
-        f"{told} ({words})" if explained else told, COUNT, what, match[2], match[3], hidden=bool(hidden)
-    )
+        told = f"predicted time at most {share} % of the time at the start{reason}"
+        return Goal(told, TIME, what, "<=", share)
+    unit = RESOURCES.get(what) or counter(what).unit
+    told = f"{what}: {WAYS[match[2]]} {match[3]} {unit}" if not hidden else f"{what}: {shown_words}"
+    return Goal(f"{told}{reason}", COUNT, what, match[2], match[3], hidden=bool(hidden))
 
 
 def unit_of(goal: Goal) -> str:
-    return COUNTS[goal.what].unit if goal.what in COUNTS else ""
+    return counter(goal.what).unit if goal.kind in (COUNT, ANSWER) and goal.what not in RESOURCES else ""
+
+
+def counter(what: str) -> Memory | Mix | Issued:
+    return COUNTS[what.removesuffix(OF_BLOCK)]
 
 
 def known(name: str, text: str, names: Iterable[str] = ()) -> str:
     every = [*names] or [*COUNTS, *RESOURCES, *TIMES]
-    if name not in every:
+    if name.removesuffix(OF_BLOCK) not in every:
         raise BadInput(f"the goal {shown(text)}: {name!r} is not counted{nearest(name, every)}")
     return name
 
@@ -183,7 +192,20 @@ def measured(what: str, checked: Checked) -> int:
         return max(one.shared_bytes for one in binaries)
     if what == "warps on an SM":
         return min(occupancy_of(one).warps for one in binaries)
-    return sum(COUNTS[what].of(counters) for counters in counters_of(checked))
+    if what.endswith(OF_BLOCK):
+        return max(counter(what).of(counters) for counters in of_blocks(checked))
+    return sum(counter(what).of(counters) for counters in counters_of(checked))
+
+
+def of_blocks(checked: Checked) -> Iterator[Counters]:
+    """Counters of each block of a single launch, which is run alone."""
+    prepared = checked.prepared
+    assert prepared is not None, "it has run"
+    (step,), trial = prepared.steps, prepared.trials.runs[0]
+    for x, y, z in product(*map(range, step.binary.kernel.grid)):
+        run = launch_step(step, trial, choose("cpu", 1), fresh(trial), Written(), watch=Watch((x, y, z)))
+        assert run.counters, "they are counted"
+        yield run.counters
 
 
 def counters_of(checked: Checked) -> list[Counters]:
@@ -210,7 +232,7 @@ def texts_of(checked: Checked) -> dict[tuple[str, int], str]:
 
 
 def met(goal: Goal, value: float, limit: float) -> bool:
-    return value <= limit if goal.sign == "<=" else value >= limit
+    return {"<=": value <= limit, ">=": value >= limit, "==": value == limit}[goal.sign]
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:

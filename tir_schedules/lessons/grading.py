@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -14,6 +15,7 @@ from tir_schedules.check.expressions import number
 from tir_schedules.check.options import parse_comment, request_of
 from tir_schedules.check.preparing import Request
 from tir_schedules.check.session import Checked, check_requests, prepare_requests
+from tir_schedules.compiler.source_text import shown_name
 from tir_schedules.errors import BadInput, CheckFailed, one_line, printable
 from tir_schedules.files import Json, to_json, write_text
 from tir_schedules.insight.times.timed import Timed, target_of, time_prepared
@@ -22,13 +24,15 @@ from tir_schedules.lessons.goals import (
     ANSWER,
     CODE,
     COUNT,
-    COUNTS,
     NEED,
     NO_SPILLS,
     RESOURCES,
+    SHOWN,
     TIME,
+    WAYS,
     Goal,
     costly_lines,
+    counter,
     counters_of,
     measured,
     met,
@@ -39,6 +43,9 @@ from tir_schedules.lessons.lesson import Lesson
 from tir_schedules.lessons.schedules import emitted_source
 from tir_schedules.machines.choice import choose
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.machines.cpu.kernels import linked
+from tir_schedules.machines.cpu.library import the_library
+from tir_schedules.machines.cpu.sources import Sources
 from tir_schedules.source import Source, read_source
 from tir_schedules.verdicts import CELLS, FAIL, HAZARD, LOOSE, PASS
 
@@ -58,6 +65,9 @@ VERDICTS = {
 
 FAULTS = 3
 """Faults that are told of one run."""
+
+MEETINGS = ("race", "in_flight")
+"""Findings of two accesses that meet. They are told first, because a deadlock is often what comes of them."""
 
 OF_NVCC = re.compile(r"(\S+)\((\d+)\): (error: .*?)(?= \S+\(\d+\): | \d+ errors? detected|$)")
 """An error of nvcc: file, line and what it says."""
@@ -129,7 +139,7 @@ def judge_answers(lesson: Lesson, file: Path, text: str) -> Iterator[Judged]:
 def judge_answer(
     goal: Goal, file: Path, answer: tuple[str, int] | None, runs: Sequence[tuple[Sizes, Checked]]
 ) -> Judged:
-    unit = RESOURCES.get(goal.what) or COUNTS[goal.what].unit
+    unit = RESOURCES.get(goal.what) or counter(goal.what).unit
     asked = f"{goal.name}: {goal.what}, {unit}"
     if answer is None:
         return Judged(asked, False, (f"{file.name}: write the line `// answer: {goal.name} = ...` again",))
@@ -227,10 +237,12 @@ def faults_of(lesson: Lesson, sizes: Sizes, checked: Checked) -> Iterator[str]:
     if compiler:
         yield from compiler[:FAULTS]
         return
-    faults = [*outcome.faults] or [*outcome.unshown]
+    findings = sorted(outcome.findings, key=lambda finding: finding.kind not in MEETINGS)
+    told = replace(outcome, findings=tuple(findings))
+    faults = [*told.faults] or [*told.unshown]
     yield from (one_line(fault) for fault in faults[:FAULTS])
     if len(faults) > FAULTS:
-        yield f"and {len(faults) - FAULTS} more, which are told once these are mended"
+        yield f"and {len(faults) - FAULTS} more: mend these first"
     if any(finding.kind == "race" for finding in outcome.findings):
         yield "if both lines are in a loop, one access may be of this turn and the other of the next"
     if not outcome.error:
@@ -267,8 +279,11 @@ def judge_count(goal: Goal, runs: Sequence[tuple[Sizes, Checked]]) -> Judged:
     for sizes, checked in runs:
         value, limit = measured(goal.what, checked), number(goal.limit, sizes, goal.what)
         if not met(goal, value, limit):
-            way = "at most" if goal.sign == "<=" else "at least"
-            aim = f"{way} {limit:,.0f} is the goal" if not goal.hidden else goal.text.partition(": ")[2]
+            aim = (
+                f"{WAYS[goal.sign]} {limit:,.0f} is the goal"
+                if not goal.hidden
+                else goal.text.partition(": ")[2]
+            )
             told = f"{value:,} with {sizes_text(sizes)}; {aim}"
             return Judged(goal.text, False, (told, *costly_lines(goal.what, checked)))
     values = ", ".join(f"{measured(goal.what, checked):,}" for _, checked in runs)
@@ -312,8 +327,19 @@ def judge_time(lesson: Lesson, goal: Goal, run: tuple[Sizes, Checked], file: Pat
         return Judged(goal.text, False, (told,))
     if now.microseconds <= wanted:
         return Judged(f"{goal.text} ({told})", True)
-    costly = (f"{file.name}:{line.number}: {line.text.strip()}" for line in now.lines[:2] if not line.file)
-    return Judged(goal.text, False, (told, "where warps spend most of it:", *costly))
+    costly = [f"{file.name}:{number}: {line.strip()}" for number, line in slowest(now)]
+    return Judged(goal.text, False, (told, *(["where warps spend most of it:"] if costly else []), *costly))
+
+
+def slowest(now: Timed) -> list[tuple[int, str]]:
+    """The lines of the kernel itself in which warps spend most cycles: of a call, all that the call does."""
+    binary, cycles = now.binaries[now.costliest], Counter[tuple[int, str]]()
+    sources = Sources(binary, linked(the_library(), binary.ptx, binary.kernel.entry).lowered)
+    for line, reasons in now.launch.by_line("ptx").items():
+        place = sources.outermost(line)
+        if place.line and place.file == shown_name(binary.kernel):
+            cycles[place.line, place.text] += sum(reasons.values())
+    return [place for place, spent in cycles.most_common(SHOWN) if spent]
 
 
 def timed(checked: Checked) -> Timed:

@@ -400,8 +400,8 @@ def bad_descriptor(fault: Fault) -> str:
         f"it ends at byte {record.bytes}, behind the end of shared memory: check start and strides",
         f"base offset {record.extent} without a swizzle: it has to be 0",
         f"it begins {into_row} bytes into a row of {span}, and takes 32: begin {span - 32} into it at most",
-        f"it begins {into_pattern} bytes into the pattern of its swizzle: align the array to {pattern} bytes,"
-        f" or say base offset {into_pattern >> 7}",
+        f"it begins {into_pattern} bytes into the pattern of its swizzle"
+        + (between_patterns(fault, span, pattern) if pattern else ""),
         f"base offset {record.extent} does not fit its start: {into_pattern >> 7} would",
         "lanes or warps of the warpgroup have different ones: all have to have the same",
         f"it reads what {fault.other_place} has copied, but has a swizzle of {span or 'no'} bytes, and the"
@@ -410,6 +410,19 @@ def bad_descriptor(fault: Fault) -> str:
         overlap.format("leading"),
     )[which - 1]
     return f"the descriptor of {'AB'[of_right]} (start at byte {record.address} of shared memory): {wrong}"
+
+
+def between_patterns(fault: Fault, span: int, pattern: int) -> str:
+    """What to do, which depends on whether the variable begins where a pattern does."""
+    into = fault.record.address % pattern
+    variable = variable_at(fault.extents, Space.SHARED, fault.record.address)
+    if not variable or variable.low % pattern:
+        return f": align the array to {pattern} bytes, or say base offset {into >> 7}"
+    return (
+        f", in its row {into // span}, though {variable.name or 'the array'} is aligned: begin a tile at a"
+        f" multiple of {pattern} bytes; a step along K within a row adds 32 bytes to the start, which is 2 to"
+        " the descriptor"
+    )
 
 
 # ---- registers ---

@@ -77,6 +77,12 @@ class Sources:
         same = (file, line) == (calling, call)
         return Location(ptx_line, name, line, self.text.line(name, line), "" if same else where)
 
+    def outermost(self, ptx_line: int) -> Location:
+        """The same, of inlined code the line that calls it in the kernel itself."""
+        file, line = self.calls[ptx_line][-1] if ptx_line in self.calls else self.lines.get(ptx_line, (0, 0))
+        name = self.files.get(file, "")
+        return Location(ptx_line, name, line, self.text.line(name, line))
+
     def mix(self, ptx_line: int) -> str:
         """The class of the instruction in the counters' mix."""
         return self.mixes.get(ptx_line, "")
