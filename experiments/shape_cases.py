@@ -16,6 +16,7 @@ from typing import Any, Iterable
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import workload_class
+from tir_schedules.ladders.problems import Problem, workloads_of
 from tir_schedules.ladders.registry import find_each
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads import LAYOUTS
@@ -65,7 +66,8 @@ def cases_of(rung: Rung, combinations: Iterable[tuple[str, ...]], turn: int = 0)
     sizes = sizes_of(rung)
     for kind, combination in product(kinds, combinations):
         shape = shape_of(rung, combination, kind, turn, sizes)
-        found.append(Case(rung.id, combination, make(*shape, *kind)))
+        works = [make(*shape, *kind)] if kind else workloads_of(rung, Problem(rung.family, shape))
+        found += [Case(rung.id, combination, work) for work in works]
     return found
 
 

@@ -93,7 +93,7 @@ def broken(change):
         ),
         (
             broken(lambda results: results["rows"][2]["workload"].pop("m")),
-            "rows[2].workload: {'n': 4096, 'k': 4096} is not a workload of sgemm",
+            "rows[2].workload: {'n': 4096, 'k': 4096, 'layout': 'nn'} is not a workload of sgemm",
         ),
         (
             broken(lambda results: results["rows"][2]["workload"].update(m=64)),

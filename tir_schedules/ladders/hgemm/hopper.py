@@ -45,6 +45,10 @@ launched with 128 registers for each thread, and ptxas compiles nothing that nee
 MORE_SUM_REGISTERS = {1: 176, 2: 176, 3: 96}
 """The same of rungs from hgemm/tile_shapes on."""
 
+ODD_SUM_REGISTERS = {"float32": 144, "float16": 96}
+"""The same, by the format of sums, where A and B are swapped and threads copy boxes of C. With 160 and with
+104 ptxas spilled."""
+
 MOST_STAGES = 8
 BARRIERS = 1024
 """Bytes of static shared memory: two barriers for each stage, and what aligns the stages behind them."""
@@ -212,6 +216,13 @@ def reason_against_sums(gemm: HalfGemm, tiling: Tiling) -> str:
         instead = f"; use --accumulate {fitting}" if fitting else ""
         sums = f"sums of {tiling.rows}x{tiling.columns}"
         return f"{sums} do not fit into a warpgroup's registers as {gemm.accumulate}{instead}"
+    most = ODD_SUM_REGISTERS[gemm.accumulate]
+    by_threads = tiling.swap and getattr(tiling, "boxes", 0) and not gemm.c_aligned
+    if by_threads and tiling.registers(gemm.accumulate) > most:
+        return (
+            f"sums take {tiling.registers(gemm.accumulate)} registers of a thread. With swap=1 and rows of C"
+            f" that are not multiples of 16 bytes threads copy C and have {most} for sums: use a smaller tile"
+        )
     return ""
 
 

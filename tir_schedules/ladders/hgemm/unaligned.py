@@ -274,7 +274,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.overlap_launches()
 
 
-ONCE, COPIED, MULTIPLIED, CLOCK = 1.4, 12.9, 1024, 1980
+ONCE, COPIED, MULTIPLIED, CLOCK = 1.4, 12.9, 512, 1980
 """Microseconds of a launch; cycles of an SM for a copy of a warp, of 4 or 8 bytes for each lane;
 multiply-adds of an SM in a cycle; cycles in a microsecond. The first two are fitted to measurements on an
 H100, seven of 51x10650x8372 with B stored K x N and five of 100x100x100, off by up to 8 %. An SM with one
@@ -285,9 +285,9 @@ LATE = 1000
 More stages hide that."""
 
 BY_ELEMENTS, WHOLE = 2000, 1.6
-"""Cycles more of each K tile after the first, if a row has an odd number of elements; and times as long as a
-copy of 16 bytes for each lane takes, where K has more tiles than stages. Both are rough: they were 300 to
-5000, and 0.7 to 2.2. Other rungs are faster there, if the GPU has them."""
+"""Cycles more of each K tile after the first, if a row has an odd number of elements; and times as long as
+copies of 8 bytes those of 16 bytes take. Both are rough: they were 300 to 5000, and 0.7 to 2.2. Other rungs
+are faster there, if the GPU has them."""
 
 ODD_ROWS = 1.8
 """Cycles more for each element of a C with odd rows, times the share of SMs that store. L2 gets parts of
@@ -318,7 +318,7 @@ def microseconds(gemm: HalfGemm, config: Config) -> float:
     late = LATE * (k_tiles - 1) if config.stages == 2 else 0
     if gemm.k % 2 or gemm.stored["B"][1] % 2:
         stored += BY_ELEMENTS * (k_tiles - 1)
-    elif not gemm.misaligned and k_tiles > config.stages:
+    elif not gemm.misaligned:
         cycles *= WHOLE
     busy = max((on_one * (k_tiles * cycles + stored) + late) / CLOCK, gemm.bytes / READ)
     return ONCE + busy + adding_up(gemm, parts)
