@@ -569,6 +569,17 @@ def test_a_barrier_opens_when_all_have_come():
         assert (more - few) / 10 == pytest.approx(cycles, abs=1)
 
 
+def test_a_warp_whose_predicate_is_false_does_not_arrive():
+    """Two warps meet. One of them passes over an arrival for both, which would open the barrier too soon."""
+    code = program("@!P0 BAR.ARV 0x1, 0x40", "BAR.SYNC 0x1, 0x40", "NOP")
+    made = steps((1, 1, 1))
+    made.made["what"] = cpu_abi.Happening.MET
+    paths = [path([0, 1, 2], [-1, 0, -1], 0), path([0, 2], [1, -1], 1)]
+    assert simulate(code, paths, made, TABLE, 1).cycles < 200
+    with pytest.raises(CheckFailed, match="wait for each other without end"):
+        simulate(code, [paths[0], path([2], [-1], 1)], made, TABLE, 1)
+
+
 def test_a_barrier_of_some_warps_does_not_wait_for_others():
     code = program("BAR.SYNC 0x1, 0x40", "EXIT", *["SHF.L.U32 R0, R1, 0x1, R2"] * 200)
     paths = [path([0, 1]), path([0, 1], warp=1), path([*range(2, 202)], warp=2)]

@@ -127,7 +127,7 @@ STRUCTURES = {
         + [("source", "u2", (SOURCES,))]
         + [(name, "u1") for name in (
             "stall", "yields", "writes", "reads", "waits", "pipe", "action", "board", "stores", "banked",
-            "arrives_only", "reuse", "carries", "pad",
+            "arrives_only", "reuse", "carries", "told",
         )]
     ),
     "Path": np.dtype([("numbers", "u8"), ("accesses", "u8"), ("length", "u4"), ("pad", "u4")]),
@@ -155,15 +155,16 @@ STRUCTURES = {
     "MadeBy": np.dtype([("line", "u4"), ("kind", "u4")]),
 }  # fmt: skip
 """Gpu: figures of `GpuTable` for one kernel; l2_latency by SHARES, meeting by Kind, see Outside. Row: a SASS
-instruction. Path: of a warp, addresses of arrays. Access: what one costs, and the lines it touches, rows of
-Piece, kind: who else reads a line, see Kind; parts: how many sectors it touches a part of, of an atomic how
-often L2 goes over its sectors; or what it does at a barrier or an mbarrier, by number: arrivals and bytes
-that are expected there or that a copy brings, how many phases are over behind a wait, blocks of the cluster
-that a copy is for, rows of a box. Issue: of an instruction, the Reason of most of the cycles that its warp
-stalled before it, REASONS for none, and how many these were. The others are of walk.cpp. Stretch: a basic
-block of SASS. Mark: a landmark of one, or of what lies ahead. Turned: what is known of a basic block of PTX.
-Executed: one that lanes of a warp execute, and the rows of its accesses. MadeBy: the line of PTX that makes
-an access, and a bit for its class."""
+instruction, told: a barrier to which a warp without an access does not come. Path: of a warp, addresses of
+arrays. Access: what one costs, and the lines it touches, rows of Piece, kind: who else reads a line, see
+Kind; parts: how many sectors it touches a part of, of an atomic how often L2 goes over its sectors; or what
+it does at a barrier or an mbarrier, by number: arrivals and bytes that are expected there or that a copy
+brings, how many phases are over behind a wait, blocks of the cluster that a copy is for, rows of a box.
+Issue: of an instruction, the Reason of most of the cycles that its warp stalled before it, REASONS for none,
+and how many these were. The others are of walk.cpp. Stretch: a basic block of SASS. Mark: a landmark of one,
+or of what lies ahead. Turned: what is known of a basic block of PTX. Executed: one that lanes of a warp
+execute, and the rows of its accesses. MadeBy: the line of PTX that makes an access, and a bit for its
+class."""
 
 POINTERS = {"numbers": "const u32*", "accesses": "const s32*"}
 FIGURES = ("wavefronts", "requested", "missed", "written", "live", "kept")

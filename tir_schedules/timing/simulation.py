@@ -153,6 +153,7 @@ def fill(row: np.void, one: Instruction, table: GpuTable) -> None:
         numbers = [int(text, 16) if text.startswith("0x") else 0 for text in one.operands]
         row["board"], row["value"] = numbers[0] % 16 if numbers else 0, numbers[1] // 32 if numbers[1:] else 0
         row["arrives_only"] = "ARV" in one.modifiers
+        row["told"] = bool(one.predicate) and bool(row["board"] or row["value"])
     elif row["action"] == Action.ASYNC_COPY:
         row["value"] = "BYPASS" in one.modifiers
     elif row["action"] == Action.ARRIVE:

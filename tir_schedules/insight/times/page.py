@@ -82,7 +82,8 @@ def document(rows: Sequence[Timed], target: Target, most: int) -> str:
     kernel."""
     shown = [row for row in rows if row.prediction]
     if not shown:
-        raise BadInput("no kernel was predicted: there is nothing to draw")
+        reasons = "; ".join(dict.fromkeys(row.reason for row in rows))
+        raise BadInput(f"no kernel was predicted, so that there is nothing to draw: {reasons}")
     pictures = [picture_of(row, most) for row in shown]
     known = {state for row in shown for state in row.states}
     colours = {state: colour_of(state) for state in (*COLOURS, *sorted(known - {*COLOURS}))}

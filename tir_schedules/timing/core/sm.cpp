@@ -545,7 +545,9 @@ struct Sm {
         warp.groups.push_back({warp.copies, row.writes});
         end_groups(warp);
         break;
-      case BARRIER_ACTION: arrive(warp, row, access < 0 ? row.board : accesses[access].barrier); break;
+      case BARRIER_ACTION:  // a warp whose predicate is false has no access, and does not arrive
+        if (access >= 0 || !row.told) arrive(warp, row, access < 0 ? row.board : accesses[access].barrier);
+        break;
       default:
         raise(warp, row.writes, SHORT_BOARD), raise(warp, row.reads, SHORT_BOARD);
         lower(warp, row.writes, t + row.latency), lower(warp, row.reads, t + row.read_latency);
