@@ -61,8 +61,8 @@ def raised_in(error: BaseException, file: str) -> str:
 
 
 def printable(text: object, besides: str = "") -> str:
-    """A path or another text in which a terminal finds no commands: what does not print is escaped, but for
-    the letters `besides`."""
+    """A path or another text without commands for a terminal. Characters that do not print are escaped,
+    except for those in `besides`."""
     return "".join(
         letter if letter.isprintable() or letter in besides else ascii(letter)[1:-1] for letter in str(text)
     )

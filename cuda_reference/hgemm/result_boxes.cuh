@@ -1,6 +1,6 @@
-// A warpgroup's tile of C on its way out through shared memory: boxes that the copy engine takes to C. Boxes
-// of 64 rows have rows of 128 bytes, or of 64 or 32 where the tile's are no multiple of more, under the swizzle
-// of as many bytes.
+// A warpgroup's tile of C goes out through shared memory, in boxes that TMA copies to C. A box has 64 rows of
+// 128 bytes, or of 64 or 32 if a row of the tile is not a multiple of 128 bytes. Its swizzle has as many bytes
+// as its rows.
 #pragma once
 
 #include "boxes.cuh"

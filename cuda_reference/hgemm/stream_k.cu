@@ -91,7 +91,7 @@ hgemm_stream_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
     const int each = streamed * k_tiles / programs, extra = streamed * k_tiles % programs;
     const int begin = share_start(program, each, extra), end = share_start(program + 1, each, extra);
 
-    // All tiles of which the program has K tiles, shared ones first. work(tile, first, behind): with K tiles
+    // All tiles in which the program has K tiles, shared ones first. work(tile, first, behind): with K tiles
     // from `first` on, and before `behind`.
     const int first_tile = begin / k_tiles, parts = shares ? (end - 1) / k_tiles - first_tile + 1 : 0;
     const auto for_each_tile = [&](const auto &work) {

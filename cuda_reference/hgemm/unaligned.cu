@@ -7,8 +7,8 @@
 //   C: of several parts a matrix of floats for each, whose rows are filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up. Of one part it is C
 //
-// K tiles come by asynchronous copies of 16, 8 or 4 bytes, the largest number of which all rows are
-// multiples, and rows of an odd number of elements come by words, see unaligned.cuh. Products are by mma.
+// K tiles come by asynchronous copies of 16, 8 or 4 bytes: as many as divide all rows. Rows of an odd number
+// of elements come by words, see unaligned.cuh. Products are by mma.
 // WARPS_K warps take turns at steps along K, and their sums are added at the end. SPLITS goes to the launch:
 // 0 leaves the number of parts to the shape.
 

@@ -1,5 +1,5 @@
-// Tiles in the registers of a warp, made up of wmma's fragments: 16x16 tiles of which only wmma knows which
-// lane has which element.
+// Tiles in the registers of a warp, made of wmma's fragments: tiles of 16x16. Only wmma knows which lane of a
+// fragment has which element.
 #pragma once
 
 #include <mma.h>

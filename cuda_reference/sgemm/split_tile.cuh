@@ -53,8 +53,8 @@ struct ThreePairs {
 };
 
 // K tiles of HEIGHT rows of A and WIDTH columns of B, DEEP of K in rows along it. Pairs: parts of A and B that
-// are multiplied. TOGETHER: of each matrix a K tile has all parts, one behind the other, of which there are
-// ALL_PARTS; else those of one product, and the K tiles of the others are the next.
+// are multiplied. TOGETHER: a K tile has all ALL_PARTS parts of each matrix, one behind the other; else it
+// has those of one product, and the next K tiles have those of the others.
 template <int HEIGHT, int WIDTH, int DEEP, int ALL_PARTS, typename Part, typename Pairs, bool TOGETHER = true>
 struct SplitKTile {
     static constexpr int PART_COUNT = TOGETHER ? ALL_PARTS : 1, PRODUCTS = TOGETHER ? Pairs::COUNT : 1;

@@ -1,5 +1,5 @@
 // A lane's part of a tile of C per warp, as warp_tiling.cu has it: WARP_M x WARP_N of the block's BLOCK_M x
-// BLOCK_N elements in ITER_M x ITER_N sub-tiles, of each of which the lane has THREAD_M x THREAD_N.
+// BLOCK_N elements in ITER_M x ITER_N sub-tiles. The lane has THREAD_M x THREAD_N of each sub-tile.
 #pragma once
 
 #include "float4.cuh"

@@ -15,7 +15,7 @@ BOUND = '    sch.bind(i, "blockIdx.x"), sch.bind(j, "threadIdx.x")\n'
 LINE = 6
 
 MISTAKES = {
-    "axis": ('    sch.bind(i, "threadIdx.w")', "loop i is bound to 'threadIdx.w', which CUDA has not"),
+    "axis": ('    sch.bind(i, "threadIdx.w")', "loop i is bound to 'threadIdx.w', which CUDA lacks"),
     "twice": (
         '    sch.bind(j, "threadIdx.x"), sch.bind(i, "threadIdx.x")',
         "loops i and j are both bound to threadIdx.x: bind one of them to another axis",

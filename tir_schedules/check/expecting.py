@@ -142,7 +142,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class SpecialTruth(Truth):
-    """free: elements that are not judged, but for the sign of infinity. infinite: those that may be NaN or
+    """free: elements that are not judged, except for the sign of infinity. infinite: those that may be NaN or
     infinite alike."""
 
     free: Any = False

@@ -356,7 +356,7 @@ def nodes_in(text: str) -> frozenset[type]:
 
 
 def numbers_in(text: str) -> set[float]:
-    """Numbers of an expression, but for subscripts and what functions are told by name."""
+    """Numbers of an expression, except for subscripts and what functions are told by name."""
     tree = parsed(text)
     left = [node.slice for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
     left += [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword)]

@@ -177,7 +177,7 @@ def is_for(own: Options, kernel: str) -> bool:
 
 def merge_options(own: Options, command: Options) -> Options:
     """The options of a comment, over which those of the command win. Those that may be repeated are joined,
-    but for launches."""
+    except for launches."""
     both = dict(vars(command))
     for name, value in vars(own).items():
         given = both.get(name)

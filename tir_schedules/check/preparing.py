@@ -78,7 +78,7 @@ class Request:
 @dataclass(frozen=True)
 class Step:
     """One launch, ready to run. values: what each of the kernel's parameters is given, by the names in
-    `binary.kernel.params`, but for arrays, which are in the trial. read: where the source has the launch."""
+    `binary.kernel.params`, except for arrays, which are in the trial. read: where the source launches it."""
 
     target: Target
     binary: Binary
@@ -394,7 +394,7 @@ def structs_of(bounds: Sequence[Bound]) -> tuple[Struct, ...]:
 
 
 def check_launch(label: str, asked: Asked) -> None:
-    """BadInput for a grid that CUDA has not, or that takes too long."""
+    """BadInput for a grid that CUDA does not have, or that takes too long."""
     check_grid(label, asked.grid)
     blocks, threads = int(np.prod(asked.grid)), int(np.prod(asked.block))
     if blocks * threads > MOST_THREADS:

@@ -222,7 +222,7 @@ class Rounding:
         return self.growth(terms) * magnitude + terms * self.least
 
     def underflow(self, value: Any, error: Any) -> Any:
-        """What a result loses where it may be a denormal number, but for zeros that are exact."""
+        """What a result loses where it may be a denormal number, except for zeros that are exact."""
         small = np.abs(value) - error < self.normal
         return np.where(small & ((value != 0) | (error != 0)), self.least, 0.0) if np.any(small) else 0.0
 

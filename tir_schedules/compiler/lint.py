@@ -56,14 +56,14 @@ class ScheduleMistake(CheckFailed):
 
 
 def check_threads(module: "IRModule") -> None:
-    """ScheduleMistake for loops bound to threads that CUDA has not, and for two loops of a block that are
+    """ScheduleMistake for loops bound to threads that CUDA lacks, and for two loops of a block that are
     bound to the same."""
     for function in module.functions.values():
         bound = bound_loops(function)
         for loop in bound:
             name, thread = loop.loop_var.name, loop.thread_binding.thread_tag
             if thread not in AXES and not thread.startswith("vthread"):
-                text = f"loop {name} is bound to {thread!r}, which CUDA has not: it has {', '.join(AXES)}"
+                text = f"loop {name} is bound to {thread!r}, which CUDA lacks: it has {', '.join(AXES)}"
                 raise ScheduleMistake(text, ("bind",), name)
         for block in blocks_in(function.body):
             first: dict[str, str] = {}

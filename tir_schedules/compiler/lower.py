@@ -133,8 +133,8 @@ def fitted(rung: Rung, workload: Any) -> Rung:
 
 
 def declared_launch(rung: Rung, workload: Any) -> Launch | None:
-    """The launch that a rung declares, if it does. TooLarge for a grid, BadInput for a block that CUDA has
-    not."""
+    """The launch that a rung declares, if it does. TooLarge for a grid, BadInput for a block that CUDA
+    does not have."""
     if rung.launch is None:
         return None
     with refusals(rung, workload):

@@ -1,6 +1,6 @@
 """The clock that turns cycles into time.
 
-Cycles are predicted apart from it. The SM runs at its maximum, but for tensor cores that are kept busy: power
+Cycles are predicted apart from it. The SM runs at its maximum, unless tensor cores are kept busy: power
 then holds the clock down. A profile has what is left of it at full load, on random numbers. Between no load
 and full load the clock is taken to fall in proportion to the share of the tensor cores' peak. That is an
 assumption: no probe has loaded them in part.

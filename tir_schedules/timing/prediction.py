@@ -436,7 +436,7 @@ def lines_at(binary: Binary, arguments: Arguments, outputs: Sequence[str], block
 
 
 def executed(binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3) -> Steps:
-    """What a block does, but for the numbers of its warpgroups' products: whom it meets does not depend on
+    """What a block does, except for the numbers of its warpgroups' products: whom it meets does not depend on
     them."""
     watch = Watch(block, limit=MOST, steps=True, multiplies=False)
     return watched(binary, arguments, outputs, watch)[1]

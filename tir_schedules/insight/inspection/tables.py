@@ -191,7 +191,7 @@ SHORT_COLUMNS = (
 
 
 def short_rows(inspection: Inspection) -> Iterator[Row]:
-    """A row for the schedule and one for the twin: of the rung's own launch, but for the arithmetic
+    """A row for the schedule and one for the twin: of the rung's own launch, except for the arithmetic
     intensity, which is of all."""
     for form in FORMS:
         name = inspection.name if form == FORMS[0] else "  twin"

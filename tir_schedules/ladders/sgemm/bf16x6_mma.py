@@ -70,12 +70,12 @@ SHORT = 64
 """K up to which tiles are STEP deep."""
 
 SINGLY, PARTS_SINGLY = 250, 120
-"""Extent along K in which a block could multiply while it writes rows of C that are no multiples of 16 bytes,
+"""Extent along K in which a block could multiply while it writes a C with odd rows (not of whole 16 bytes),
 and while it copies rows of B that are not and leaves a part. Measured at 1001x999x1003 and 1820x12417x64."""
 
 
 def rate(full: float, few: float, fill: int) -> Rate:
-    """As Rate, with the same figures for rows that are no multiples of 16 bytes, and what these cost more."""
+    """As Rate, with the same figures for rows that are not multiples of 16 bytes, and their extra cost."""
     return Rate(full, few, fill, Rate(full, few, fill + SINGLY, parts=fill + PARTS_SINGLY))
 
 

@@ -33,7 +33,7 @@ class Rate:
     """Of blocks with a tile. full: multiply-adds of an SM in a nanosecond, where it has many of them. few: b
     blocks on an SM reach b / (b + few) of that. fill: extent along K in which a block could multiply while it
     waits for its first tiles and writes its last. odd: what stands for these three where rows of A or B are
-    no multiples of 16 bytes and are read in smaller pieces; None where it is the same. parts: what stands for
+    not multiples of 16 bytes and are read in smaller pieces; None if it is the same. parts: what stands for
     `fill` where blocks leave parts, whose rows are multiples of 16 bytes; None where it is the same."""
 
     full: float

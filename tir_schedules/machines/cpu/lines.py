@@ -10,7 +10,7 @@ class Line(NamedTuple):
     in LINES; of a row that has none there catalogue.py makes one.
 
     opcodes: separated by spaces; {,.sat} stands for nothing or .sat. precision: "exact", the bits of a GPU,
-    but for those of a NaN of 32 or 64 bits; "modelled", right within a rule; or "refused". note: what an
+    except for a NaN of 32 or 64 bits; "modelled", right within a rule; or "refused". note: what an
     exact result was held against; the rule; what would be right instead. since: the oldest GPU that has it,
     90 for sm_90; 0: all that nvcc knows.
     """

@@ -114,11 +114,11 @@ class CpuMachine:
         """Launch the kernel once, in as many orders as the machine has.
 
         arguments: by name; arrays must be C-contiguous. outputs: names of the arrays the kernel may write, in
-        place; all their elements count as unwritten before, but for those in `given`. stored: of other
+        place; all their elements count as unwritten before, except for those in `given`. stored: of other
         arrays, which elements earlier launches have written, as Execution.stored has it; the others count as
         unwritten, also in an array that this kernel only reads. count: also count accesses and instructions,
         which takes about as long again. watch: run one block alone, in one order, and keep the requests of
-        one of its warps, or all its accesses; counts too, but for steps; see Watch. Raises, before anything
+        one of its warps, or all its accesses; counts too, except for steps; see Watch. Raises, before anything
         runs, UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that
         CUDA would refuse, and BadInput for a block or warp there is not.
         """

@@ -2,7 +2,7 @@
 it.
 
 Each function returns the name under which its intrinsic is registered, for `sch.tensorize`, and registers it
-at the first call. Those of wmma are TVM's own, but for one; `mma` says why its are not. TVM 0.27 has no
+at the first call. Those of wmma are TVM's own, except for one; `mma` says why its are not. TVM 0.27 has no
 intrinsics of wgmma, boxes, mbarriers or stmatrix.
 """
 

@@ -1,5 +1,5 @@
-"""Processes that answer pickled requests, each one at a time: whoever asks gets one that is free. They are on
-this computer, or on others that ssh reaches.
+"""Processes that answer pickled requests, each one at a time. A caller gets a process that is free. They are
+on this computer, or on others that ssh reaches.
 
 concurrent.futures' pool does not serve: where one process dies, it ends all of them, and a process cannot
 have variables of its own.

@@ -12,7 +12,7 @@ from tir_schedules.machines.cpu.table import Row, lane
 
 
 def product(code: LaneCode) -> str:
-    """The low, high or all bits of operand 1 times operand 2, as the opcode says; unsigned but for .hi."""
+    """The low, high or all bits of operand 1 times operand 2, as the opcode says; unsigned except for .hi."""
     i, kind = code.instruction, code.instruction.type
     wide = WIDER[kind]
     if i.has("wide"):
