@@ -118,9 +118,9 @@ class CpuMachine:
         arrays, which elements earlier launches have written, as Execution.stored has it; the others count as
         unwritten, also in an array that this kernel only reads. count: also count accesses and instructions,
         which takes about as long again. watch: run one block alone, in one order, and keep the requests of
-        one of its warps, or all its accesses; also counts, except for steps; see Watch. Before anything runs it
-        raises UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a launch that
-        CUDA would refuse, and BadInput for a block or warp that does not exist.
+        one of its warps, or all its accesses; also counts, except for steps; see Watch. Before anything
+        runs it raises UnsupportedInstruction for PTX that the machine does not know, CheckFailed for a
+        launch that CUDA would refuse, and BadInput for a block or warp that does not exist.
         """
         interrupts.check()
         check_launch(binary)
