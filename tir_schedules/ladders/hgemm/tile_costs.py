@@ -108,8 +108,8 @@ ENOUGH = 4
 READ, HALF, MOST = 6.9e6, 4.6e6, 4.35e6
 """Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get with no end of
 bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get.
-These, BEGIN, BOTH, FROM_L2, FILLED and AGAIN are fitted to 563 launches at 82 shapes, 58 of them drawn by two
-seeds, on an H200. They are off by 10 % (standard deviation)."""
+These, BEGIN, BOTH, FROM_L2, FILLED and AGAIN are fitted to 563 launches on an H200 at 82 shapes of
+`experiments/results/states`, 50 of them drawn. They are off by 10 % (standard deviation)."""
 
 FROM_L2 = 0.09
 """Time of a byte that another tile has already brought to L2, over that of one from memory. 84x4096x16384

@@ -1,0 +1,35 @@
+"""Regret of forms, from times of which all but one are made up."""
+
+import json
+
+import form_regret
+import pytest
+
+ROW = {
+    "family": "sgemm",
+    "form": "schedule",
+    "shape": "256x256x256",
+    "workload": {"m": 256, "n": 256, "k": 256},
+}
+
+
+def write(path, *times):
+    rows = [ROW | {"name": name, "in_turns_us": time} for name, time in times]
+    path.write_text(json.dumps({"rows": rows}))
+    return str(path)
+
+
+def test_regret_is_what_the_first_takes_more_than_the_fastest(tmp_path, capsys):
+    """`shared_tile` is estimated to be the fastest of these three, and was measured to be the second."""
+    file = write(
+        tmp_path / "a.json", ("sgemm/naive", 8.0), ("sgemm/coalesced", 20.0), ("sgemm/shared_tile", 10.0)
+    )
+    assert form_regret.main([file]) == 0
+    said = capsys.readouterr().out
+    assert "25.0%" in said and said.endswith("shapes: 1; regret 25.0% in the mean, 25.0% at most\n")
+
+
+@pytest.mark.parametrize("times", [(("sgemm/naive", 8.0),), (("sgemm/none", 8.0),) * 3])
+def test_shapes_with_few_forms_do_not_count(tmp_path, capsys, times):
+    assert form_regret.main([write(tmp_path / "a.json", *times)]) == 2
+    assert "no shape has 3 forms" in capsys.readouterr().err
