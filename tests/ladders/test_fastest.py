@@ -164,6 +164,10 @@ def test_a_shape_says_what_its_rungs_take(tool):
     assert "needs sm_90a" in rungs["hgemm/repacked"]["why"] and not rungs["hgemm/repacked"]["microseconds"]
     lines = map(str.split, tool("list", "sgemm", "--mnk", "40,36,33")[1].splitlines())
     assert ["sgemm/split_k:32x32", "2.6"] in [line[:2] for line in lines]
+    code, out, _ = tool("list", "sgemm", "--mnk", "40,36,33", "--layout", "nt", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["fastest"]["rung"] is None and "use sgemm/bf16x6" in found["fastest"]["why"]
+    assert not any(row["microseconds"] for row in found["rungs"])
     for arguments in (["--mnk", "1,2,3"], ["sgemm", "--n", "5"], ["sgemm", "--mnk", "0,1,1"]):
         code, _, err = tool("list", *arguments)
         assert code == 2 and err.count("\n") == 1

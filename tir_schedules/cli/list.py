@@ -82,7 +82,7 @@ def list_rungs(options: Options) -> int:
 
 def list_estimates(options: Options) -> int:
     """Of each rung of a ladder on a shape: its configuration, and the microseconds that a model says; why it
-    cannot be taken, or that there is no model. The last line has the fastest."""
+    cannot be taken, or that there is no model. The last line has the fastest, or why there is none."""
     one = fastest_rung(options.family)
     if not one:
         raise BadInput(f"the ladder {options.family} has no models: a shape says nothing of its rungs")
@@ -99,16 +99,20 @@ def list_estimates(options: Options) -> int:
             rows.append((choice.rung.id, choice.estimate.microseconds, str(choice.estimate)))
         except BadInput as error:
             rows.append((rung.id, None, str(error)))
-    best, _ = one.settled(workload, options.arch)
+    try:
+        best, _ = one.settled(workload, options.arch)
+        fastest = {"rung": best.id, "why": best.why}
+    except BadInput as error:
+        fastest = {"rung": None, "why": str(error)}
     if options.json:
         told = [dict(zip(("rung", "microseconds", "why"), row)) for row in rows]
-        print(json.dumps({"rungs": told, "fastest": {"rung": best.id, "why": best.why}}, indent=2))
+        print(json.dumps({"rungs": told, "fastest": fastest}, indent=2))
         return 0
     from tir_schedules.console import print_line, print_table
 
     cells = [(name, "-" if micros is None else f"{micros:.1f}", why) for name, micros, why in rows]
     print_table(("rung", "us", "why"), cells, prose={"why": 30}, keys=0, wide=options.wide)
-    print_line(best.why)
+    print_line(fastest["why"])
     return 0
 
 
