@@ -1,7 +1,7 @@
 """Three products of float16 parts in place of six of bfloat16, rows of A and columns of B scaled.
 
 Two parts of float16 have 22 bits. Three of their four products matter, so this is half the work of `bf16x6`.
-Counted at the shape and tiles of `promoted`, TMA writes 8,192 sectors, and wgmma reads 3,072 wavefronts.
+Counted at the shape and tiles of `promoted`, TMA copies 256 KiB, and wgmma reads 3,072 wavefronts.
 Float16 has few exponents. So a launch before this one divides each row of A and each column of B by a power
 of two, see `split_scaled`. When sums are stored, they are multiplied by both powers. Divisions and
 multiplications by powers of two are exact.
