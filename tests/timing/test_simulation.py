@@ -15,7 +15,7 @@ from tir_schedules.timing.abi import HINTED, Kind, Reason
 from tir_schedules.timing.gpus import find_table
 from tir_schedules.timing.listing import Control, parsed
 from tir_schedules.timing.paths import WarpPath
-from tir_schedules.timing.simulation import Outside, simulate
+from tir_schedules.timing.simulation import Outside, rows_of, simulate
 
 TABLE = find_table("h100")
 ALU, MUFU = TABLE.intervals["alu"], TABLE.intervals["special"]
@@ -578,6 +578,8 @@ def test_a_warp_whose_predicate_is_false_does_not_arrive():
     assert simulate(code, paths, made, TABLE, 1).cycles < 200
     with pytest.raises(CheckFailed, match="wait for each other without end"):
         simulate(code, [paths[0], path([2], [-1], 1)], made, TABLE, 1)
+    both = rows_of(program("BAR.ARV 0x1, 0x40", "@!P0 BAR.ARV 0x1, 0x40"), TABLE)
+    assert both["told"].tolist() == [0, 1]
 
 
 def test_a_barrier_of_some_warps_does_not_wait_for_others():

@@ -111,19 +111,15 @@ def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
     rows = np.zeros(len(code), abi.STRUCTURES["Row"])
     rows["source"], rows["writes"], rows["reads"] = abi.NO_REGISTER, abi.NO_BOARD, abi.NO_BOARD
     gathered = {one.ptx_line for one in code if one.name in GATHERS}
-    known: dict[tuple[str, tuple[str, ...], Control], int] = {}
-    for number, one in enumerate(code):
-        text = (one.opcode, one.operands, one.control)
-        first = known.setdefault(text, number)
+    known: dict[tuple[str, tuple[str, ...], Control, bool], int] = {}
+    for number, (one, row) in enumerate(zip(code, rows)):
+        first = known.setdefault((one.opcode, one.operands, one.control, bool(one.predicate)), number)
         if first == number:
-            fill(rows[number], one, table)
+            fill(row, one, table)
         else:
             rows[number] = rows[first]
-        if rows[number]["action"] == Action.ATOMIC:
-            rows[number]["value"], rows[number]["occupies"] = (
-                one.ptx_line in gathered,
-                atomic_cycles(one, table),
-            )
+        if row["action"] == Action.ATOMIC:
+            row["value"], row["occupies"] = one.ptx_line in gathered, atomic_cycles(one, table)
     return rows
 
 
