@@ -33,7 +33,7 @@ RUNGS = ("tf32", "split_bf16", "promoted", "bf16x6", "fp16x3", "bf16x6_mma")
 FMA = "FMA in order"
 RESULTS = Path(__file__).parent / "results" / "split_precision"
 RECORDED = RESULTS / "cpu.json"
-RATES = [RESULTS / "rungs_h200.json"]
+RATES = RESULTS / "rungs_h200.json"
 """What `tir-schedules bench` wrote of these rungs."""
 
 PEERS = RESULTS / "peers_h200.json"
@@ -154,11 +154,11 @@ def table(rows: list[Json], k: int) -> str:
     return "\n".join(lines)
 
 
-def rates_of(*paths: Path) -> dict[str, dict[int, float]]:
+def rates_of(path: Path) -> dict[str, dict[int, float]]:
     """Name of a rung, or of the vendor's library -> size -> the most TFLOPS that were measured."""
     found: dict[str, dict[int, float]] = {}
     remedy = "make it with tir-schedules bench"
-    for row in (row for path in paths for row in plain_json(read_bytes(path, remedy))["rows"]):
+    for row in plain_json(read_bytes(path, remedy))["rows"]:
         rates = found.setdefault(row["name"].removeprefix("sgemm/").partition(":")[0], {})
         size = row["workload"]["m"]
         rates[size] = max(row["rate"], rates.get(size, 0.0))
@@ -223,7 +223,7 @@ def perform(options: Namespace) -> int:
             return changed
 
         def section(k: str) -> str:
-            return beside_rates(rows, rates_of(*RATES), recorded(PEERS), int(k))
+            return beside_rates(rows, rates_of(RATES), recorded(PEERS), int(k))
 
         return update(MAIN_README, "rates and errors", section, options.check) or changed
     if options.plot or options.recorded:

@@ -1,4 +1,4 @@
-"""Regret of forms, from times of which all but one are made up."""
+"""Regret of forms. Their times are made up."""
 
 import json
 
