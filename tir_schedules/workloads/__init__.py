@@ -35,6 +35,11 @@ MOST_ELEMENTS = 2**31
 """Below this the elements of a matrix are."""
 
 
+def place_in_b(k: Any, j: Any, transposed: bool) -> tuple[Any, Any]:
+    """Where B has its element of row k and column j. transposed: whether B is stored as n x k."""
+    return (j, k) if transposed else (k, j)
+
+
 def padded(columns: int, vector: int) -> int:
     """Elements of the shortest row of a multiple of 16 bytes that has so many columns. vector: elements in
     16 bytes."""

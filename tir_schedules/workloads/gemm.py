@@ -13,7 +13,16 @@ import numpy as np
 from tir_schedules.errors import BadInput
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.workload import Arguments
-from tir_schedules.workloads import LAYOUTS, MOST, MOST_ELEMENTS, array_of, element_type, in_lines, padded
+from tir_schedules.workloads import (
+    LAYOUTS,
+    MOST,
+    MOST_ELEMENTS,
+    array_of,
+    element_type,
+    in_lines,
+    padded,
+    place_in_b,
+)
 from tir_schedules.workloads.drawing import EXACT, REALS, ZEROS, Draws
 from tir_schedules.workloads.partial_sums import PartialSums
 from tir_schedules.workloads.rounding import SPREAD, bias, growth, largest_exact
@@ -115,7 +124,7 @@ class Gemm:
     @property
     def stored(self) -> dict[str, tuple[int, int]]:
         """Rows and columns of A and B as they are stored."""
-        return {"A": (self.m, self.k), "B": (self.n, self.k) if self.transposed else (self.k, self.n)}
+        return {"A": (self.m, self.k), "B": place_in_b(self.k, self.n, self.transposed)}
 
     @property
     def misaligned(self) -> dict[str, tuple[int, int]]:
@@ -254,10 +263,7 @@ class Gemm:
         from tvm.script import tirx as T
 
         M, N, K = self.m, self.n, self.k
-        b_shape = self.stored["B"]
-
-        def of_b(k: Any, j: Any) -> tuple[Any, Any]:
-            return (j, k) if self.transposed else (k, j)
+        b_shape, transposed = self.stored["B"], self.transposed
 
         @T.prim_func(s_tir=True)
         def gemm(
@@ -267,7 +273,7 @@ class Gemm:
             for i, j, k in T.grid(M, N, K):
                 with T.sblock("C"):
                     vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    row, column = T.meta_var(of_b(vk, vj))
+                    row, column = T.meta_var(place_in_b(vk, vj, transposed))
                     with T.init():
                         C[vi, vj] = T.float32(0)
                     C[vi, vj] += A[vi, vk] * B[row, column]

@@ -22,6 +22,7 @@ from tir_schedules.workloads import (
     RESULTS,
     array_of,
     element_type,
+    place_in_b,
 )
 from tir_schedules.workloads.drawing import EXACT, REALS, Draws
 from tir_schedules.workloads.gemm import OCTAVES, SCALES, Gemm
@@ -280,14 +281,11 @@ class HalfGemm(Gemm):
 
         M, N, K, narrow, wide = self.m, self.n, self.k, self.dtype, self.accumulate
         result, rounds = self.result, self.rounds
-        b_shape = self.stored["B"]
+        b_shape, transposed = self.stored["B"], self.transposed
         zero = FloatImm(wide, 0.0)
 
         def cast(value: Any) -> Any:
             return T.Cast(wide, value) if wide != narrow else value
-
-        def of_b(k: Any, j: Any) -> tuple[Any, Any]:
-            return (j, k) if self.transposed else (k, j)
 
         @T.prim_func(s_tir=True)
         def gemm(A: T.Buffer((M, K), narrow), B: T.Buffer(b_shape, narrow), C: T.Buffer((M, N), result)):
@@ -299,7 +297,7 @@ class HalfGemm(Gemm):
             for i, j, k in T.grid(M, N, K):
                 with T.sblock("C"):
                     vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    row, column = T.meta_var(of_b(vk, vj))
+                    row, column = T.meta_var(place_in_b(vk, vj, transposed))
                     with T.init():
                         sums[vi, vj] = zero
                     sums[vi, vj] += cast(A[vi, vk]) * cast(B[row, column])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tir_schedules.model.workload import Arguments, OneLaunch
-from tir_schedules.workloads import C_TYPES, array_of, element_type
+from tir_schedules.workloads import C_TYPES, array_of, element_type, place_in_b
 from tir_schedules.workloads.drawing import Draws
 from tir_schedules.workloads.split_gemm import FORMS, LARGEST, Form, filled_up
 
@@ -84,7 +84,7 @@ class Splitting(OneLaunch):
     @property
     def shape_2(self) -> tuple[int, int]:
         """Rows and columns of X_2."""
-        return (self.n, self.k) if self.transposed else (self.k, self.n)
+        return place_in_b(self.k, self.n, self.transposed)
 
     @property
     def padded(self) -> int:

@@ -9,6 +9,7 @@ from tir_schedules.model.rung import Rung
 from tir_schedules.workloads import EMULATED, LAYOUTS, PRODUCTS
 
 NN_NT = LAYOUTS[::-1]
+"""The layouts of B, in the order of this ladder: most of its rungs take the first alone."""
 
 
 def offered(rung: Rung) -> dict[str, tuple[str, ...]]:
@@ -68,7 +69,7 @@ LADDER = Ladder(
         "layout": Kind(NN_NT, "nn, B is stored KxN, or nt, B is stored NxK (products of parts and gemv)"),
     },
     offered=offered,
-    in_turn=[{"products": products, "layout": NN_NT[0]} for products in PRODUCTS[:1]],
+    in_turn=({"products": PRODUCTS[0], "layout": NN_NT[0]},),
     beside=("gemv",),
     models="tir_schedules.ladders.sgemm.models:MODELS",
     vendor="cuBLAS",

@@ -45,14 +45,13 @@ from typing import ClassVar, Mapping
 
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.hgemm import hopper
-from tir_schedules.ladders.sgemm import shapes, split_k
+from tir_schedules.ladders.sgemm import NN_NT, shapes, split_k
 from tir_schedules.ladders.sgemm.edges import part_last_tile, wrap_edges
 from tir_schedules.ladders.sgemm.shapes import Rate
 from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Around, Rung, run_as_script
 from tir_schedules.tir.schedule import Block, PrimFunc, Schedule, pipeline, unroll
-from tir_schedules.workloads import LAYOUTS
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.split_gemm import LONGEST
 
@@ -107,7 +106,7 @@ class Config:
     stages: int = 4
     splits: int = 0
 
-    layouts: ClassVar[tuple[str, ...]] = LAYOUTS[::-1]
+    layouts: ClassVar[tuple[str, ...]] = NN_NT
     products: ClassVar[str] = "bf16x6"
 
     @property

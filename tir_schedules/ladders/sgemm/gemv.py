@@ -42,11 +42,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.sgemm import NN_NT
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule, unroll
-from tir_schedules.workloads import LAYOUTS, element_type
+from tir_schedules.workloads import element_type
 from tir_schedules.workloads.gemm import Gemm
 
 FULL_MASK = 0xFFFFFFFF
@@ -67,7 +68,7 @@ class Config:
     tm: int = 4
     loads: int = 8
 
-    layouts: ClassVar[tuple[str, ...]] = LAYOUTS[::-1]
+    layouts: ClassVar[tuple[str, ...]] = NN_NT
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ from tir_schedules.ladders.sgemm import multistage, pipelined, serpentine, shape
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Around, configs_as, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads import place_in_b
 from tir_schedules.workloads.gemm import Gemm
 
 
@@ -128,9 +129,6 @@ def partial_products_of(gemm: Gemm, config: Parted, name: str, guarded: int = 0)
     whole, transposed, b_shape = guarded > 0, gemm.transposed, gemm.stored["B"]
     written = (parts, rows, columns) if whole else (parts, M, width)
 
-    def of_b(k: Any, j: Any) -> tuple[Any, Any]:
-        return (j, k) if transposed else (k, j)
-
     def within(i: Any, j: Any) -> Any:
         return T.And(i < M, j // guarded < width // guarded)
 
@@ -142,7 +140,7 @@ def partial_products_of(gemm: Gemm, config: Parted, name: str, guarded: int = 0)
     ):
         T.func_attr({"global_symbol": name, "tirx.noalias": True})
         A_pad = T.sblock_alloc_buffer((parts, rows, part))
-        B_pad = T.sblock_alloc_buffer((parts, columns, part) if transposed else (parts, part, columns))
+        B_pad = T.sblock_alloc_buffer((parts, *place_in_b(part, columns, transposed)))
         C_pad = T.sblock_alloc_buffer((parts, rows, columns))
         for p, i, k in T.grid(parts, rows, part):
             with T.sblock("A_pad"):
@@ -169,7 +167,7 @@ def partial_products_of(gemm: Gemm, config: Parted, name: str, guarded: int = 0)
                 vp, vi, vj, vk = T.axis.remap("SSSR", [p, i, j, k])
                 with T.init():
                     C_pad[vp, vi, vj] = T.float32(0)
-                row, column = T.meta_var(of_b(vk, vj))
+                row, column = T.meta_var(place_in_b(vk, vj, transposed))
                 C_pad[vp, vi, vj] = C_pad[vp, vi, vj] + A_pad[vp, vi, vk] * B_pad[vp, row, column]
         for p, i, j in T.grid(*written):
             with T.sblock("C_pad"):

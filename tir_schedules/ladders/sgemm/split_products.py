@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.sgemm import split_parts, split_scaled
+from tir_schedules.ladders.sgemm import NN_NT, split_parts, split_scaled
 from tir_schedules.model.launch import Launch, TensorMap, ceil_div
 from tir_schedules.model.rung import Preparation
 from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads import LAYOUTS
 from tir_schedules.workloads.split_gemm import FORMS, LONGEST, Form, SplitGemm
 
 ROW_BYTES = (64, 128)
@@ -41,7 +40,7 @@ class Config(specialization.Persistent):
     promote: int = 64
     turns: int = 1
 
-    layouts: ClassVar[tuple[str, ...]] = LAYOUTS[::-1]
+    layouts: ClassVar[tuple[str, ...]] = NN_NT
     products: ClassVar[str] = "bf16x6"
     together: ClassVar[bool] = True
     """Whether a K tile has all parts of its elements, for all products; else those of one product."""

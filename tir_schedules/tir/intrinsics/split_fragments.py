@@ -17,6 +17,7 @@ from tvm.script import tirx as T
 from tir_schedules.tir.intrinsics import in_halves
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.schedule import PrimFunc
+from tir_schedules.workloads import place_in_b
 
 LANES = 32
 SHARED, SUMS = "shared.dyn", "warp"
@@ -47,10 +48,7 @@ def multiply(
     width x depth."""
     places = height * width // LANES
     name = f"multiply_split_tiles<{height}, {width}, {depth}, {a_row}, {b_row}{', true' * transposed}>"
-    b_shape = (width, depth) if transposed else (depth, width)
-
-    def of_b(k: Any, j: Any) -> tuple[Any, Any]:
-        return (j, k) if transposed else (k, j)
+    b_shape = place_in_b(depth, width, transposed)
 
     @T.prim_func(s_tir=True)
     def half(a: T.handle, b: T.handle, c: T.handle) -> None:
@@ -75,7 +73,7 @@ def multiply(
                     with T.sblock("multiply"):
                         vi, vj, vk = T.axis.remap("SSR", [i, j, k])
                         at = T.meta_var(place_of_sum(vi, vj, width, near))
-                        row, column = T.meta_var(of_b(vk, vj))
+                        row, column = T.meta_var(place_in_b(vk, vj, transposed))
                         T.reads(C[at], A[vi, vk], B[row, column])
                         T.writes(C[at])
                         C[at] = C[at] + A[vi, vk] * B[row, column]

@@ -11,6 +11,7 @@ from tvm.script import tirx as T
 from tvm.tirx import FloatImm
 
 from tir_schedules.tir.schedule import PrimFunc
+from tir_schedules.workloads import place_in_b
 
 TILE = 16
 
@@ -63,9 +64,6 @@ def multiply(accumulate: str, transposed: bool, a_scope: str, b_scope: str, c_sc
     def cast(value: Any) -> Any:
         return T.Cast(accumulate, value) if accumulate != "float16" else value
 
-    def of_b(k: Any, j: Any) -> tuple[Any, Any]:
-        return (j, k) if transposed else (k, j)
-
     @T.prim_func(s_tir=True)
     def description(a: T.handle, b: T.handle, c: T.handle) -> None:
         A = T.match_buffer(a, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=a_scope)
@@ -77,7 +75,7 @@ def multiply(accumulate: str, transposed: bool, a_scope: str, b_scope: str, c_sc
             for i, j, k in T.grid(TILE, TILE, TILE):
                 with T.sblock("mma"):
                     vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    row, column = T.meta_var(of_b(vk, vj))
+                    row, column = T.meta_var(place_in_b(vk, vj, transposed))
                     C[vi, vj] = C[vi, vj] + cast(A[vi, vk]) * cast(B[row, column])
 
     return description
