@@ -11,7 +11,7 @@ from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics.counting import Metrics
 from tir_schedules.insight.metrics.rungs import metrics_of_rungs
 from tir_schedules.ladders.known import workload_class
-from tir_schedules.ladders.problems import KINDS, Job, Problem, workload_of
+from tir_schedules.ladders.problems import KINDS, Job, Problem, takes, workload_of
 from tir_schedules.ladders.registry import find
 from tir_schedules.model.counters import Access
 from tir_schedules.model.rung import Rung
@@ -41,12 +41,13 @@ ByKernel = dict[tuple[str, str], Counted]
 
 def jobs_of(group: Group, further: Iterable[str] = ()) -> list[Job]:
     """The rungs of a group, and further ones by name, with a small workload of the group's kind. Rungs that
-    are no more are left out."""
+    no longer exist are left out, and so are rungs that do not take the small workload, because they are for
+    other shapes."""
     row = next(iter(group.cells.values()))
     workload = workload_class(row["family"])(**row["workload"])
     problem = Problem(row["family"], **{name: getattr(workload, name) for name in KINDS[row["family"]]})
     rungs = [rung for name in dict.fromkeys((*group.names, *further)) for rung in known(name)]
-    return [(rung, workload_of(rung, problem)) for rung in rungs]
+    return [job for rung in rungs if takes(*(job := (rung, workload_of(rung, problem))))]
 
 
 def known(name: str) -> list[Rung]:
