@@ -34,6 +34,12 @@ def test_links_lead_somewhere(page):
     assert [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_items_of_lists_are_apart(page):
+    """An item that begins with another list's mark was joined to others by an editor."""
+    assert re.findall(r"^\s*- - .*", page.read_text(), re.M) == []
+
+
 @pytest.mark.parametrize("page", READMES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_functions_are_where_a_page_says(page):
     missing = [
