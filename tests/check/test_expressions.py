@@ -104,6 +104,30 @@ def test_functions_and_their_bounds(text):
     assert np.all(error < 2e-5 * (1 + abs(value))) and np.any(error > 0)
 
 
+LEFT, RIGHT = draw.standard_normal((2, 6, 6))
+ALIKE = {"x": LEFT, "y": RIGHT, "b": draw.standard_normal((2, 3, 3)), "v": draw.standard_normal(6), "i": 1}
+GIVEN = ["v", "x", "b", "v, v", "x, y", "y, v", "v, x", "b, b", "x, b", "v, i", "x, i", "b, i"]
+OTHERWISE = {"max", "min", "atleast_2d", "unique", "roll", "rot90", "tile"}
+"""Of two arguments: as C++ has max and min; atleast_2d and unique take one; the others want integers."""
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", sorted(name for name in FUNCTIONS if hasattr(np, name)))
+def test_functions_of_numpy_do_what_numpy_does(name):
+    """With what it takes for arguments that are not given. Squares, because other matrices would not fit a
+    product that is transposed."""
+    for given in GIVEN:
+        if name in OTHERWISE and "," in given:
+            continue
+        try:
+            right = getattr(np, name)(*(ALIKE[one] for one in given.split(", ")))
+            found = evaluate(f"np.{name}({given})", ALIKE, FUNCTIONS, "it is")
+        except (BadInput, TypeError, ValueError, IndexError):
+            continue  # refused by one of them
+        assert np.shape(found) == np.shape(right), given
+        np.testing.assert_allclose(np.asarray(found, float), np.asarray(right, float), rtol=1e-12)
+
+
 def test_functions_beyond_their_limits():
     for text, right in (("sigmoid(-1000 + 0 * v)", 0), ("silu(1000 + 0 * v)", 1000)):
         value, error = value_of(text)

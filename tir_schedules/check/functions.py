@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce, wraps
+from inspect import signature
 from math import prod
 from typing import Any, Callable
 
@@ -278,8 +279,26 @@ def ordered(array: Any, axis: int = -1) -> Any:
     return Bounded(value, np.max(spread(array), initial=0.0), array.rounding, array.step)
 
 
-def dot(one: Any, other: Any) -> Any:
+def matmul(one: Any, other: Any) -> Any:
     return one @ other if np.ndim(plain(one)) and np.ndim(plain(other)) else one * other
+
+
+def dot(one: Any, other: Any) -> Any:
+    """Of stacks of matrices numpy's is all pairs of them, which a kernel hardly computes."""
+    if np.ndim(plain(one)) > 1 and np.ndim(plain(other)) > 2:
+        raise Refused("dot takes vectors and matrices; stacks of matrices are multiplied by A @ B")
+    return matmul(one, other)
+
+
+def inner(one: Any, other: Any) -> Any:
+    """Sums over the last axis of both."""
+    if max(np.ndim(plain(one)), np.ndim(plain(other))) > 2:
+        raise Refused("inner takes vectors and matrices; write sum(x * y, axis=-1), or A @ B.T")
+    return matmul(one, moving(np.transpose)(other) if np.ndim(plain(other)) > 1 else other)
+
+
+def vdot(one: Any, other: Any) -> Any:
+    return matmul(moving(np.ravel)(one), moving(np.ravel)(other))
 
 
 def outer(one: Any, other: Any) -> Any:
@@ -288,9 +307,10 @@ def outer(one: Any, other: Any) -> Any:
 
 
 def sliding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """convolve and correlate of rows."""
+    """convolve and correlate of rows; without a mode as numpy has it, which is another for each."""
+    usual = signature(function).parameters["mode"].default
 
-    def call(one: Any, other: Any, mode: str = "full") -> Any:
+    def call(one: Any, other: Any, mode: str = usual) -> Any:
         first = one if isinstance(one, Bounded) else other
         if not isinstance(first, Bounded):
             return function(one, other, mode)
@@ -355,7 +375,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "sum": total, "mean": mean, "average": mean, "var": variance, "prod": product, "cumsum": running,
     "std": lambda *given, **named: elementwise(np.sqrt, ULPS)(variance(*given, **named)),
     "nan_to_num": made_finite,
-    "dot": dot, "matmul": dot, "inner": dot, "vdot": dot, "outer": outer, "sort": ordered,
+    "dot": dot, "matmul": matmul, "inner": inner, "vdot": vdot, "outer": outer, "sort": ordered,
     "int64": as_integers, "float64": as_reals,
     "float32": elementwise(lambda array: np.asarray(array, np.float32).astype(np.float64)),
 }  # fmt: skip
