@@ -47,6 +47,11 @@ CASES = {
     "no template": (["--block", "1", "--kernel", "nine<3>"], 'identifier "nine" is undefined'),
     "no name": (["--block", "1", "--kernel", "made<3>; x"], "is not the name of a kernel"),
     "too few": (one(y=""), f"nothing is given for `float* y` of {SIGNATURE}"),
+    "none of three": (
+        ["--kernel", "one", "--block", "32"],
+        f"nothing is given for `float const* x`, `float* y` and `int n` of {SIGNATURE}: say --arg 'x=f32[N]'"
+        " --arg 'y=f32[N]' --arg 'n=1'",
+    ),
     "too many": ([*GIVEN, "--arg", "5"], f"{SIGNATURE} takes 3 arguments; 1 are too many"),
     "no such": ([*GIVEN, "--arg", "z=5"], f"nothing takes the argument 'z': {SIGNATURE}"),
     "format": (one(x="f16[4]"), f"`float const* x` of {SIGNATURE} points to f32; an array of f16 is given"),

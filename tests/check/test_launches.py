@@ -372,6 +372,20 @@ UNTOLD = {
         "say --let rows=..., or --grid",
     ),
     "a block": (K + "void f(int t) { k<<<1, t>>>(0, 0, 1, 1); }", "say --let t=..., or --grid and --block"),
+    "all of a grid": (
+        K + "void f(int rows, int cols) { dim3 g(cols / 8, rows / 8); k<<<g, 32>>>(0, 0, 1, 1); }",
+        "the grid of the launch at k.cu:2 (g) needs cols and rows, which are not known: say --let cols=..."
+        " --let rows=..., or --grid",
+    ),
+    "all of a launch": (
+        K + "void f(int n, int t) { k<<<n / t, t, n>>>(0, 0, 1, 1); }",
+        "the launch at k.cu:2 (n / t) needs n and t, which are not known: say --let n=... --let t=..., or"
+        " --grid and --block",
+    ),
+    "one of a launch": (
+        K + "void f(int n) { k<<<n / 2, n, n>>>(0, 0, 1, 1); }",
+        "the grid of the launch at k.cu:2 (n / 2) needs n, which is not known: say --let n=..., or --grid",
+    ),
     "bytes": (K + "void f(int t) { k<<<1, 32, t>>>(0, 0, 1, 1); }", "say --let t=..., or --shared"),
     "a tensor": (
         K + "void f(torch::Tensor in) { const int M = in.size(0); k<<<M, 32>>>(0, 0, 1, 1); }",

@@ -77,7 +77,8 @@ def test_an_accessor_is_given_as_an_array(file, tool):
     ("boxed", "scale=[4] y=[1]", "say --arg 'extents=i32[3]'"),
     ("boxed", "b=u8[48]", "has pointers, which cannot be given as bytes: give its members, y=f32[N]"),
     ("mixed", "m=u8[8] y=[1]", ""),
-    ("mixed", "y=[1]", "(its member `Either either` is not supported): say --arg 'm=u8[8]'"),
+    ("mixed", "y=[1]", "`Mixed m` (its member `Either either` is not supported) of mixed("),
+        ("mixed", "y=[1]", "say --arg 'm=u8[8]'"),
     ("listed", "p=u8[16]", "as bytes, and its member `float * lists[2]` is not"),
     ("row_sums", "x=f32[9] y=f32[9]", "has 2 dimensions; an array of 1 is given"),
 ])  # fmt: skip

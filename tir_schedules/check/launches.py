@@ -42,6 +42,8 @@ TYPES = {name: kind for kind, name in reversed(NAMES.items()) if " " not in kind
 HOW = "say how it is launched: --grid and --block, such as --grid 4 --block 256, or --launch"
 LOOPED = "; it is in a loop, and only its first turn is run: give every turn as a --launch"
 LISTED = 8
+ASSUMED = 64
+"""A value for a size, to see which others a launch needs."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,20 @@ class Call:
 
 class OtherInstance(BadInput):
     """A launch of another instance of a template than is asked for."""
+
+
+class Untold(BadInput):
+    """A launch that needs a value which is not known. part: of which, such as "grid"; "" for several of them.
+    sizes: variables that the user could give; empty where it is another expression. option: what else would
+    tell it."""
+
+    def __init__(self, part: str, launch: str, needs: str, sizes: Sequence[str], option: str):
+        self.part, self.launch, self.needs, self.sizes, self.option = part, launch, needs, sizes, option
+        lets = "".join(f"--let {name}=... " for name in sizes).rstrip()
+        super().__init__(
+            f"{f'the {part} of ' if part else ''}{launch} needs {needs}, which"
+            f" {'are' if len(sizes) > 1 else 'is'} not known: say {f'{lets}, or ' if sizes else ''}{option}"
+        )
 
 
 class Known(NamedTuple):
@@ -108,7 +124,7 @@ def read_launch(
         try:
             asked = reading.asked()
         except BadInput as error:
-            failures.append(reading.unsized or error)
+            failures.append(reading.unsized or with_all_sizes(error, host, call, kernel, known))
             continue
         (found if reading.is_reached else others).append(asked)
     found = found or others
@@ -117,6 +133,29 @@ def read_launch(
     first, shapes = found[0], {(one.kernel, one.grid, one.block, one.shared) for one in found}
     also = f"; the first of {len(shapes)} that differ" if len(shapes) > 1 else ""
     return replace(first, read=first.read + also)
+
+
+def with_all_sizes(error: BadInput, host: Host, call: Call, kernel: str, known: Known) -> BadInput:
+    """An error that names all sizes that a launch needs, not the first alone: those that are asked for once
+    the others have a value, whichever it is."""
+    found, every, sizes = error, [], dict(known.sizes)
+    while isinstance(found, Untold) and found.sizes and found.sizes[0] not in sizes:
+        every.append(found)
+        sizes[found.sizes[0]] = ASSUMED
+        try:
+            Reading(host, call, kernel, known._replace(sizes=sizes)).asked()
+            break
+        except BadInput as other:
+            found = other
+    if not isinstance(error, Untold) or len(every) < 2:
+        return error
+    *firsts, last = [one.needs for one in every]
+    is_one = len({one.part for one in every}) == 1
+    option = max((one.option for one in every), key=len)  # "--grid and --block" has "--grid"
+    names = [one.sizes[0] for one in every]
+    return Untold(
+        error.part if is_one else "", error.launch, f"{', '.join(firsts)} and {last}", names, option
+    )
 
 
 def is_named(kernel: str, code: Code) -> bool:
@@ -496,20 +535,19 @@ class Reading:
         except Unresolved as error:
             raise self.untold(at, error) from None
 
-    def untold(self, at: int, error: Unresolved) -> BadInput:
+    def untold(self, at: int, error: Unresolved) -> Untold:
         """What a launch needs, and how to give it."""
         what, option = (
             ("grid", "--grid"),
             ("block", "--grid and --block"),
             ("dynamic shared memory", "--shared"),
         )[at]
-        how = f"--let {error.name}=..., or {option}" if error.name else option
         needs = error.name or error.text
         needs += f" from {one_line(error.text)}" if error.text != needs else ""
         text = one_line(self.call.extents[at])
         shown = f" ({text})" if text != needs and len(text) < 60 else ""
-        place = f"the launch at {self.place}{shown}"
-        return BadInput(f"the {what} of {place} needs {needs}, which is not known: say {how}")
+        launch = f"the launch at {self.place}{shown}"
+        return Untold(what, launch, needs, [error.name] if error.name else [], option)
 
     def numbers(self, scope: Scope) -> Iterator[str]:
         """What the launch gives each parameter: a number, the name of an array of host code, or ""."""

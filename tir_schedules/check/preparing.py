@@ -432,8 +432,9 @@ def bound(
         for pair in [(each, None) for each in given_apart(one, named)] or [(one, other)]
     ]
     found: list[Bound] = []
+    missing: list[Parameter] = []
     for parameter, other in every:
-        left = len(every) - len(found)
+        left = len(every) - len(found) - len(missing)
         if parameter.name in named:
             found.append(Bound(parameter, parameter.name))
         elif parameter.name in sizes and not parameter.type.pointer:
@@ -445,27 +446,36 @@ def bound(
         elif parameter.members == ():
             found.append(Bound(parameter, "", 0))
         else:
-            form = f"{parameter.name}={'1' if parameter.type.pointer is False else 'f32[N]'}"
-            if parameter.count:
-                form = (
-                    f"{parameter.name}={parameter.type.format or parameter.type.elements}[{parameter.count}]"
-                )
-            elif parameter.by_value and not parameter.type.format:
-                form = f"{parameter.name}=u8[{parameter.bytes}]"
-            if dimensions := ACCESSOR.fullmatch(parameter.type.text):
-                form = f"{parameter.name}=f32[{', '.join('NMKLIJ'[: int(dimensions[2])])}]"
-            if takes_map(parameter.type.text, parameter.bytes):
-                form = f"{parameter.name}=A[64,64] swizzle 128' of an --arg 'A=f32[M,N]"
             check_pointers(parameter, target)
-            why = f" ({parameter.unknown})" if parameter.unknown else ""
-            raise BadInput(
-                f"nothing is given for `{parameter.text}` of {target.signature}{why}: say --arg '{form}'"
-            )
+            missing.append(parameter)
+    if missing:
+        texts = [f"`{one.text}`{f' ({one.unknown})' if one.unknown else ''}" for one in missing]
+        them = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+        forms = " ".join(f"--arg '{form_of(one)}'" for one in missing)
+        raise BadInput(f"nothing is given for {them} of {target.signature}: say {forms}")
     if placed:
         raise BadInput(
             f"{target.signature} takes {len(target.parameters)} arguments; {len(placed)} are too many"
         )
     return found
+
+
+def form_of(parameter: Parameter) -> str:
+    """What `--arg` may give a parameter, such as "n=1"."""
+    if takes_map(parameter.type.text, parameter.bytes):
+        return f"{parameter.name}=A[64,64] swizzle 128' of an --arg 'A=f32[M,N]"
+    if dimensions := ACCESSOR.fullmatch(parameter.type.text):
+        return f"{parameter.name}=f32[{', '.join('NMKLIJ'[: int(dimensions[2])])}]"
+    if parameter.count:
+        return f"{parameter.name}={parameter.type.format or parameter.type.elements}[{parameter.count}]"
+    if parameter.by_value and not parameter.type.format:
+        return f"{parameter.name}=u8[{parameter.bytes}]"
+    return f"{parameter.name}={'1' if parameter.type.pointer is False else an_array(parameter)}"
+
+
+def an_array(parameter: Parameter) -> str:
+    """An array that a pointer may be given, such as "i32[N]"."""
+    return f"{parameter.type.format or 'f32'}[N]"
 
 
 def check_pointers(parameter: Parameter, target: Target) -> None:
@@ -507,7 +517,7 @@ def arguments_of_launch(
         elif parameter.type.pointer and text.isidentifier():
             raise BadInput(
                 f"--launch: there is no argument {text!r}{nearest(text, known)} for `{parameter.text}` of"
-                f" {target.signature}: say --arg '{text}=f32[N]'"
+                f" {target.signature}: say --arg '{text}={an_array(parameter)}'"
             )
         else:
             found.append(Bound(parameter, "", number(text, sizes, f"--launch, {parameter.name} =")))
@@ -540,7 +550,8 @@ def value_for(parameter: Parameter, argument: Argument, target: Target) -> Any:
             return np.uint64(0)
         if array is None:
             raise refused(
-                f"is a pointer; {shown(argument.value)} is given: say an array such as f32[N], or null"
+                f"is a pointer; {shown(argument.value)} is given: say an array such as"
+                f" {an_array(parameter)}, or null"
             )
         if not fits(type_, format_of(array.dtype)):
             raise refused(f"points to {type_.format}; an array of {format_of(array.dtype)} is given")
