@@ -378,8 +378,8 @@ UNTOLD = {
         " --let rows=..., or --grid",
     ),
     "all of a launch": (
-        K + "void f(int n, int t) { k<<<n / t, t, n>>>(0, 0, 1, 1); }",
-        "the launch at k.cu:2 (n / t) needs n and t, which are not known: say --let n=... --let t=..., or"
+        K + "void f(int n, int t) { k<<<n / 2, t, n>>>(0, 0, 1, 1); }",
+        "the launch at k.cu:2 (n / 2) needs n and t, which are not known: say --let n=... --let t=..., or"
         " --grid and --block",
     ),
     "one of a launch": (
