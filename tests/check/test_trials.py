@@ -268,6 +268,38 @@ def test_integers_overflow_in_one_run():
     assert trials("x + 1", dict(x="i32[50]:0..9", y="i32[50]:out"), finite=False).runs[0].kind == ""
 
 
+OF_INTEGERS = {
+    "the largest begins with 0": (lambda x: max(0, x.max()), "max(x)", "i32[1]"),
+    "the least begins with 0": (lambda x: min(0, x.min()), "min(x)", "i32[1]"),
+    "clipped at 254": (lambda x: x.clip(0, 254), "clip(x, 0, 255)", "i32[50]"),
+    "at the border": (lambda x: (x >= 700).astype(int), "where(x > 700, 1, 0)", "i32[50]"),
+    "wraps where it should be cut off": (lambda x: x + x, "clip(x + x, -2**31, 2**31 - 1)", "i32[50]"),
+}
+
+
+@pytest.mark.parametrize("kernel, expect, output", OF_INTEGERS.values(), ids=OF_INTEGERS)
+def test_wrong_comparisons_of_integers_are_found(kernel, expect, output):
+    found = trials(expect, dict(x="i32[50]", y=f"{output}:out"), finite=False).runs
+    wrong = []
+    for trial in found:
+        (truth,) = trial.truths.values()
+        made = np.asarray(kernel(trial.arguments["x"].value), np.int32)
+        wrong.append(truth.mismatch("y", made.reshape(trial.arguments["y"].value.shape)))
+    assert any(wrong) and not wrong[0]  # random numbers alone do not show it
+
+
+@pytest.mark.parametrize("expect, output", [("clip(x + x, 0, 255)", "50"), ("max(x[:-1] + x[1:])", "1")])
+def test_comparisons_of_sums_that_wrap_are_not_judged(expect, output):
+    """The least and the largest integers are among the inputs: a kernel adds in their format."""
+    kernel = {"50": lambda x: (x + x).clip(0, 255), "1": lambda x: (x[:-1] + x[1:]).max().reshape(1)}[output]
+    found = trials(expect, dict(x="i32[50]", y=f"i32[{output}]:out"), finite=False).runs
+    assert "negative infinite" in [trial.kind for trial in found]
+    for trial in found:
+        (truth,) = trial.truths.values()
+        with np.errstate(over="ignore"):
+            assert truth.mismatch("y", kernel(trial.arguments["x"].value)) is None, trial.kind
+
+
 def test_numbers_of_8_bits_are_drawn_from_all():
     (trial, *_) = trials("x", dict(x="u8[9000]", y="u8[9000]:out")).runs
     assert {0, 255} <= {*trial.arguments["x"].value.tolist()}

@@ -240,7 +240,7 @@ def sizes_of(texts: list[str]) -> dict[str, int | float]:
 WHOLE, SMALL, SPARSE, NEGATIVE, QUARTERS = "whole", "small", "sparse", "negative", "quarters"
 KINDS = (WHOLE, SMALL, SPARSE)
 """Whole numbers 1 to 3; 1 and 2, for sums in formats of few digits; 1 to 3 in some places, and zeros; -3 to
--1; multiples of a quarter of either sign."""
+-1, also of integers; multiples of a quarter of either sign."""
 
 WIDE = 10.0
 """Where sigmoids and the like are next to their limits; exp of it is a number of float16."""
@@ -273,7 +273,9 @@ def whole_numbers(argument: Argument, kind: str, seed: int) -> np.ndarray:
     low, high = argument.drawn
     draw = np.random.default_rng(seed)
     if not is_real(array):
-        least, most = (int(low), int(high)) if np.isfinite(low) else (0, 3)
+        least, most = (int(low), int(high)) if np.isfinite(low) else (int(kind in (WHOLE, SMALL)), 3)
+        if kind == NEGATIVE and argument.has_no_limit and dtype.kind == "i":
+            least, most = -3, -1
         return draw.integers(least, min(most, least + 3), array.shape, endpoint=True).astype(dtype)
     if np.isfinite(low) and np.isfinite(high):
         return multiples(low, high, array.shape, draw).astype(dtype) if high > low else array
@@ -298,12 +300,25 @@ def borders(argument: Argument, numbers: Sequence[float], seed: int) -> np.ndarr
     array = argument.value
     assert argument.drawn is not None
     low, high = argument.drawn
+    wide = np.array(numbers, np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # beyond the largest numbers, which are left out
-        near = np.array(numbers, np.float64).astype(array.dtype)
-        wide = near.astype(np.float64)
-        found = np.concatenate([wide, -wide, 2 * wide, *(neighbours(near, sign) for sign in (1, -1))])
-        found = found[(found >= low) & (found <= high) & np.isfinite(found.astype(array.dtype))]
+        if is_real(array):
+            near = wide.astype(array.dtype)
+            wide, beside = near.astype(np.float64), [neighbours(near, sign) for sign in (1, -1)]
+        else:
+            wide = np.concatenate([np.floor(wide), np.ceil(wide)])
+            beside = [wide + 1, wide - 1]
+        found = np.concatenate([wide, -wide, 2 * wide, *beside])
+        found = found[(found >= low) & (found <= high) & is_in_format(found, array.dtype)]
     return np.random.default_rng(seed).choice(found, array.shape).astype(array.dtype) if found.size else array
+
+
+def is_in_format(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Which reals a format has, rounded, as finite numbers."""
+    if dtype.kind not in "iu":
+        return np.isfinite(values.astype(dtype))
+    ends = np.iinfo(dtype)
+    return (values >= float(ends.min)) & (values < float(ends.max))
 
 
 def neighbours(values: np.ndarray, sign: int) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -220,12 +220,18 @@ def numbers_of(found: Any, one: Expected) -> np.ndarray:
     return value
 
 
-def plain_value(one: Expected, output: np.ndarray, names: Mapping[str, Any], reals: Any) -> np.ndarray:
+def plain_value(
+    one: Expected,
+    output: np.ndarray,
+    names: Mapping[str, Any],
+    reals: Any,
+    watch: Callable[[Any], None] | None = None,
+) -> np.ndarray:
     """An expression's value alone, computed in a format of reals, float64 or float32."""
     operands = {name: in_format(value, reals) for name, value in names.items()}
     over = "call" if np.geterr()["over"] == "call" else "ignore"  # see Question.values_and_overflow
     with np.errstate(all="ignore"), np.errstate(over=over):
-        value = numbers_of(evaluate(one.value, operands, FUNCTIONS, one.what), one)
+        value = numbers_of(evaluate(one.value, operands, FUNCTIONS, one.what, watch), one)
     shape = select_positions(one, output, names).shape if one.where else output.shape
     return fit_shape(value, shape)
 
@@ -372,6 +378,20 @@ class Question:
         finally:
             np.seterrcall(before)
 
+    def widest(self, one: Expected, arrays: Mapping[str, np.ndarray]) -> tuple[float, float]:
+        """The largest finite magnitude in the array of any part of an expression, and of its numbers."""
+        most = {True: 0.0, False: 0.0}
+
+        def watch(value: Any) -> None:
+            is_array = isinstance(value, np.ndarray)
+            if is_array and value.dtype.kind in "iuf" or isinstance(value, (int, float)):
+                found = np.abs(np.asarray(value, float))
+                largest = float(np.max(found, initial=0.0, where=np.isfinite(found)))
+                most[is_array] = max(most[is_array], largest)
+
+        plain_value(one, arrays[one.output], {**self.sizes, **arrays}, np.float64, watch)
+        return most[True], most[False]
+
     def drawn(self, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
         """Arrays whose content may be changed."""
         return {name: one for name, one in arrays.items() if one.drawn and name not in self.fixed}
@@ -379,6 +399,11 @@ class Question:
     def drawn_reals(self, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
         """Those of them that are of reals."""
         return {name: one for name, one in self.drawn(arrays).items() if is_real(one.value)}
+
+    def drawn_freely(self, arrays: Mapping[str, Argument]) -> dict[str, Argument]:
+        """Those that are of reals, and those of integers that are drawn from all."""
+        drawn = self.drawn(arrays)
+        return {name: one for name, one in drawn.items() if is_real(one.value) or one.has_no_limit}
 
     def compares(self) -> bool:
         """Whether an expression compares numbers."""

@@ -92,15 +92,22 @@ class Format:
     name: str
 
 
-def evaluate(text: str, names: Mapping[str, Any], functions: Functions, what: str) -> Any:
-    """The value of an expression. what: the option that it comes from, for messages.
+def evaluate(
+    text: str,
+    names: Mapping[str, Any],
+    functions: Functions,
+    what: str,
+    watch: Callable[[Any], None] | None = None,
+) -> Any:
+    """The value of an expression. what: the option that it comes from, for messages. watch: is called with
+    the value of each part of it.
 
     BadInput for text that is not an expression, that uses an unknown name, or whose evaluation fails.
     """
     try:
         if len(text) > LONGEST:
             raise Refused(f"it has more than {LONGEST} letters")
-        return Evaluation(names, functions).operand(parsed(text).body)
+        return Evaluation(names, functions, watch).operand(parsed(text).body)
     except Refused as error:
         reason = str(error)
     except SyntaxError as error:
@@ -128,15 +135,20 @@ def parsed(text: str) -> ast.Expression:
 class Evaluation:
     """Evaluates the nodes of one expression."""
 
-    def __init__(self, names: Mapping[str, Any], functions: Functions):
-        self.names, self.functions = names, functions
+    def __init__(
+        self, names: Mapping[str, Any], functions: Functions, watch: Callable[[Any], None] | None = None
+    ):
+        self.names, self.functions, self.watch = names, functions, watch
         self.of_arrays = "array" in functions
 
     def __call__(self, node: ast.AST) -> Any:
         reader = getattr(self, f"of_{type(node).__name__}", None)
         if reader is None:
             raise Refused(f"{type(node).__name__} is not taken; there are operators, numbers and functions")
-        return reader(node)
+        value = reader(node)
+        if self.watch:
+            self.watch(value)
+        return value
 
     def of_Constant(self, node: ast.Constant) -> Any:
         if node.value is None or isinstance(node.value, bool):

@@ -169,15 +169,18 @@ def border_trial(question: Question, arrays: Mapping[str, Argument]) -> Trial | 
     none."""
     numbers = {number for one in question.expect for number in numbers_in(one.value)}
     numbers |= {value for _, value in question.given_reals()}
-    drawn = question.drawn_reals(arrays) if numbers else {}
+    drawn = question.drawn_freely(arrays) if numbers else {}
     every = sorted(numbers | {0.0})
     changed = redrawn(question, arrays, "borders", drawn, lambda one, seed: borders(one, every, seed))
-    return trial_of(question, changed, "border") if drawn else None
+    trial = trial_of(question, changed, "border") if drawn else None
+    overflows = trial and any(wraps(question, one, values_of(changed)) for one in question.expect)
+    return None if overflows else trial
 
 
 def telling_trial(question: Question, arrays: Mapping[str, Argument], kinds: Sequence[str]) -> Trial | None:
-    """A trial with the first kind of whole numbers whose sums are exact; None where there is none."""
-    drawn = question.drawn_reals(arrays)
+    """A trial with the first kind of whole numbers whose sums are exact; None where there is none. Integers
+    are drawn anew where the expression compares: all of one sign, they have another largest and least."""
+    drawn = question.drawn_freely(arrays) if question.compares() else question.drawn_reals(arrays)
     for kind in kinds if drawn else ():
         changed = whole_arrays(question, arrays, kind, drawn)
         trial = trial_of(question, changed, "small whole" if kind in KINDS else kind)
@@ -364,9 +367,9 @@ def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 # ---- NaN, infinity, -0, denormal numbers and the largest power of two, in single places ---
 # IEEE arithmetic judges them: an output that depends on NaN or infinity has to be what the expression gives.
-# Three things are not judged, because right kernels differ in them: the result of a comparison with NaN; a
-# value that overflows in float32 on the way; and an element that the expression multiplies by 0, which a
-# kernel may skip.
+# Four things are not judged, because right kernels differ in them: the result of a comparison with NaN; a
+# value that overflows in float32 on the way; an element that the expression multiplies by 0, which a kernel
+# may skip; and a comparison of sums of integers that do not fit their format.
 Places = Mapping[str, Sequence[tuple[int, ...]]]
 
 SHOWN = 1
@@ -451,6 +454,9 @@ def special_truths(
             free |= ~finite | converts & (depends | on_largest)  # a cast of these has no value in C++
         if compares(one.value):
             free |= depends if nan else np.isnan(truth.value)
+            if wraps(question, one, special):
+                around = question.values({**special, **wrapped_around(changed, places)})
+                free |= around[key] != truth.value
         if overflows:
             free |= on_largest
         if real and not nan:
@@ -460,6 +466,28 @@ def special_truths(
         if real and not functions_in(one.value) <= SELECTING:  # which may lose numbers that are not normal
             allowed = allowed + np.finfo(np.float32).tiny
         found[key] = SpecialTruth(truth.value, allowed, truth.flat, free=free, infinite=infinite)
+    return found
+
+
+def wraps(question: Question, one: Expected, arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether a part of an expression for integers has values that the widest format of integers among the
+    arrays has not: a kernel that adds in it compares others. Not where the expression has a number at the
+    format's end, because then it is about what becomes of those values."""
+    if arrays[one.output].dtype.kind not in "iu":
+        return False
+    limit = float(max(np.iinfo(array.dtype).max for array in arrays.values() if array.dtype.kind in "iu"))
+    largest, number = question.widest(one, arrays)
+    return largest > limit + 1 and number < limit
+
+
+def wrapped_around(changed: Mapping[str, np.ndarray], places: Places) -> dict[str, np.ndarray]:
+    """Special integers with what arithmetic in their format cannot tell from them."""
+    found = {}
+    for name, array in changed.items():
+        if array.dtype.kind in "iu":
+            found[name] = array.astype(np.int64)
+            for place in places[name]:
+                found[name][place] -= np.sign(found[name][place]) << 8 * array.itemsize
     return found
 
 
