@@ -347,6 +347,46 @@ def test_instances_of_templates():
     )
 
 
+ENUMS = """enum class Mode { add, mul = 5 };
+enum Old { A, B };
+namespace n { struct S { enum class In { x, y }; }; }
+template <Mode M, Old O, n::S::In I, int W> __global__ void e(float *y) { y[0] = W; }
+template <Mode M> void launch(float *y) { e<M, B, n::S::In::y, (int)Mode::mul><<<1, 32>>>(y); }
+void f(float *y) { launch<Mode::mul>(y); }
+"""
+
+
+@pytest.mark.parametrize("kernel", ["", "e", "e<Mode::mul>", "e<(Mode)5, B>"])
+def test_values_of_enumerations_in_templates(kernel):
+    found = read(ENUMS, kernel).kernel
+    assert found in ("e<Mode::mul, B, n::S::In::y, 5>", kernel) and found != "e"
+
+
+def test_another_value_of_an_enumeration_is_another_instance():
+    text = ENUMS.replace("e<M, B", "e<Mode::add, B")
+    with pytest.raises(BadInput, match="launches e<Mode::add, B, n::S::In::y, 5>, and no line e<Mode::mul>"):
+        read(text, "e<Mode::mul>")
+
+
+POINTED = (
+    K.replace(" k(", " add(") + K.replace(" k(", " mul(") + "__global__ void fill(float *y) { y[0] = 1; }\n"
+    "auto pick(bool one) { return one ? add : mul; }\n"
+    "template <class F> void run(F f, float *x, float *y) { f<<<4, 64>>>(x, y, 8, 2); }\n"
+    "void g(bool one, float *x, float *y) { run(pick(one), x, y); }\n"
+)
+
+
+def test_a_launch_of_what_a_variable_points_to():
+    for name in ("add", "mul"):
+        assert read(POINTED, name).kernel == name and read(POINTED, name).grid == (4, 1, 1)
+    with pytest.raises(BadInput, match="what `f` points to, which is not known: name one by --kernel: it"):
+        read(POINTED)
+    with pytest.raises(BadInput, match="no line of k.cu launches fill"):
+        read(POINTED, "fill")
+    (alone,) = [read(POINTED.replace(" mul(", " mul(int m, "))]
+    assert alone.kernel == "add"
+
+
 def test_headers_beside_the_file_are_read(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "sizes.h").write_text("#pragma once\n#define THREADS 64\n")

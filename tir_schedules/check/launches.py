@@ -12,7 +12,7 @@ from tir_schedules.check.arguments import ARRAY, Given
 from tir_schedules.check.expressions import Asked, dim3, number, shared_bytes, whole, wholes
 from tir_schedules.check.host.statements import Host, Scope, Unknown
 from tir_schedules.check.host.text import LAUNCH, Code, read_code, split_commas
-from tir_schedules.check.host.values import Function, Kind, Unresolved, dims
+from tir_schedules.check.host.values import Enumerator, Function, Kind, Unresolved, dims
 from tir_schedules.check.target import base, plain
 from tir_schedules.check.types import FORMATS, NAMES
 from tir_schedules.compiler.signature import functions
@@ -108,6 +108,13 @@ def read_launch(
     if kernel and kernels and base(kernel) not in [*kernels, *there] and not is_named(kernel, host.code):
         hint = nearest(base(kernel), kernels)
         raise BadInput(f"{source.file} has no kernel {kernel!r}{hint}: it has {', '.join(kernels[:LISTED])}")
+    pointers = [call.kernel for call in calls if is_pointer(host, call)]
+    if kernels and there and set(there) == set(pointers):
+        raise BadInput(
+            f"{source.file} launches what `{there[0]}` points to, which is not known: name one by --kernel:"
+            f" it has {', '.join(kernels[:LISTED])}"
+        )
+    there = [f"what `{one}` points to" if one in pointers else one for one in there]
     if not there:
         raise BadInput(f"{HOW}; no line of {source.file} launches {kernel or 'a kernel'}")
     if len(there) > 1:
@@ -171,11 +178,12 @@ def launches_of(
     host.give({}, {})
     calls = [named(host, call) for call in calls_in(host.code)]
     if not kernel:
-        return host, calls
+        return host, [pointed_at(host, call, every_kernel(host)) or call for call in calls]
     name = kernel.partition("(")[0].partition("<")[0]
-    calls = [call for call in calls if base(call.kernel) == base(name)]
-    full = [call for call in calls if any(qualified(one).endswith(f"::{name}") for one in seen(host, call))]
-    return host, full or calls
+    by_name = [call for call in calls if base(call.kernel) == base(name)]
+    full = [call for call in by_name if any(qualified(one).endswith(f"::{name}") for one in seen(host, call))]
+    by_pointer = (pointed_at(host, call, kernels(host, name)) for call in calls)
+    return host, full or by_name or [call for call in by_pointer if call]
 
 
 def is_launched(source: Source, folders: Sequence[str], defines: Sequence[str], kernel: str) -> bool:
@@ -257,16 +265,34 @@ def named(host: Host, call: Call) -> Call:
     text = value.text if isinstance(value, Unknown) else value if isinstance(value, Kind) else ""
     text = text.strip("& ")
     found = kernel_before(text, len(text)) if text else None
+    if found and is_pointer(host, call) and every_kernel(host) and not kernels(host, found[0]):
+        return call  # what a function returns, for example
     return replace(call, kernel=found[0], template=found[1]) if found else call
+
+
+def is_pointer(host: Host, call: Call) -> bool:
+    """Whether a launch is of what a variable points to, which is not known."""
+    return not kernels(host, call.kernel) and host.at(call.position).of(call.kernel) is not None
+
+
+def pointed_at(host: Host, call: Call, choice: Sequence[Function]) -> Call | None:
+    """A launch by way of a pointer as one of a kernel, if one name of the choice takes so many arguments."""
+    fitting = [one for one in choice if call.by_address or len(one.parameters) == len(call.arguments)]
+    names = dict.fromkeys(qualified(one)[2:] for one in fitting)
+    return replace(call, kernel=[*names][0]) if is_pointer(host, call) and len(names) == 1 else None
+
+
+def every_kernel(host: Host) -> list[Function]:
+    return [one for one in host.functions if is_kernel(host, one)]
 
 
 def kernels(host: Host, name: str) -> list[Function]:
     """The kernels of a name."""
-    return [
-        one
-        for one in host.named(name.rpartition("::")[2])
-        if "__global__" in host.code.text[one.head : one.body[0]]
-    ]
+    return [one for one in host.named(name.rpartition("::")[2]) if is_kernel(host, one)]
+
+
+def is_kernel(host: Host, function: Function) -> bool:
+    return "__global__" in host.code.text[function.head : function.body[0]]
 
 
 def qualified(function: Function) -> str:
@@ -372,8 +398,9 @@ class Reading:
                 fixed.setdefault(alone[1], fixed[name])
         arrays, fixed = arrays | passed, numbers | fixed
         for text, part in zip(self.call.template or (), asked):
-            if IDENTIFIER.fullmatch(text) and text not in NAMES and not self.is_declared(text):
-                fixed.setdefault(text, int(part) if re.fullmatch(r"-?\d+", part) else Kind(part))
+            if IDENTIFIER.fullmatch(text) and text not in {*NAMES, part} and not self.is_declared(text):
+                value = self.number_of(part)
+                fixed.setdefault(text, Kind(part) if value is None else value)
         deduced = self.deduced()
         for text, (parameter, *_) in zip(
             self.call.template or (), self.function.template if self.function else ()
@@ -450,19 +477,34 @@ class Reading:
                         f" instance, --kernel '{name}<...>'"
                     ) from None
                 found.append(deduced[parameter])
-        if asked and [plain(one) for one in asked] != [plain(one) for one in found[: len(asked)]]:
+        if asked and not all(map(self.is_same, asked, found)):
             raise OtherInstance(
                 f"{self.place} launches {name}<{', '.join(found)}>, and no line {self.kernel}: say --grid and"
                 " --block"
             )
         return kernel if asked else f"{name}<{', '.join(found)}>" if found else name
 
+    def number_of(self, text: str) -> int | None:
+        """The number that an argument of a template is, as one outside of functions has it."""
+        try:
+            value = self.host.evaluate(text, self.host.globals)
+        except Unresolved:
+            return None
+        return value if isinstance(value, int) else None
+
+    def is_same(self, one: str, other: str) -> bool:
+        """Whether two arguments of a template are the same type or number."""
+        if plain(one) == plain(other):
+            return True
+        first, second = self.number_of(one), self.number_of(other)
+        return first is not None and first == second
+
     def template_argument(self, text: str, scope: Scope, is_type: bool) -> str:
         if not is_type:
             try:
                 value = self.host.evaluate(text, scope)
                 if isinstance(value, int):
-                    return str(value)
+                    return value.name if isinstance(value, Enumerator) else str(value)
             except Unresolved:
                 if self.function:
                     raise

@@ -11,6 +11,7 @@ from tir_schedules.check.host.text import Code, angle_end, expand, split_commas,
 from tir_schedules.check.host.values import (
     CONSTANTS,
     Dims,
+    Enumerator,
     Evaluation,
     Function,
     Kind,
@@ -37,6 +38,7 @@ ONCE = re.compile(r"\s*while\s*\(\s*(?:0|false)\s*\)")
 NAMESPACE = re.compile(r"(?:inline\s+)?namespace\b\s*([\w:]*)\s*(?=\{)|extern\s*(?=\{)")
 RECORD = re.compile(r"(?:struct|class|union)\s+(?:alignas\s*\([^)]*\)\s*)?(\w+)[^;(){}=]*(?=\{)")
 ENUM = re.compile(r"enum\s+(?:class\s+|struct\s+)?(\w*)[^;(){}]*(?=\{)")
+SCOPED = re.compile(r"enum\s+(?:class|struct)\b")
 TEMPLATE = re.compile(r"template\s*(?=<)")
 FUNCTION = re.compile(r"([A-Za-z_~][\w:]*)\s*(?=\()")
 NO_FUNCTION = {"noexcept", "__launch_bounds__", "__attribute__", "requires", "decltype", "alignas", "throw",
@@ -158,10 +160,16 @@ class Host:
                 outer, self.globals = self.globals, Scope(self.globals)
                 self.collect(record.end() + 1, pairs[record.end()], (*path, record[1]))
                 self.records[record[1]] = template, self.globals
+                within = self.globals.values
                 self.globals = outer
+                for name, value in within.items():
+                    if isinstance(value, Enumerator):
+                        outer.values.setdefault(f"{record[1]}::{name}", value)
                 outer.values.setdefault(record[1], Kind(record[1]))
             elif enum:
-                self.enumerate(enum[1], text[enum.end() + 1 : pairs[enum.end()]])
+                is_scoped = bool(SCOPED.match(text, at))
+                outside = (*path, enum[1]) if is_scoped else path
+                self.enumerate(enum[1], text[enum.end() + 1 : pairs[enum.end()]], outside)
             elif LABEL.match(text, at):
                 stop = at + LABEL.match(text, at).end() - at  # type: ignore[union-attr]
             elif brace >= 0 and stop == pairs[brace] + 1 or (brace := body_of(text, at, stop, pairs)) >= 0:
@@ -170,7 +178,8 @@ class Host:
                 walk.simple(text[at:stop], self.globals)
             at = max(stop, at + 1)
 
-    def enumerate(self, name: str, text: str) -> None:
+    def enumerate(self, name: str, text: str, path: tuple[str, ...]) -> None:
+        """path: what a name of one is written behind from outside."""
         value = -1
         for part in split_commas(text):
             item, _, told = (one.strip() for one in part.partition("="))
@@ -178,7 +187,9 @@ class Host:
                 value = self.evaluate(told, self.globals) if told else value + 1
             except Unresolved:
                 return
-            self.globals.values[item] = self.globals.values[f"{name}::{item}"] = value
+            if item and isinstance(value, int):
+                made = Enumerator(value, "::".join((*path, item)))
+                self.globals.values[item] = self.globals.values[f"{name}::{item}"] = made
 
     def define(self, head: int, at: int, brace: int, path: tuple[str, ...], template: Any) -> None:
         text, pairs, found = self.code.text, self.code.pairs, None
@@ -194,6 +205,9 @@ class Host:
             self.functions.append(
                 Function(name, parts, (brace + 1, pairs[brace]), None, path, template, head)
             )
+
+    def is_namespace(self, name: str) -> bool:
+        return bool(re.search(rf"\bnamespace\s+(?:\w+\s*::\s*)*{name}\b", self.code.text))
 
     def member(self, kind: str, name: str) -> Any:
         """A constant of a class, such as of "Packed<float>"; None where there is none."""
@@ -341,6 +355,9 @@ class View:
         if name in self.host.fixed and not (scope and scope.own):
             return self.host.fixed[name]
         if scope is None:
+            space, _, within = name.partition("::")
+            if within and self.host.is_namespace(space):
+                return self.find(within)
             if name in CONSTANTS:
                 return CONSTANTS[name]
             if self.host.named(name.rpartition("::")[2]):

@@ -38,6 +38,17 @@ class Kind(str):
     """The name of a type, or of a kernel."""
 
 
+class Enumerator(int):
+    """A value of an enumeration. name: how a template is given it, with its namespaces and classes."""
+
+    name: str
+
+    def __new__(cls, value: int, name: str) -> Enumerator:
+        made = super().__new__(cls, value)
+        made.name = name
+        return made
+
+
 @dataclass(frozen=True)
 class Sized:
     """A container with so many elements."""
