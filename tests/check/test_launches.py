@@ -15,8 +15,18 @@ K = "__global__ void k(const float *x, float *y, int n, float a) { if (threadIdx
 T = "template <typename T, int B> __global__ void t(const T *x, T *y, int n) { y[0] = x[0]; }\n"
 
 
-def read(text, kernel="", args=(), defines=(), extents=(None, None, None), folder="", includes=(), **sizes):
-    known = Known([parse_argument(one) for one in args], sizes, extents)
+def read(
+    text,
+    kernel="",
+    args=(),
+    defines=(),
+    extents=(None, None, None),
+    folder="",
+    includes=(),
+    shape=(),
+    **sizes,
+):
+    known = Known([parse_argument(one) for one in args], sizes, extents, dict(shape))
     return read_launch(Source(text, "k.cu", str(folder)), includes, defines, kernel, known)
 
 
@@ -344,6 +354,35 @@ def test_instances_of_templates():
     )
     assert read(inner + "void f() { a::b::u<int><<<1, 2>>>(0); a::b::u<char><<<1, 3>>>(0); }").read.endswith(
         "; the first of 2 that differ"
+    )
+
+
+GEMM = """template <class T> __global__ void g(int rows, int cols, int depth, T alpha, const T *a, T *c) {}
+void f(float *a, float *c, int argc) {
+  int n = 1024; const int m = n, k = 512;
+  dim3 grid(n / 32, m / 32);
+  g<float><<<grid, 256>>>(PASSED, 1.0f, a, c);
+}
+"""
+
+
+def test_a_ladders_shape_sets_what_the_launch_passes_for_extents():
+    shape = {"M": 64, "N": 128, "K": 32}
+    assert read(GEMM.replace("PASSED", "m, n, k"), shape=shape).grid == (4, 2, 1)
+    swapped = GEMM.replace("int rows, int cols", "int n, int m").replace("PASSED", "n, m, k")
+    assert read(swapped, shape=shape).grid == (4, 2, 1)
+    for passed, told in (
+        ("n, n, k", "passes n for several of M = 64, N"),
+        ("m, 1024, k", "cols = 1024, and N is 128"),
+    ):
+        with pytest.raises(BadInput, match=f"the launch at k.cu:5 .*{told}.*: say --grid and --block"):
+            read(GEMM.replace("PASSED", passed), shape=shape)
+    square = dict.fromkeys("MNK", 96)
+    assert read(GEMM.replace("PASSED", "n, n, n"), shape=square).grid[0] == 3
+    assert read(GEMM.replace("PASSED", "m, 1024, k"), shape=shape, extents=("1", "2", None)).block == (
+        2,
+        1,
+        1,
     )
 
 

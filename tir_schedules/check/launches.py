@@ -34,6 +34,7 @@ POINTED = re.compile(
 ACCESSOR = re.compile(r"(?:(?:at|torch)::)?PackedTensorAccessor(?:32|64)?\s*<\s*(\w+)\s*,")
 """PyTorch's, of an array whose elements are of that type."""
 
+REAL = re.compile(r"float|double|half|bfloat")
 PLAIN = re.compile(r"(?:\(\s*[\w ]+\)|static_cast\s*<[^<>]*>\s*\()?\s*([A-Za-z_]\w*)\s*\)?")
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 TYPES = {name: kind for kind, name in reversed(NAMES.items()) if " " not in kind}
@@ -80,11 +81,12 @@ class Untold(BadInput):
 
 class Known(NamedTuple):
     """What the user says. given: arguments. sizes: of --let. extents: grid, block and bytes as options have
-    them, None for those to be read."""
+    them, None for those to be read. shape: the extents of a ladder, "M" and the like, of --as."""
 
     given: Sequence[Given]
     sizes: Mapping[str, Any]
     extents: tuple[str | None, str | None, str | None]
+    shape: Mapping[str, int] = {}
 
 
 @lru_cache(maxsize=8)
@@ -324,6 +326,7 @@ class Reading:
         fitting = [one for one in there if len(one.parameters) == len(call.arguments)]
         self.function = (fitting or there or [None])[0]
         self.arguments = self.by_address() if call.by_address else call.arguments
+        self.extents = extents_of(self.function, known.shape) if self.function else {}
 
     def by_address(self) -> tuple[str, ...]:
         """For `void *arguments[] = {&A, &n}`, the names in the braces."""
@@ -355,10 +358,23 @@ class Reading:
         block = dim3(wholes(y, self.known.sizes, "--block"), y, "--block") if y else self.extent(scope, 1)
         given = whole(shared, self.known.sizes, "--shared") if shared else self.bytes(scope)
         values = tuple(self.numbers(scope))
+        if not (x and y):
+            self.check_shape(values)
         shown = f"grid ({spelled(grid)}), block ({spelled(block)}), {given} bytes"
         read = ", ".join([f"launch read from {self.place}: {shown}", *self.taken(values)])
         read += LOOPED if position in self.host.looped else ""
         return Asked(kernel, grid, block, given, read=read, values=values)
+
+    def check_shape(self, values: Sequence[str]) -> None:
+        """BadInput for a launch of another shape than is asked for."""
+        for (name, _), text in zip(self.pairs(), values):
+            role = self.extents.get(name, "")
+            size = self.known.shape.get(role)
+            if size is not None and re.fullmatch(r"\d+", text) and int(text) != size:
+                raise BadInput(
+                    f"the launch at {self.place} is of {name} = {text}, and {role} is {size}: say --grid and"
+                    " --block"
+                )
 
     def taken(self, values: Sequence[str]) -> Iterator[str]:
         """Numbers that parameters get from the launch, as the user gives none."""
@@ -390,6 +406,13 @@ class Reading:
         passed = {}
         for name, text in self.pairs():
             alone = PLAIN.fullmatch(text)
+            size = self.known.shape.get(self.extents.get(name, ""))
+            if size is not None and alone and fixed.setdefault(alone[1], size) != size:
+                sizes = ", ".join(f"{role} = {self.known.shape[role]}" for role in self.extents.values())
+                raise BadInput(
+                    f"the launch at {self.place} passes {alone[1]} for several of {sizes}: say --grid and"
+                    " --block"
+                )
             if name in arrays:
                 passed |= dict.fromkeys(self.pointed(text), arrays[name])
             elif name in numbers and alone:
@@ -602,6 +625,21 @@ class Reading:
                 yield repr(value) if isinstance(value, (int, float)) else ""
             except Unresolved:
                 yield ""
+
+
+def extents_of(function: Function, shape: Mapping[str, int]) -> dict[str, str]:
+    """Parameters of a kernel of a ladder -> "M", "N" or "K": by their names, or else by their order, as
+    usual.py tells them."""
+    types = {name for name, kind, _ in function.template if kind == "type"}
+    numbers = [
+        name
+        for name, kind, _ in function.parameters
+        if not takes_array(kind) and not REAL.search(kind) and kind not in types
+    ]
+    named = {name: name.upper() for name in numbers if name.upper() in shape}
+    if named or len(numbers) != len(shape):
+        return named
+    return dict(zip(numbers, shape))
 
 
 def takes_array(kind: str) -> bool:

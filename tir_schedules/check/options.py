@@ -226,7 +226,7 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
     triton = triton_of(options, source)
     sizes |= {name: value for name, value in triton.items() if isinstance(value, (int, float))}
     given = tuple(map(parse_argument, options.arg or ()))
-    launches = launches_of(options, source, sizes, given)
+    launches = launches_of(options, source, sizes, given, usual)
     every = [parse_expectation(text, Path(source.folder or ".")) for text in options.expect or ()]
     expect = {(one.output, one.where): one for one in every}.values()
     own = options.arch if options.arch and options.arch != CPU_ARCH else ""
@@ -251,7 +251,11 @@ def joined_sizes(usual: Usual | None, given: Mapping[str, Any]) -> dict[str, Any
 
 
 def launches_of(
-    options: Options, source: Source, sizes: Mapping[str, Any], given: Sequence[Given]
+    options: Options,
+    source: Source,
+    sizes: Mapping[str, Any],
+    given: Sequence[Given],
+    usual: Usual | None = None,
 ) -> list[Asked]:
     """Every launch, in order. BadInput where one cannot be told."""
     from tir_schedules.check.expressions import launch_of_options, parse_launch
@@ -278,7 +282,7 @@ def launches_of(
             grid, block, shared = (text or default for text, default in zip(extents, "110"))
             found.append(launch_of_options(kernel or "", grid, block, shared, sizes))
         else:
-            known = Known(given, sizes, tuple(extents))
+            known = Known(given, sizes, tuple(extents), usual.sizes if usual else {})
             found.append(read_launch(*where, known))
     return found
 
