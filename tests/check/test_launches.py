@@ -386,6 +386,19 @@ def test_a_ladders_shape_sets_what_the_launch_passes_for_extents():
     )
 
 
+def test_sizes_of_the_users_win_over_macros_of_host_code():
+    text = "#define N 32 * 1024\n" + main("k<<<N / 64, 64>>>(x, y, N, 1);")
+    assert read(text).grid == (512, 1, 1)
+    assert read(text, N=640).grid == (10, 1, 1) and read(text, shape={"N": 640}, N=640).grid == (10, 1, 1)
+    used = text.replace("a * x[0]", "a * x[N - 1]")
+    with pytest.raises(BadInput, match="N is 32768 by a #define of k.cu, which its kernels use, and 640"):
+        read(used, N=640)
+    assert read(used, N=32768).grid == (512, 1, 1)
+    by_another = "#define LAST (N - 1)\n" + text.replace("a * x[0]", "a * x[LAST]")
+    with pytest.raises(BadInput, match="which its kernels use"):
+        read(by_another, N=640)
+
+
 ENUMS = """enum class Mode { add, mul = 5 };
 enum Old { A, B };
 namespace n { struct S { enum class In { x, y }; }; }

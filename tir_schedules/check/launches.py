@@ -102,6 +102,7 @@ def read_launch(
     BadInput where the source launches it nowhere, and where a name in the launch has no value.
     """
     host, calls = launches_of(source, folders, defines, kernel)
+    check_macros(source, host, known.sizes)
     meant = dict.fromkeys(qualified(*one)[2:] for call in calls if len(one := seen(host, call)) == 1)
     there = list(dict.fromkeys(base(call.kernel) for call in calls))
     if len(meant) > 1 and len(there) == 1:
@@ -142,6 +143,21 @@ def read_launch(
     first, shapes = found[0], {(one.kernel, one.grid, one.block, one.shared) for one in found}
     also = f"; the first of {len(shapes)} that differ" if len(shapes) > 1 else ""
     return replace(first, read=first.read + also)
+
+
+def check_macros(source: Source, host: Host, sizes: Mapping[str, Any]) -> None:
+    """BadInput for a size that is another in a macro of the file, where kernels are compiled with that."""
+    device = host.in_device_code() if sizes.keys() & host.code.macros.keys() else set()
+    for name in sizes.keys() & device & host.code.macros.keys():
+        try:
+            value = host.evaluate(host.code.macros[name].body, host.globals)
+        except Unresolved:
+            continue
+        if isinstance(value, (int, float)) and value != sizes[name]:
+            raise BadInput(
+                f"{name} is {value} by a #define of {source.file}, which its kernels use, and {sizes[name]}"
+                " by the command: say the same, or change the file"
+            )
 
 
 def with_all_sizes(error: BadInput, host: Host, call: Call, kernel: str, known: Known) -> BadInput:

@@ -206,6 +206,20 @@ class Host:
                 Function(name, parts, (brace + 1, pairs[brace]), None, path, template, head)
             )
 
+    def in_device_code(self) -> set[str]:
+        """Words of functions for the GPU, and of the macros in them."""
+        text, found = self.code.text, set[str]()
+        for one in self.functions:
+            if re.search(r"\b__(?:global|device)__\b", text[one.head : one.body[0]]):
+                found.update(WORD.findall(text[one.head : one.body[1]]))
+        left = [*found]
+        while left:
+            macro = self.code.macros.get(left.pop())
+            more = {*WORD.findall(macro.body)} - found if macro else set[str]()
+            found |= more
+            left += more
+        return found
+
     def is_namespace(self, name: str) -> bool:
         return bool(re.search(rf"\bnamespace\s+(?:\w+\s*::\s*)*{name}\b", self.code.text))
 
@@ -262,7 +276,7 @@ class Host:
 
     def evaluate(self, text: str, scope: Scope) -> Any:
         """The value of an expression. Unresolved where it is not known."""
-        tokens = expand(tokens_of(text), self.code.macros)
+        tokens = expand(tokens_of(text), self.code.macros, frozenset(self.fixed))
         return Evaluation(View(self, scope))(Parsing(tokens).whole())
 
     def given(self, parameter: Parameter) -> Any:
