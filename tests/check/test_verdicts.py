@@ -58,6 +58,18 @@ def test_nothing_is_verified_without_an_expected_value(tool):
     assert "no hazard" in out and "verified" not in out
 
 
+def test_a_kernel_of_which_nvcc_leaves_nothing_is_told(tool, tmp_path):
+    """Its stores beyond the end of `s` are not found, because there are none."""
+    file = tmp_path / "mine.cu"
+    file.write_text(
+        "__global__ void idle() { __shared__ int s[8]; s[threadIdx.x] = 1; __syncthreads(); }\n"
+        '__global__ void says() { asm volatile("trap;"); }\n'
+    )
+    told = "note: idle as compiled reads and writes no memory: nvcc leaves out what has no effect"
+    assert told in tool("check", str(file), "--kernel", "idle", "--block", "32")[1]
+    assert "compiled" not in tool("check", str(file), "--kernel", "says", "--block", "32")[1]
+
+
 def test_what_rounding_hides_is_not_verified(tool):
     code, out, _ = tool("check", str(FILE), "--kernel", "sum_of_halves")
     text = " ".join(out.split())

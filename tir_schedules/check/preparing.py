@@ -27,7 +27,7 @@ from tir_schedules.check.expressions import Asked, number
 from tir_schedules.check.functions import FUNCTIONS
 from tir_schedules.check.maps import FORM, make_map, map_in, takes_map
 from tir_schedules.check.structs import ACCESSOR, accessor_members, other_names
-from tir_schedules.check.target import Parameter, Target, alone, arithmetic_of
+from tir_schedules.check.target import Parameter, Target, alone, arithmetic_of, has_effect
 from tir_schedules.check.trials import Question, Trial, Trials, finite_trials, special_trials
 from tir_schedules.check.types import FLOATS, Arithmetic, dtype_of, fits, format_of
 from tir_schedules.check.usual import Usual, set_tolerance, usual_trials
@@ -135,7 +135,13 @@ def prepare(request: Request, built: Built | None = None) -> Prepared:
     )
     check_outputs(steps, ready.trials.runs[0])
     label = ", ".join(dict.fromkeys(target.shown for target in chosen))
-    return Prepared(request, label, steps, ready.trials, notes=built.notes)
+    idle = [one.shown for one in chosen if not has_effect(built.made.ptx, one.symbol)]
+    told = [
+        f"{name} as compiled reads and writes no memory: nvcc leaves out what has no effect, such as stores"
+        " to shared memory that nothing reads"
+        for name in dict.fromkeys(idle)
+    ]
+    return Prepared(request, label, steps, ready.trials, notes=(*built.notes, *told))
 
 
 def check_plan(request: Request) -> None:

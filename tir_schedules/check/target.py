@@ -236,6 +236,18 @@ def list_signatures(found: Sequence[Target]) -> str:
     return "; ".join(shown) + (f"; and {len(found) - LISTED} more" if len(found) > LISTED else "")
 
 
+EFFECT = re.compile(r"\b(?:st|atom|red|call|cp|sust|stmatrix|trap)[.\s;]|\bld\.(?!param)")
+"""An instruction that reads or writes memory other than parameters, or calls what may."""
+
+
+def has_effect(ptx: str, symbol: str) -> bool:
+    """Whether a kernel touches memory at all, as it was compiled."""
+    text = alone(ptx, symbol)
+    found = next((match for match in ENTRY.finditer(text) if match[1] == symbol), None)
+    opening = text.find("{", found.end()) if found else -1
+    return opening < 0 or bool(EFFECT.search(text, opening, closing_brace(text, opening)))
+
+
 def alone(ptx: str, symbol: str) -> str:
     """PTX without its other kernels, whose lines are empty: it is read in a part of the time, and every line
     keeps its number."""
