@@ -1,14 +1,11 @@
 // Products of float32 tiles by mma: fragments are split into three parts of bfloat16 in registers.
 //
-// An mma multiplies 16 x 16 elements of A with 16 x 8 of B. With g = lane / 4 and t = lane % 4 a lane has, in
-// registers of two neighbours along k:
-//   of A rows g and g + 8, k = 2t, 2t + 1, 2t + 8, 2t + 9
-//   of B column g, the same k
-//   of C rows g and g + 8, columns 2t and 2t + 1
 // Which columns of a tile are column g of an mma is free. If rows of the tile of B are along N, a lane reads up to
 // four neighbours of a row, those of as many mma, so that a lane's sums are up to eight neighbours of a row of C.
 // If they are along K, a lane reads B as it reads A.
 #pragma once
+
+#include "mma_products.cuh"
 
 // Two neighbours along k as three parts each: each part is the rest that the parts before leave, rounded. The
 // first part is finite if the element is. The third part is exact.
@@ -27,15 +24,6 @@ static __device__ __forceinline__ void split_pair(float low, float high, unsigne
     low -= __uint_as_float(second << 16);
     high -= __uint_as_float(second & CUT);
     third = __byte_perm(__float_as_uint(low), __float_as_uint(high), HIGH_HALVES);
-}
-
-// c += a @ b, of bfloat16.
-static __device__ __forceinline__ void multiply_part(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
-{
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9},"
-        " {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 // COUNT neighbours in shared memory to registers: 1, 2 or 4.
@@ -98,15 +86,8 @@ static __device__ __forceinline__ void multiply_split_tiles(float &sums, const f
             for (int p = 0; p < 6; ++p)
 #pragma unroll
                 for (int j = 0; j < WIDTH / 8; ++j)
-                    multiply_part(partial[i][j], a_parts[FIRST[p]], b_parts[j][SECOND[p]]);
+                    multiply_part<false>(partial[i][j], a_parts[FIRST[p]], b_parts[j][SECOND[p]]);
         }
     }
-    float *const sum = &sums;
-#pragma unroll
-    for (int i = 0; i < HEIGHT / 16; ++i)
-#pragma unroll
-        for (int j = 0; j < WIDTH / 8; ++j)
-#pragma unroll
-            for (int c = 0; c < 4; ++c)
-                sum[(i * 2 + c / 2) * (WIDTH / 4) + j / V * 2 * V + c % 2 * V + j % V] += partial[i][j][c];
+    promote_fragments<HEIGHT, WIDTH, V>(&sums, partial);
 }

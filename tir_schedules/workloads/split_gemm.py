@@ -136,9 +136,10 @@ class SplitGemm(Gemm):
         return super().parameters | kinds
 
     def workspace_shapes(self, rows: dict[str, tuple[int, int]]) -> dict[str, tuple[int, ...]]:
-        """Shapes of the parts of A and B, and of the factors of rows."""
+        """Shapes of the parts of A and B, and of the factors of rows. Those of columns are filled up like rows
+        of parts of C."""
         parts = {"A_parts": (self.m, self.row), "B_parts": (self.n, self.row)}
-        scales = {"A_scales": (self.m,), "B_scales": (self.n,)}
+        scales = {"A_scales": (self.m,), "B_scales": (self.part_pitch,)}
         return {name: (parts | scales)[name] for name in self.workspaces}
 
     def workspace_type(self, name: str) -> str:

@@ -44,6 +44,7 @@ LADDER = Ladder(
         "bf16x6",
         "fp16x3",
         "bf16x6_mma",
+        "fp16x3_mma",
     ),
     workload="tir_schedules.workloads.split_gemm:float_gemm",
     extents=("M", "N", "K"),

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import ClassVar, Mapping
+from typing import Callable, ClassVar, Mapping, Sequence
 
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.hgemm import hopper
@@ -51,7 +51,7 @@ from tir_schedules.ladders.sgemm.shapes import Rate
 from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Around, Rung, run_as_script
-from tir_schedules.tir.schedule import Block, PrimFunc, Schedule, pipeline, unroll
+from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, pipeline, unroll
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.split_gemm import LONGEST
 
@@ -164,12 +164,35 @@ def refuses(gemm: Gemm, config: Config) -> str:
 def launch(gemm: Gemm, config: Config) -> Launch:
     hopper.check(refuses(gemm, config))
     parts = split_k.parts_of(gemm, config)
-    check_parts(f"sgemm/bf16x6_mma for {gemm}", parts, gemm.m, split_k.pitch_of(gemm, parts))
+    check_parts(f"sgemm/{config.products}_mma for {gemm}", parts, gemm.m, split_k.pitch_of(gemm, parts))
     grid = ceil_div(gemm.n, config.bn), ceil_div(gemm.m, config.bm), parts
     return Launch(grid, (32, config.warps, 1), config.shared_bytes(gemm.transposed), parts=parts)
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    from tir_schedules.tir.intrinsics import split_fragments
+
+    near, b_row = config.near(gemm.transposed), config.b_row(gemm.transposed)
+    widths = [vector_width(row) for _, row in gemm.stored.values()]
+    padding = ALONG_K, ALONG_K if gemm.transposed else ALONG_N
+    product = split_fragments.multiply(
+        config.wm, config.wn, config.bk, config.a_row, b_row, near, gemm.transposed
+    )
+    k_tile = multiply_tiles(sch, gemm, config, widths, padding, product)
+    part_last_tile(sch, gemm, k_tile, config.bk)
+
+
+def multiply_tiles(
+    sch: Schedule,
+    gemm: Gemm,
+    config: Config,
+    widths: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    product: tuple[PrimFunc, PrimFunc],
+) -> Loop:
+    """Blocks, warps and the pipeline of copies; returns the loop over K tiles. widths: elements of A and of B
+    that are copied at once. padding: of their rows in shared memory, as ALONG_K. product: what a warp
+    multiplies of a K tile."""
     from tir_schedules.tir.intrinsics import split_fragments
 
     copies = sch.get_sblock("A_pad"), sch.get_sblock("B_pad")
@@ -178,10 +201,10 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
         sch.set_scope(copy, 0, split_fragments.SHARED)
     sch.set_scope(sums, 0, split_fragments.SUMS)
 
-    part, i, j, k = sch.get_loops(sums)
+    part, i, j, *along_k = sch.get_loops(sums)
     block_i, warp_i, i = sch.split(i, [None, config.bm // config.wm, config.wm])
     block_j, warp_j, j = sch.split(j, [None, config.bn // config.wn, config.wn])
-    k_tile, k = sch.split(k, [None, config.bk])
+    k_tile, k = along_k if along_k[1:] else sch.split(along_k[0], [None, config.bk])
     sch.reorder(part, block_i, block_j, warp_i, warp_j, k_tile, i, j, k)
     warp = sch.fuse(warp_i, warp_j)
     for loop, axis in ((part, "z"), (block_i, "y"), (block_j, "x")):
@@ -189,29 +212,26 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     sch.bind(warp, "threadIdx.y")
 
     threads = [("threadIdx.y", config.warps), ("threadIdx.x", 32)]
-    for copy, (_, row) in zip(copies, gemm.stored.values()):
-        share_rows(sch, copy, k_tile, threads, vector_width(row))
+    for copy, width in zip(copies, widths):
+        share_rows(sch, copy, k_tile, threads, width)
     wrap_edges(sch, gemm, copies, (config.bm, config.bn))
-    for copy, (factor, padding) in zip(copies, (ALONG_K, ALONG_K if gemm.transposed else ALONG_N)):
-        sch.storage_align(copy, 0, axis=-2, factor=factor, offset=padding)
+    for copy, (factor, more) in zip(copies, padding):
+        sch.storage_align(copy, 0, axis=-2, factor=factor, offset=more)
 
     sch.reverse_compute_at(result, warp, preserve_unit_loops=True)
-    near, b_row = config.near(gemm.transposed), config.b_row(gemm.transposed)
+    near = config.near(gemm.transposed)
     sums_map = split_fragments.sums_map(config.wm, config.wn, near)
     sch.transform_layout(sums, ("write", 0), sums_map, assume_injective_transform=True)
     hold(sch, result, config, near, store_width(gemm, config))
     zero = sch.decompose_reduction(sums, k_tile)
     hold(sch, zero, config, near, gcd(near, 4))
-    sch.tensorize(
-        sch.get_loops(sums)[-3],
-        split_fragments.multiply(config.wm, config.wn, config.bk, config.a_row, b_row, near, gemm.transposed),
-    )
+    sch.tensorize(sch.get_loops(sums)[-3], product)
     sch.unroll_drain()
     pipeline(sch, k_tile, stage=[0, 0, config.stages - 1], order=[0, 1, 2], asynchronous=[0])
     sch.async_copies()
     sch.move_copies_behind_waits()
-    part_last_tile(sch, gemm, k_tile, config.bk)
     sch.overlap_launches()
+    return k_tile
 
 
 def hold(sch: Schedule, block: Block, config: Config, near: int, width: int) -> None:
@@ -228,10 +248,14 @@ def hold(sch: Schedule, block: Block, config: Config, near: int, width: int) -> 
 
 
 def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
-    """As of `split_k`; a C smaller than a tile has guards in place of shorter loops, because each warp writes
-    a whole tile."""
-    smaller = gemm.m < config.bm or gemm.n < config.bn
-    return split_k.partial_products_of(gemm, config, name, store_width(gemm, config) if smaller else 0)
+    """As of `split_k`."""
+    return split_k.partial_products_of(gemm, config, name, guarded(gemm, config))
+
+
+def guarded(gemm: Gemm, config: Config) -> int:
+    """A C smaller than a tile has guards in place of shorter loops, because each warp writes a whole tile: so
+    many neighbours that stand or fall together. 0 where it is not."""
+    return store_width(gemm, config) if gemm.m < config.bm or gemm.n < config.bn else 0
 
 
 def store_width(gemm: Gemm, config: Config) -> int:
@@ -252,10 +276,14 @@ CONFIGS = {
 }
 
 
-def choose(gemm: Gemm) -> Config:
-    """The configuration that the model of shapes.py says is fastest."""
-    config = CONFIGS[shapes.fastest(gemm, CONFIGS)]
-    return replace(config, bk=STEP) if gemm.k <= SHORT else config
+def chooser(configs: Mapping[str, Config]) -> Callable[[Gemm], Config]:
+    """The `choose` of a rung: the configuration that the model of shapes.py says is fastest."""
+
+    def choose(gemm: Gemm) -> Config:
+        config = configs[shapes.fastest(gemm, configs)]
+        return replace(config, bk=STEP) if gemm.k <= SHORT else config
+
+    return choose
 
 
 RUNG = Rung(
@@ -264,7 +292,7 @@ RUNG = Rung(
     summary="parts are made in registers and multiplied by mma, from sm_80 on; K split over blocks",
     config=CONFIGS["64x64"],
     configs=CONFIGS,
-    choose=choose,
+    choose=chooser(CONFIGS),
     schedule=schedule,
     launch=launch,
     refuses=refuses,

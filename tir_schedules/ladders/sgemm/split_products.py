@@ -141,6 +141,14 @@ def launch(gemm: SplitGemm, config: Config) -> Launch:
     return Launch(grid, specialization.block_of(config), config.ring_bytes, maps=maps_of(gemm, config))
 
 
+def scaled(found: Any, of_a: Any, of_b: Any) -> Any:
+    """A sum, multiplied by the powers of two that its row of A and column of B were divided by, the smaller
+    one first: what overflows then does so in float32, too."""
+    from tvm.script import tirx as T
+
+    return found * T.min(of_a, of_b) * T.max(of_a, of_b)
+
+
 def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
     """The algorithm over whole tiles: blocks A_tiles and B_tiles, K tiles with parts of their elements;
     C_sums, which adds the products of parts; C. Rows of parts are as TMA shows them."""
@@ -160,12 +168,7 @@ def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
         return sum_of_products(lambda p: A[t, p, i, k], lambda p: B[t, p, j, k], config.pairs)
 
     def result(sums: Any, i: Any, j: Any, scales: Any) -> Any:
-        """A sum, multiplied by the powers of two that A and B were divided by, the smaller one first: what
-        overflows then does so in float32, too."""
-        if not scales:
-            return sums[i, j]
-        of_a, of_b = scales[0][i], scales[1][j]
-        return sums[i, j] * T.min(of_a, of_b) * T.max(of_a, of_b)
+        return scaled(sums[i, j], scales[0][i], scales[1][j]) if scales else sums[i, j]
 
     @T.macro
     def multiply_parts(A_parts, B_parts, C, scales):

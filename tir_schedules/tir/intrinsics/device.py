@@ -27,6 +27,8 @@ HEADERS = (
     "sgemm/added_sums.cuh",
     "sgemm/parts.cuh",
     "sgemm/scales.cuh",
+    "sgemm/mma_products.cuh",
+    "sgemm/part_fragments.cuh",
     "sgemm/split_fragments.cuh",
     "sgemm/split_products.cuh",
     "sgemm/transposed_k_tile.cuh",

@@ -1,8 +1,9 @@
-"""Products of float32 tiles by mma.m16n8k16: fragments are split into parts of bfloat16 in registers.
+"""Products of tiles by mma.m16n8k16: of float32, which are split into parts of bfloat16 in registers, and of
+tiles that have parts of float16.
 
-What a warp multiplies is a tile of A and one of B in shared memory, in float32. The instructions are a device
-function, see cuda_reference/sgemm/split_fragments.cuh, which also says which lane has which sums. These have
-TVM's scope "warp".
+A warp multiplies a tile of A and one of B in shared memory. The instructions are device functions, see
+split_fragments.cuh and part_fragments.cuh in cuda_reference/sgemm; mma_products.cuh says which lane has which
+sums. These have TVM's scope "warp".
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -16,6 +17,7 @@ from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import in_halves
 from tir_schedules.tir.intrinsics.device import call
+from tir_schedules.tir.intrinsics.split_products import Pairs, sum_of_products
 from tir_schedules.tir.schedule import PrimFunc
 from tir_schedules.workloads import place_in_b
 
@@ -77,6 +79,42 @@ def multiply(
                         T.reads(C[at], A[vi, vk], B[row, column])
                         T.writes(C[at])
                         C[at] = C[at] + A[vi, vk] * B[row, column]
+            else:
+                for lane in T.thread_binding(0, LANES, "threadIdx.x"):
+                    T.evaluate(call(name, C[lane, 0], T.address_of(A[0, 0]), T.address_of(B[0, 0])))
+
+    return half
+
+
+@in_halves
+def multiply_parts(describes: bool, height: int, width: int, depth: int, row: int, pairs: Pairs) -> PrimFunc:
+    """The same of two parts of float16: a row of a tile has the first parts of its `depth` elements, and then
+    the second ones. row: halves of a row in shared memory, of A and of B. The tile of B is in rows along K.
+    pairs: parts of A and of B that are multiplied."""
+    places = height * width // LANES
+    name = f"multiply_part_tiles<{height}, {width}, {depth}, {row}>"
+
+    def products(A: Any, B: Any, i: Any, j: Any, k: Any) -> Any:
+        return sum_of_products(lambda p: A[i, p * depth + k], lambda p: B[j, p * depth + k], pairs)
+
+    @T.prim_func(s_tir=True)
+    def half(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(
+            a, (height, 2 * depth), "float16", align=16, offset_factor=1, scope=SHARED, strides=[row, 1]
+        )
+        B = T.match_buffer(
+            b, (width, 2 * depth), "float16", align=16, offset_factor=1, scope=SHARED, strides=[row, 1]
+        )
+        C = T.match_buffer(c, (LANES, places), "float32", align=4, offset_factor=1, scope=SUMS)
+        with T.sblock("root"):
+            T.reads(C[0:LANES, 0:places], A[0:height, 0 : 2 * depth], B[0:width, 0 : 2 * depth])
+            T.writes(C[0:LANES, 0:places])
+            if describes:
+                for i, j, k in T.grid(height, width, depth):
+                    with T.sblock("multiply"):
+                        vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                        at = T.meta_var(place_of_sum(vi, vj, width, 2))
+                        C[at] = C[at] + products(A, B, vi, vj, vk)
             else:
                 for lane in T.thread_binding(0, LANES, "threadIdx.x"):
                     T.evaluate(call(name, C[lane, 0], T.address_of(A[0, 0]), T.address_of(B[0, 0])))

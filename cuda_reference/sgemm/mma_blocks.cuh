@@ -1,0 +1,127 @@
+// The work of a block that computes a tile of C by mma, from tiles of A and B that cp.async copies to shared memory.
+#pragma once
+
+#include "cp_async.cuh"
+
+// The copies of one of THREADS threads of a tile of ROWS x COLUMNS, FLOATS neighbours of a row at a time. The tile's rows of
+// TARGET_ROW floats lie in shared memory.
+template <int THREADS, int ROWS, int COLUMNS, int TARGET_ROW, int FLOATS> struct Copies {
+    static constexpr int ACROSS = COLUMNS / FLOATS, COUNT = ROWS * ACROSS / THREADS;
+    static_assert(ROWS * ACROSS % THREADS == 0, "threads must share the copies evenly");
+    static constexpr bool KEPT = COUNT <= 8; // else where to copy from is computed anew: registers are for sums
+    unsigned from[KEPT ? COUNT : 1];         // in the matrix
+
+    static __device__ __forceinline__ int row_of(int i)
+    {
+        return (i * THREADS + threadIdx.y * 32 + threadIdx.x) / ACROSS;
+    }
+
+    static __device__ __forceinline__ int column_of(int i)
+    {
+        return (i * THREADS + threadIdx.y * 32 + threadIdx.x) % ACROSS * FLOATS;
+    }
+
+    // place(row, column): where the matrix has an element of the first tile.
+    template <typename Place> __device__ __forceinline__ explicit Copies(Place place)
+    {
+#pragma unroll
+        for (int i = 0; KEPT && i < COUNT; ++i)
+            from[i] = place(row_of(i), column_of(i));
+    }
+
+    // inside(row, column): whether an element of the tile is to be copied; else it is 0.
+    template <typename Place, typename Inside>
+    __device__ __forceinline__ void start(float *to, const float *__restrict__ matrix, Place place,
+                                          Inside inside) const
+    {
+#pragma unroll(KEPT ? COUNT : 1)
+        for (int i = 0; i < COUNT; ++i) {
+            const int row = row_of(i), column = column_of(i);
+            const unsigned element = KEPT ? from[KEPT ? i : 0] : place(row, column);
+            copy_async<FLOATS>(to + row * TARGET_ROW + column, matrix + element, inside(row, column));
+        }
+    }
+};
+
+// 4 or 2 neighbours of a row of C.
+template <int COUNT> static __device__ __forceinline__ void store_neighbours(float *to, const float *sum)
+{
+    if constexpr (COUNT == 4)
+        *reinterpret_cast<float4 *>(to) = make_float4(sum[0], sum[1], sum[2], sum[3]);
+    else
+        *reinterpret_cast<float2 *>(to) = make_float2(sum[0], sum[1]);
+}
+
+// Tile of C: TALL x WIDE, of a warp HIGH x BROAD. K tiles are DEEP. RING of them are in shared memory, those of A
+// first. A_LINE, B_LINE: floats of their rows. ALONG_K: the tile of B is in rows along K, as B is; else along N.
+template <int TALL, int WIDE, int DEEP, int HIGH, int BROAD, int RING, int A_LINE, int B_LINE, bool ALONG_K>
+struct TilesByMma {
+    static constexpr int WARPS = TALL / HIGH * (WIDE / BROAD), THREADS = WARPS * 32;
+    static constexpr int B_HEIGHT = ALONG_K ? WIDE : DEEP, B_WIDTH = ALONG_K ? DEEP : WIDE; // of a tile of B
+    // Sums of a lane that are neighbours in a row.
+    static constexpr int NEAR = ALONG_K ? 2 : BROAD % 32 == 0 ? 8 : BROAD % 16 == 0 ? 4 : 2;
+
+    // The sums of `terms` products in a block. A_FLOATS, B_FLOATS: neighbours of a row that are copied at once.
+    // pitch: floats from a row of C to the next. multiply(sum, a, b): adds the products of a warp's tiles to sums,
+    // the first of which is `sum`. finish(sum, row, col): what is stored of a sum.
+    template <int A_FLOATS, int B_FLOATS, typename Multiply, typename Finish>
+    static __device__ __forceinline__ void multiply(const float *__restrict__ A, const float *__restrict__ B,
+                                                    float *__restrict__ C, int M, int N, int K, int terms, int pitch,
+                                                    float *shared, const Multiply &multiply, const Finish &finish)
+    {
+        const int block_row = blockIdx.y * TALL, block_col = blockIdx.x * WIDE;
+        const int warp_row = threadIdx.y / (WIDE / BROAD) * HIGH, warp_col = threadIdx.y % (WIDE / BROAD) * BROAD;
+        float *const tiles_a = shared, *const tiles_b = shared + RING * TALL * A_LINE;
+        // Rows beyond the last of A, and columns beyond the last of B, are the first ones again.
+        const auto place_a = [&](int row, int k) { return (block_row + row) % M * K + k; };
+        const auto place_b = [&](int row, int col) {
+            return ALONG_K ? (block_col + row) % N * K + col : row * N + (block_col + col) % N;
+        };
+        const Copies<THREADS, TALL, DEEP, A_LINE, A_FLOATS> of_a(place_a);
+        const Copies<THREADS, B_HEIGHT, B_WIDTH, B_LINE, B_FLOATS> of_b(place_b);
+        int left = terms; // from the next tile to be copied on
+        const auto copy_tiles = [&](int stage) {
+            of_a.start(tiles_a + stage * TALL * A_LINE, A, place_a, [&](int row, int k) { return k < left; });
+            of_b.start(tiles_b + stage * B_HEIGHT * B_LINE, B, place_b,
+                       [&](int row, int col) { return (ALONG_K ? col : row) < left; });
+            commit_copies();
+            A += DEEP;
+            B += ALONG_K ? DEEP : DEEP * N;
+            left -= DEEP;
+        };
+
+        float sums[HIGH * BROAD / 32] = {};
+#pragma unroll
+        for (int stage = 0; stage < RING - 1; ++stage)
+            copy_tiles(stage);
+        int stage = 0, refilled = RING - 1;
+        for (int k = 0; k < terms; k += DEEP) {
+            wait_group<RING - 2>();
+            __syncthreads(); // the tile has arrived from all threads; all warps have read the one before
+            copy_tiles(refilled);
+            multiply(sums[0], tiles_a + stage * TALL * A_LINE + warp_row * A_LINE,
+                     tiles_b + stage * B_HEIGHT * B_LINE + (ALONG_K ? warp_col * B_LINE : warp_col));
+            refilled = stage;
+            stage = stage == RING - 1 ? 0 : stage + 1;
+        }
+
+        const int row = block_row + warp_row + threadIdx.x / 4, col = block_col + warp_col + threadIdx.x % 4 * NEAR;
+        constexpr int FLOATS = NEAR < 4 ? NEAR : 4;
+#pragma unroll
+        for (int i = 0; i < HIGH / 8; ++i)
+#pragma unroll
+            for (int j = 0; j < BROAD / 4; ++j) {
+                const int r = row + i * 8, c = col + j / NEAR * 4 * NEAR + j % NEAR;
+                float *const to = C + r * pitch + c, *const sum = sums + i * (BROAD / 4) + j;
+                if (pitch % 4 == 0) {
+                    if (j % FLOATS == 0 && r < M && c < pitch) {
+#pragma unroll
+                        for (int f = 0; f < FLOATS; ++f)
+                            sum[f] = finish(sum[f], r, c + f);
+                        store_neighbours<FLOATS>(to, sum);
+                    }
+                } else if (r < M && c < pitch)
+                    *to = finish(*sum, r, c);
+            }
+    }
+};

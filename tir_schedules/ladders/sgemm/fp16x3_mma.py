@@ -1,0 +1,152 @@
+"""TODO"""
+
+# TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
+# pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Mapping
+
+from tir_schedules.ladders import split_k_sum
+from tir_schedules.ladders.sgemm import bf16x6_mma, split_k, split_products, split_scaled
+from tir_schedules.ladders.sgemm.shapes import Rate
+from tir_schedules.model.launch import ceil_div
+from tir_schedules.model.rung import Around, Preparation, configs_as, run_as_script
+from tir_schedules.tir.schedule import PrimFunc, Schedule
+from tir_schedules.workloads.split_gemm import PADDED, SplitGemm
+
+HALVES = 8
+"""Halves in 16 bytes. Rows of tiles in shared memory have so many more than their elements."""
+
+RATES = {}
+
+
+@dataclass(frozen=True)
+class Config(bf16x6_mma.Config):
+    """As of `bf16x6_mma`. Rows of tiles of A and B are along K in both layouts, because rows of parts are."""
+
+    products: ClassVar[str] = "fp16x3"
+
+    @property
+    def a_row(self) -> int:
+        """32-bit words of a row of a tile in shared memory: two parts of an element take one."""
+        return self.bk + HALVES // 2
+
+    def shared_bytes(self, transposed: bool) -> int:
+        return super().shared_bytes(True)
+
+
+def refuses(gemm: SplitGemm, config: Config) -> str:
+    if PADDED % config.bk:
+        return f"bk is {config.bk}: 16, 32 or 64, which divide rows of parts"
+    return bf16x6_mma.refuses(gemm, config)
+
+
+def in_rows(gemm: SplitGemm) -> SplitGemm:
+    """One whose B is stored as parts of B are: N x K."""
+    return replace(gemm, layout="nt")
+
+
+def before(gemm: SplitGemm, config: Config) -> list[Preparation]:
+    return [split_scaled.splitting_of(gemm, config.bk)]
+
+
+def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
+    """The partial sums of C. Rows, columns and parts of K are padded to whole tiles. A row of a K tile has the
+    first parts of its elements, and then the second ones."""
+    from tvm.script import tirx as T
+    from tvm.tirx import FloatImm
+
+    from tir_schedules.tir.intrinsics.split_products import sum_of_products
+
+    m, n, depth, form = gemm.m, gemm.n, config.bk, gemm.form
+    parts, tiles = split_k.parts_of(gemm, config), split_k.part_of_k(gemm, config) // depth
+    pitch, zero = split_k.pitch_of(gemm, parts), FloatImm(form.dtype, 0.0)
+    rows, columns = ceil_div(m, config.bm) * config.bm, ceil_div(n, config.bn) * config.bn
+    both, row, of_b = form.parts * depth, gemm.row, gemm.part_pitch
+    width = bf16x6_mma.guarded(in_rows(gemm), config)
+    whole, together = width > 0, max(1, width)
+    written = (parts, rows, columns) if whole else (parts, m, pitch)
+
+    def product(A: Any, B: Any, p: Any, i: Any, j: Any, t: Any, k: Any) -> Any:
+        def column(part: int) -> Any:
+            return t * both + part * depth + k
+
+        pairs = form.products
+        return sum_of_products(lambda x: A[p, i, column(x)], lambda x: B[p, j, column(x)], pairs)
+
+    def within(i: Any, j: Any) -> Any:
+        return T.And(i < m, j // together < pitch // together)
+
+    @T.macro
+    def copy(source, target, extent, p, i, k):
+        at = T.meta_var(p * (tiles * both) + k)
+        target[p, i, k] = T.if_then_else(i < extent and at < row, source[i, at], zero)
+
+    @T.prim_func(s_tir=True)
+    def partial_products(
+        A_parts: T.Buffer((m, row), form.dtype),
+        A_scales: T.Buffer((m,), "float32"),
+        B_parts: T.Buffer((n, row), form.dtype),
+        B_scales: T.Buffer((of_b,), "float32"),
+        C: T.Buffer((parts, m, pitch), "float32"),
+    ):
+        T.func_attr({"global_symbol": name, "tirx.noalias": True})
+        A_pad = T.sblock_alloc_buffer((parts, rows, tiles * both), form.dtype)
+        B_pad = T.sblock_alloc_buffer((parts, columns, tiles * both), form.dtype)
+        C_pad = T.sblock_alloc_buffer((parts, rows, columns))
+        for p, i, k in T.grid(parts, rows, tiles * both):
+            with T.sblock("A_pad"):
+                vp, vi, vk = T.axis.remap("SSS", [p, i, k])
+                copy(A_parts, A_pad, m, vp, vi, vk)
+        for p, j, k in T.grid(parts, columns, tiles * both):
+            with T.sblock("B_pad"):
+                vp, vj, vk = T.axis.remap("SSS", [p, j, k])
+                copy(B_parts, B_pad, n, vp, vj, vk)
+        for p, i, j, t, k in T.grid(parts, rows, columns, tiles, depth):
+            with T.sblock("C"):
+                vp, vi, vj, vt, vk = T.axis.remap("SSSRR", [p, i, j, t, k])
+                with T.init():
+                    C_pad[vp, vi, vj] = T.float32(0)
+                C_pad[vp, vi, vj] += product(A_pad, B_pad, vp, vi, vj, vt, vk)
+        for p, i, j in T.grid(*written):
+            with T.sblock("C_pad"):
+                vp, vi, vj = T.axis.remap("SSS", [p, i, j])
+                if whole:
+                    if T.tvm_thread_invariant(within(vi, vj)):
+                        C[vp, vi, vj] = split_products.scaled(C_pad[vp, vi, vj], A_scales[vi], B_scales[vj])
+                else:
+                    C[vp, vi, vj] = split_products.scaled(C_pad[vp, vi, vj], A_scales[vi], B_scales[vj])
+
+    return partial_products
+
+
+def schedule(sch: Schedule, gemm: SplitGemm, config: Config) -> None:
+    from tir_schedules.tir.intrinsics import split_fragments
+
+    product = split_fragments.multiply_parts(
+        config.wm, config.wn, config.bk, 2 * config.a_row, gemm.form.products
+    )
+    padding = [(2 * HALVES, HALVES)] * 2
+    bf16x6_mma.multiply_tiles(sch, in_rows(gemm), config, [HALVES] * 2, padding, product)
+
+
+CONFIGS = configs_as(Config, bf16x6_mma.CONFIGS)
+
+
+RUNG = bf16x6_mma.RUNG.followed_by(
+    "fp16x3_mma",
+    "three products of float16 parts by mma, from sm_80 on; K split over blocks",
+    schedule,
+    configs=CONFIGS,
+    choose=bf16x6_mma.chooser(CONFIGS),
+    launch=bf16x6_mma.launch,
+    refuses=refuses,
+    prim_func=prim_func,
+    around=Around(before, then=split_k_sum.rung("sgemm")),
+    shapes="any; all copies are of 16 bytes, because rows of parts are filled up",
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)
