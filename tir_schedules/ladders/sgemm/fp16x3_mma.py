@@ -10,16 +10,29 @@ from typing import Any, ClassVar, Mapping
 
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.sgemm import bf16x6_mma, split_k, split_products, split_scaled
-from tir_schedules.ladders.sgemm.shapes import Rate
+from tir_schedules.ladders.sgemm.bf16x6_mma import PARTS_SINGLY, SINGLY
+from tir_schedules.ladders.sgemm.shapes import MOST, Rate
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Around, Preparation, configs_as, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
-from tir_schedules.workloads.split_gemm import PADDED, SplitGemm
+from tir_schedules.workloads.split_gemm import FORMS, PADDED, SplitGemm
 
 HALVES = 8
 """Halves in 16 bytes. Rows of tiles in shared memory have so many more than their elements."""
 
-RATES = {}
+PRODUCTS = len(FORMS["bf16x6"].products) / len(FORMS["fp16x3"].products)
+"""How many times as many products of parts `bf16x6_mma` multiplies."""
+
+
+def rate(of: Rate) -> Rate:
+    """From one of `bf16x6_mma`: a product of elements takes half the time, and what a block does before and
+    after its products takes as long. Only writing of C depends on the length of its rows."""
+    full, fill, singly = PRODUCTS * of.full, PRODUCTS * of.fill, PRODUCTS * (SINGLY - PARTS_SINGLY)
+    return Rate(full, of.few, int(fill), Rate(full, of.few, int(fill + singly), parts=int(fill)))
+
+
+RATES = {name: rate(of) for name, of in bf16x6_mma.RATES.items()}
+"""Not measured."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +40,12 @@ class Config(bf16x6_mma.Config):
     """As of `bf16x6_mma`. Rows of tiles of A and B are along K in both layouts, because rows of parts are."""
 
     products: ClassVar[str] = "fp16x3"
+    copies_parts: ClassVar[bool] = True
+    most: ClassVar[float] = PRODUCTS * MOST
+
+    @property
+    def rates(self) -> Mapping[str, Rate]:
+        return RATES
 
     @property
     def a_row(self) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
+from tir_schedules.ladders.hgemm.tile_costs import copying
 from tir_schedules.ladders.sgemm import shapes, split_costs, split_k, stream_k
 from tir_schedules.ladders.sgemm.gemv import by_rows, width_of
 from tir_schedules.ladders.waves import LAUNCH, MEMORY, SMS, Rate, Waves, writing_apart
@@ -19,6 +20,7 @@ from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.split_gemm import SplitGemm
 
 quads = partial(Rate, odd=0.73, slow="guards and too few registers for them", apart=True, fill=28)
 """`fill` is from K of 64 and 128 on an H200, where `serpentine` took 57 us at 11648x1216x64, and 52 at
@@ -48,6 +50,12 @@ def shared_along_k(gemm: Gemm, rung: Rung) -> shapes.Estimate:
     if found.parts > 1 or split_k.writes_in_rows(gemm, rung.config):
         return found
     return replace(found, microseconds=max(found.microseconds, LAUNCH + writing_apart(gemm)))
+
+
+def after_a_split(gemm: SplitGemm, rung: Rung) -> shapes.Estimate:
+    """Of `fp16x3_mma`: with the launch that splits A and B."""
+    found, (before, _) = shapes.estimate(gemm, rung), rung.others(gemm)
+    return replace(found, microseconds=found.microseconds + copying(before))
 
 
 def unsplit(gemm: Gemm, rung: Rung) -> shapes.Estimate:
@@ -112,6 +120,7 @@ SERPENTINE = quads(213, 0.1)
 MODELS = {
     "split_k": shared_along_k,
     "bf16x6_mma": shapes.estimate,
+    "fp16x3_mma": after_a_split,
     "gemv": matrix_times_vector,
     "multistage": unsplit,
     "serpentine": SERPENTINE,

@@ -77,7 +77,10 @@ class Tile(Tiled, Protocol):
 
 def misaligned(gemm: Gemm, tile: Tile) -> dict[str, tuple[int, int]]:
     """Rows and columns of the matrices that are read 16 bytes at a time where their rows are multiples of 16
-    bytes, and are not: B, and A where it comes through registers."""
+    bytes, and are not: B, and A where it comes through registers. If parts of elements are copied, their rows
+    are filled up, and this is C."""
+    if getattr(tile, "copies_parts", False):
+        return {"C": (gemm.m, gemm.n)} if gemm.n % gemm.vector else {}
     return {name: shape for name, shape in gemm.misaligned.items() if name == "B" or not tile.asynchronous}
 
 
@@ -89,7 +92,7 @@ def adding_up(gemm: Gemm, parts: int) -> float:
 @dataclass(frozen=True)
 class Estimate:
     """What the model says. tiles: of C. parts: of K. on_one: blocks for the busiest SM. odd: matrices
-    that are copied to shared memory in pieces of less than 16 bytes."""
+    that are copied to shared memory, or a C that is written, in pieces of less than 16 bytes."""
 
     tiles: int
     parts: int
@@ -115,7 +118,7 @@ def estimate(gemm: Gemm, rung: Rung) -> Estimate:
 
 def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     """What the model says of a tile and parts of K, which are whole tiles of `tile.bk`. A tile may have
-    `rates` of its own."""
+    `rates` and `most` of its own."""
     rates = getattr(tile, "rates", RATES)
     rate = rates.get(f"{tile.bm}x{tile.bn}", rates["64x128"])
     if rate.odd and misaligned(gemm, tile):
@@ -123,7 +126,7 @@ def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     fill = rate.fill if parts == 1 or rate.parts is None else rate.parts
     part = ceil_div(ceil_div(gemm.k, tile.bk), parts) * tile.bk
     on_one = ceil_div(ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn) * parts, SMS)
-    speed = min(MOST, rate.full * on_one / (on_one + rate.few))
+    speed = min(getattr(tile, "most", MOST), rate.full * on_one / (on_one + rate.few))
     busy = max(on_one * tile.bm * tile.bn * (part + fill) / speed / 1000, gemm.bytes / MEMORY)
     return LAUNCH + busy + adding_up(gemm, parts)
 
