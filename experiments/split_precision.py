@@ -167,7 +167,8 @@ def rates_of(path: Path) -> dict[str, dict[int, float]]:
 
 def beside_rates(rows: list[Json], rates: dict[str, dict[int, float]], peers: list[Json], k: int) -> str:
     """Errors at one extent along K, and TFLOPS. The error of a peer is that on normal numbers; its rates are
-    those of `bench`, if that timed it. Ways of Triton that are less accurate than FMA are left out."""
+    those of `bench`, if that timed it. Rungs that `bench` did not time are left out, and ways of Triton that
+    are less accurate than FMA."""
     sizes = sorted({size for of_rung in rates.values() for size in of_rung})
     lines = [
         f"| rms error / \\|A\\| \\|B\\|, K = {k}; TFLOPS | {' | '.join([*BESIDE, *map(str, sizes)])} |",
@@ -180,7 +181,7 @@ def beside_rates(rows: list[Json], rates: dict[str, dict[int, float]], peers: li
         lines.append(f"| {name} | {' | '.join(cells)} |")
 
     accurate = 0.0
-    for name in (FMA, *RUNGS):
+    for name in (FMA, *(name for name in RUNGS if name in rates)):
         own = {row["kind"]: row["rms"] for row in rows if (row["rung"], row["k"]) == (name, k)}
         accurate = own["normal"] if name == FMA else accurate
         add(name, [own[kind] for kind in BESIDE], rates.get(name, {}))

@@ -15,8 +15,11 @@ from tir_schedules.errors import BadInput
 from tir_schedules.ladders.problems import Problem, check_job, workloads_of
 from tir_schedules.ladders.registry import every_rung, find, find_one
 from tir_schedules.ladders.sgemm import offered
+from tir_schedules.ladders.sgemm.models import MODELS
+from tir_schedules.ladders.sgemm.shapes import microseconds, misaligned
 from tir_schedules.ladders.sgemm.split_parts import RUNG as SPLIT_PARTS
 from tir_schedules.ladders.sgemm.split_scaled import RUNG as SPLIT_SCALED
+from tir_schedules.ladders.waves import MEMORY
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.execution import execute
 from tir_schedules.run import launches, outcome_of
@@ -27,7 +30,7 @@ from tir_schedules.workloads.splitting import MOST, Splitting
 ARCH = "sm_90a"
 MAKERS = (lower, load_twin)
 RECORDED = Path(__file__).parent / "emitted_split.json"
-NAMES = ("tf32", "split_bf16", "promoted", "bf16x6", "bf16x6_mma", "fp16x3")
+NAMES = ("tf32", "split_bf16", "promoted", "bf16x6", "bf16x6_mma", "fp16x3", "fp16x3_mma")
 SPLIT = [rung for rung in every_rung("sgemm") if offered(rung)["products"] != ("float32",)]
 
 
@@ -131,13 +134,15 @@ OTHERS = [("16x64,splits=2", (3, 100, 165)), *WHOLE]
 
 
 @layers(
-    "config, shape, layout",
-    [*((*case, "nn") for case in PARTED), (*PARTED[0], "nt")],
-    [*((*case, layout) for case in OTHERS for layout in ("nn", "nt")), (*PARTED[1], "nt")],
+    "name, config, shape, layout",
+    [*(("bf16x6_mma", *case, "nn") for case in PARTED)]
+    + [("bf16x6_mma", *PARTED[0], "nt"), ("fp16x3_mma", *PARTED[0], "nn")],
+    [*(("bf16x6_mma", *case, layout) for case in OTHERS for layout in ("nn", "nt"))]
+    + [("bf16x6_mma", *PARTED[1], "nt"), *(("fp16x3_mma", *case, "nt") for case in [PARTED[1], *OTHERS])],
 )
-def test_edges_and_parts_of_k_of_mma(config, shape, layout):
+def test_edges_and_parts_of_k_of_mma(name, config, shape, layout):
     """Schedule and twin agree bit for bit, whatever order warps and copies come in."""
-    (rung,) = find(f"sgemm/bf16x6_mma:{config}")
+    (rung,) = find(f"sgemm/{name}:{config}")
     gemm = gemm_of(rung, *shape, layout=layout)
     done = [
         outcome_of(launches(make, rung, gemm, "sm_80"), gemm, CpuMachine(warp_order=order, copies=copies))
@@ -209,6 +214,23 @@ def test_each_product_shows(name):
         other = replace(own, source=own.source.replace(dropped, ""))
         assert other.source != own.source
         assert outcome_of([*before, other], gemm, CpuMachine()).wrong, lines[number]
+
+
+@pytest.mark.parametrize(
+    "found, changed",
+    [
+        ("FIRST[3] = {1, 0, 0}", "FIRST[3] = {0, 0, 0}"),
+        ("SECOND[3] = {0, 1, 0}", "SECOND[3] = {0, 0, 0}"),
+        ("p < 3", "p < 2"),
+    ],
+)
+def test_each_product_of_fragments_shows(found, changed):
+    rung = small("fp16x3_mma")
+    gemm = gemm_of(rung, 64, 64, 64)
+    *before, own = launches(lower, rung, gemm, "sm_80")
+    other = replace(own, source=own.source.replace(found, changed))
+    assert other.source != own.source
+    assert outcome_of([*before, other], gemm, CpuMachine()).wrong
 
 
 def test_promotion_is_what_makes_it_accurate():
@@ -299,6 +321,8 @@ def test_it_is_asked_for():
         ("bf16x6_mma:stages=1", "stages is 1: use 2 or more"),
         ("bf16x6_mma:16x64,bk=16,wn=16", "do not share tiles of 64 and 256 float4 evenly"),
         ("bf16x6_mma:stages=20", "bytes of shared memory"),
+        ("fp16x3_mma:bk=48", "bk is 48: 16, 32 or 64, which divide rows of parts"),
+        ("fp16x3_mma:stages=20", "bytes of shared memory"),
     ],
 )
 def test_what_cannot_be_is_refused(name, reason):
@@ -329,6 +353,31 @@ def test_what_is_left_open_is_what_the_rung_has():
         rung.settled(Gemm(8, 8, 8, layout="nt"), ARCH)
     emulated = float_gemm(8, 8, 8, "emulated", "nt")
     assert rung.settled(emulated, "sm_80")[1] == SplitGemm(8, 8, 8, layout="nt")
+
+
+def test_three_products_are_by_mma_where_tiles_of_wgmma_are_large_or_missing():
+    """Its time is that of the launch that splits A and B, and more."""
+    rung = find_one("sgemm/fastest", "run")
+    for shape, arch, name in [
+        ((32, 32, 65536), ARCH, "fp16x3_mma"),
+        ((4096, 4096, 4096), ARCH, "fp16x3"),
+        ((4096, 4096, 4096), "sm_80", "fp16x3_mma"),
+    ]:
+        assert rung.settled(SplitGemm(*shape, "fp16x3"), arch)[0].name == name
+    gemm = SplitGemm(20, 4096, 4096, "fp16x3")
+    mma = find_one("sgemm/fp16x3_mma", "run").fitted(gemm)
+    before, _ = mma.others(gemm)
+    assert MODELS["fp16x3_mma"](gemm, mma).microseconds > before[0].workload.bytes / MEMORY > 30
+
+
+def test_only_an_odd_c_costs_copies_of_parts_more():
+    """Rows of parts are filled up, and those of a part of C are."""
+    tile = small("fp16x3_mma").config
+    assert not misaligned(SplitGemm(64, 64, 63, "fp16x3", layout="nt"), tile)
+    odd, even = (SplitGemm(64, n, 4096, "fp16x3") for n in (63, 64))
+    assert misaligned(odd, tile) == {"C": (64, 63)}
+    alone, parted = (microseconds(odd, tile, parts) - microseconds(even, tile, parts) for parts in (1, 8))
+    assert alone > 1 and abs(parted) < 0.1
 
 
 def test_bounds_are_those_of_the_forms():

@@ -1,4 +1,31 @@
-"""TODO"""
+"""Three products of float16 parts by `mma`, from sm_80 on; K over blocks.
+
+`fp16x3` multiplies by wgmma. So it needs Hopper, its tiles have 64 rows or more, and a block computes all of
+K. Here tiles are as small as those of `bf16x6_mma`, and K is split over blocks. Parts and their accuracy are
+those of `fp16x3`. A launch before this one, `split_scaled`, divides rows of A and columns of B by powers of
+two, and writes two parts of each element.
+
+**Where parts are made.** `bf16x6_mma` makes parts in registers, so it needs no launch before. Here the power
+of two of a row is known only when all of the row has been read, so a launch before is needed anyway. Two
+parts have 4 bytes, as a float32 has, so this launch reads no more than `bf16x6_mma` reads, and warps have no
+instructions for splitting.
+
+**Fragments.** A row of a K tile has the first parts of its elements, and then the second ones. Rows in shared
+memory have 16 bytes more than these, so that eight of them begin in different banks. `ldmatrix` brings four
+matrices of 8x8 halves: of A a part of 16 rows and 16 of K, of B both parts of 8 columns and 16 of K. For 16
+of K a warp with a tile of 32x32 reads 4 KiB in 32 wavefronts, and issues 24 mma. Counted at 128x128x128 by
+tiles of 64x64, warps read 4,096 wavefronts, as those of `bf16x6_mma` do. wgmma of `fp16x3` reads 3,072: it
+reads parts anew for each product, but for a tile of 64x64.
+
+Rows of parts are along K in both layouts of B, and are filled up with zeros. So only the launch before
+depends on the layout, every copy has 16 bytes, and K tiles are whole.
+
+**Sums** are promoted after each K tile, and K tiles of a short K are 16 deep, as in `bf16x6_mma`. When a sum
+is stored, it is multiplied by the powers of two of its row and its column. If K is split, each part is.
+
+The estimate is that of `bf16x6_mma` with half the time for a product of two elements, because three products
+of parts are half of six. The time of the launch before is added. No time of this rung has been measured yet.
+"""
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
 # pyright: reportInvalidTypeForm=false, reportMissingModuleSource=false
@@ -72,8 +99,8 @@ def before(gemm: SplitGemm, config: Config) -> list[Preparation]:
 
 
 def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
-    """The partial sums of C. Rows, columns and parts of K are padded to whole tiles. A row of a K tile has the
-    first parts of its elements, and then the second ones."""
+    """The partial sums of C. Rows, columns and parts of K are padded to whole tiles. A row of a K tile has
+    the first parts of its elements, and then the second ones."""
     from tvm.script import tirx as T
     from tvm.tirx import FloatImm
 
