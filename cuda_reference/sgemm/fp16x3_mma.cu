@@ -9,8 +9,8 @@
 //
 // As bf16x6_mma.cu. Two parts of an element take the bytes of a float, so their tiles are copied as those of
 // float32 are, and warps read fragments of parts by ldmatrix. Rows of parts are filled up to multiples of 64
-// elements, so K tiles are whole, and every copy has 16 bytes. A_scales and B_scales are the powers of two that rows of A and columns of B
-// were divided by.
+// elements, so K tiles are whole, and every copy has 16 bytes. A_scales and B_scales are the powers of two that
+// rows of A and columns of B were divided by.
 
 #include <cuda_fp16.h>
 
@@ -32,7 +32,7 @@
 constexpr int ROW = BK + 4; // floats of rows of tiles: eight of them begin in different banks
 using Block = TilesByMma<BM, BN, BK, WM, WN, STAGES, ROW, ROW, true>;
 
-// One block of an SM is enough for the compiler, which else saves registers and spills.
+// The 1 lets nvcc use more registers: without it the tile 64x16 spills.
 extern "C" __global__ void __launch_bounds__(Block::THREADS, 1)
 sgemm_fp16x3_mma(const half *__restrict__ A_parts, const float *__restrict__ A_scales,
                  const half *__restrict__ B_parts, const float *__restrict__ B_scales, float *__restrict__ C, int M,

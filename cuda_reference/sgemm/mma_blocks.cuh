@@ -3,8 +3,8 @@
 
 #include "cp_async.cuh"
 
-// The copies of one of THREADS threads of a tile of ROWS x COLUMNS, FLOATS neighbours of a row at a time. The tile's rows of
-// TARGET_ROW floats lie in shared memory.
+// The copies of one of THREADS threads of a tile of ROWS x COLUMNS, FLOATS neighbours of a row at a time. The tile's
+// rows of TARGET_ROW floats lie in shared memory.
 template <int THREADS, int ROWS, int COLUMNS, int TARGET_ROW, int FLOATS> struct Copies {
     static constexpr int ACROSS = COLUMNS / FLOATS, COUNT = ROWS * ACROSS / THREADS;
     static_assert(ROWS * ACROSS % THREADS == 0, "threads must share the copies evenly");

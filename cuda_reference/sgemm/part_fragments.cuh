@@ -42,7 +42,7 @@ static __device__ __forceinline__ void multiply_part_tiles(float &sums, const ha
             for (int p = 0; p < 3; ++p)
 #pragma unroll
                 for (int j = 0; j < WIDTH / 8; ++j)
-                    multiply_part<true>(partial[i][j], a_parts[FIRST[p]], b_parts[j][SECOND[p]]);
+                    multiply_float16(partial[i][j], a_parts[FIRST[p]], b_parts[j][SECOND[p]]);
         }
     }
     promote_fragments<HEIGHT, WIDTH, 1>(&sums, partial);

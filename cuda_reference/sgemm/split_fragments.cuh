@@ -40,9 +40,8 @@ template <int COUNT> static __device__ __forceinline__ void read_neighbours(floa
 }
 
 // Adds the product of a tile of A, HEIGHT x DEPTH in rows of A_ROW floats, and one of B, DEPTH x WIDTH in rows of
-// B_ROW, or where TRANSPOSED, WIDTH x DEPTH, to a warp's sums. Tensor cores add up from 0, and what they have found is added with rounding.
-// sums: the first of the lane's HEIGHT * WIDTH / 32, in the order of 16 rows, of half of these, of 8 * V columns, of
-// 2 * V neighbours, V as below.
+// B_ROW, or where TRANSPOSED, WIDTH x DEPTH, to a warp's sums. Tensor cores add up from 0, and what they have found
+// is added with rounding. sums: the first of the lane's HEIGHT * WIDTH / 32, in the order of promote_fragments.
 template <int HEIGHT, int WIDTH, int DEPTH, int A_ROW, int B_ROW, bool TRANSPOSED = false>
 static __device__ __forceinline__ void multiply_split_tiles(float &sums, const float *a, const float *b)
 {
@@ -86,7 +85,7 @@ static __device__ __forceinline__ void multiply_split_tiles(float &sums, const f
             for (int p = 0; p < 6; ++p)
 #pragma unroll
                 for (int j = 0; j < WIDTH / 8; ++j)
-                    multiply_part<false>(partial[i][j], a_parts[FIRST[p]], b_parts[j][SECOND[p]]);
+                    multiply_bfloat16(partial[i][j], a_parts[FIRST[p]], b_parts[j][SECOND[p]]);
         }
     }
     promote_fragments<HEIGHT, WIDTH, V>(&sums, partial);
