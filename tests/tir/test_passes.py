@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import pytest
 from lowered import ARCH, OURS, SMALL, Without, asked, faults, named, source
@@ -21,7 +21,7 @@ from tir_schedules.tir.passes import pipeline
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
-from tir_schedules.workloads.split_gemm import SplitGemm
+from tir_schedules.workloads.split_gemm import SplitGemm, float_gemm
 
 SHORT = HalfGemm(128, 64, 256)
 DEEP = "hgemm/mma_multistage", HalfGemm(64, 64, 1024)
@@ -399,7 +399,8 @@ def check_matters(rung, workload, name, config, arch=ARCH):
 def test_no_rung_calls_one_in_vain(rung):
     """Each primitive that its schedule calls matters for one of these shapes."""
     edges = (1024, 1024, 1024), (1020, 1020, 1020), (1021, 1021, 1020), (1020, 1020, 1024)
-    make = HalfGemm if rung.family == "hgemm" else Gemm
+    products = getattr(rung.config, "products", "float32")
+    make = HalfGemm if rung.family == "hgemm" else partial(float_gemm, products=products)
     config = {"stages": 4} if hasattr(rung.config, "stages") else {}
     config |= {"copies_first": 0} if hasattr(rung.config, "copies_first") else {}
     config |= {"threadblock_swizzle": 2} if hasattr(rung.config, "threadblock_swizzle") else {}
