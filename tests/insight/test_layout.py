@@ -64,6 +64,15 @@ def test_the_parts_of_a_dynamic_array_are_told_apart(make, problem):
 
 
 @both
+def test_parts_belong_to_the_matrix_that_they_are_of(make):
+    """fp16x3_mma copies what a launch before has made of A and B."""
+    patterns = request_patterns(*kernel("sgemm/fp16x3_mma", make, 64, 64, 64, "fp16x3"))
+    assert {(pattern.buffer, pattern.kind) for pattern in patterns if pattern.buffer != "zeros"} == {
+        (name, kind) for name in "AB" for kind in ("shared_cp_async", "ldmatrix")
+    }
+
+
+@both
 def test_a_result_that_goes_through_shared_memory(make):
     patterns = request_patterns(*kernel("hgemm/wmma_staged_epilogue", make, 256, 256, 128), "C")
     assert [pattern.kind for pattern in patterns] == ["shared_store", "shared_load"]

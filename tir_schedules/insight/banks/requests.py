@@ -117,11 +117,12 @@ def request_patterns(
 def watch_block(
     binary: Binary, workload: Workload, block: Dim3, warp: int
 ) -> tuple[Execution, dict[str, np.dtype]]:
-    """One block executed, with inputs that tell where data come from; and the inputs' types."""
+    """One block executed, with inputs that tell where data come from, or their parts; and the types."""
     arguments = binary.kernel.prepared(workload, workload.arguments())
     types: dict[str, np.dtype] = {}
     for name, mark in zip(workload.inputs, MARKS):
-        array = arguments[name]
+        parts = f"{name}_parts"  # what a launch before makes of it
+        array = arguments[parts if parts in binary.kernel.params else name]
         assert isinstance(array, np.ndarray), "inputs are arrays"
         array.fill(mark)
         types[name] = array.dtype
