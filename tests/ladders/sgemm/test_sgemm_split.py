@@ -322,6 +322,7 @@ def test_it_is_asked_for():
         ("bf16x6_mma:16x64,bk=16,wn=16", "do not share tiles of 64 and 256 float4 evenly"),
         ("bf16x6_mma:stages=20", "bytes of shared memory"),
         ("fp16x3_mma:bk=48", "bk is 48: 16, 32 or 64, which divide rows of parts"),
+        ("fp16x3_mma:bk=0", "bk is 0: 16, 32 or 64"),
         ("fp16x3_mma:stages=20", "bytes of shared memory"),
     ],
 )

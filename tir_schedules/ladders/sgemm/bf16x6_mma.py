@@ -191,8 +191,8 @@ def multiply_tiles(
     product: str,
 ) -> Loop:
     """Blocks, warps and the pipeline of copies; returns the loop over K tiles. widths: elements of A and of B
-    that are copied at once. padding: of their rows in shared memory, as ALONG_K. product: the
-    intrinsic of what a warp multiplies of a K tile."""
+    that are copied at once. padding: of their rows in shared memory, as ALONG_K. product: the intrinsic
+    of what a warp multiplies of a K tile."""
     from tir_schedules.tir.intrinsics import split_fragments
 
     copies = sch.get_sblock("A_pad"), sch.get_sblock("B_pad")

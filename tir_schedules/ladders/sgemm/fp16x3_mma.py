@@ -84,7 +84,7 @@ class Config(bf16x6_mma.Config):
 
 
 def refuses(gemm: SplitGemm, config: Config) -> str:
-    if PADDED % config.bk:
+    if config.bk < 1 or PADDED % config.bk:
         return f"bk is {config.bk}: 16, 32 or 64, which divide rows of parts"
     return bf16x6_mma.refuses(gemm, config)
 
@@ -179,7 +179,6 @@ def schedule(sch: Schedule, gemm: SplitGemm, config: Config) -> None:
 
 
 CONFIGS = configs_as(Config, bf16x6_mma.CONFIGS)
-
 
 RUNG = bf16x6_mma.RUNG.followed_by(
     "fp16x3_mma",
