@@ -298,7 +298,7 @@ def test_a_wrong_twin_leaves_its_schedule_right(tool, monkeypatch):
     code, out, _ = tool("run", "sgemm/naive", "--mnk", "5,6,7", "--machine", "cpu")
     assert code == 1 and out.splitlines()[1].split()[:4] == ["sgemm/naive", "5x6x7", "pass", "FAIL"]
     assert (
-        "sgemm_naive_twin.cu:" in out
+        "cuda_reference/sgemm/naive.cu:" in out
         and "(tir)" not in out
         and "_tir.cu" not in out
         and "0 of 1 verified, 1 failed," in out

@@ -11,7 +11,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.toolchain import find_toolchain
 from tir_schedules.compiler.twin import load_twin
-from tir_schedules.emit import emit_text, is_used, parts_of, without_unused
+from tir_schedules.emit import emit_text, is_used, numbered, parts_of, text_of, without_unused
 from tir_schedules.ladders.problems import SMALL_SHAPES, Problem, workload_of
 from tir_schedules.ladders.registry import FAMILIES, find, ladder
 
@@ -59,7 +59,8 @@ def test_what_is_printed_compiles_to_the_same_instructions(name, form, tmp_path)
 def test_nothing_above_a_kernel_is_unused(name, form):
     kernel, text = made(name, form)
     above, opening, below = text.partition('extern "C" __global__')
-    parts = parts_of("".join(line for line in above.splitlines(True) if not line.startswith("//")))
+    lines = [line for line in numbered(above) if not line[1].startswith("//")]
+    parts = [*map(text_of, parts_of(lines))]
     for part in parts:
         assert is_used(part, [each for each in parts if each is not part], below), part
     # Device functions are written out.

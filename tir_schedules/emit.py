@@ -3,14 +3,16 @@ twin.
 
 TVM writes its CUDA for NVRTC, for Windows and for GPUs before Volta, too, and brings functions for halves
 whether or not they are called. nvcc makes the same instructions without them. Kernels are compiled with all
-of it, as TVM prints them; what people read is without what the kernel does not use.
+of it, as TVM prints them; what people read is without what the kernel does not use. So line numbers are those
+of what people read, see "Line numbers" in guides/commands.md.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Callable, Sequence
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import STATIC_SHARED
@@ -22,6 +24,21 @@ if TYPE_CHECKING:
     from tir_schedules.model.launch import TensorMap
 
 
+Make = Callable[[Rung, Workload, str], "Kernel"]
+"""Makes the kernel of a rung on a workload for an architecture, as `lower` and `load_twin` do."""
+
+Line = tuple[int, str]
+"""A line of text and its number in the kernel's source, from 1; 0 for one that is not there."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A kernel in what `emit` prints, with the lines above it that say how it is launched."""
+
+    kernel: Kernel
+    lines: list[Line]
+
+
 def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool = False) -> str:
     """form: "cuda", "ptx", "sass" or "tir". twin: of the hand-written kernel. BadInput for the TIR of a
     twin."""
@@ -30,23 +47,109 @@ def emit_text(rung: Rung, workload: Workload, arch: str, form: str, twin: bool =
     from tir_schedules.compiler.lower import lower
     from tir_schedules.compiler.nvcc import compile_kernel
     from tir_schedules.compiler.sass import disassemble
+    from tir_schedules.compiler.source_text import rename_file
     from tir_schedules.compiler.toolchain import check_arch
     from tir_schedules.compiler.twin import load_twin
-    from tir_schedules.emit import without_unused
 
     check_arch(arch)
-    kernel = (load_twin if twin else lower)(rung, workload, arch)
+    make = load_twin if twin else lower
     if form == "cuda":
-        source = kernel.source if twin else without_unused(kernel.source)
-        before, after = rung.others(workload)
-        texts = [
-            below(each, emit_text(each.rung, each.workload, arch, form, twin)) for each in (*before, *after)
-        ]
-        rest = workload.rest(kernel.results)
-        texts += [emit_text(rung.then, rest, arch, form, twin)] if rung.then is not rung and rest else []
-        return one_below_another([head(kernel, workload, before, after) + source, *texts])
+        sections = one_below_another(sections_of(make, rung, workload, arch))
+        return "\n".join(line for one in sections for _, line in one.lines)
+    kernel = (make if twin else placed_in_text(make, rung, workload, arch))(rung, workload, arch)
     binary = compile_kernel(kernel)
-    return binary.ptx if form == "ptx" else disassemble(binary)
+    if form == "ptx":
+        return binary.ptx
+    return "".join(rename_file(line, kernel) for line in disassemble(binary).splitlines(keepends=True))
+
+
+def placed_in_text(make: Make, rung: Rung, workload: Workload, arch: str) -> Make:
+    """`make` for the launches of a rung on a workload: it makes each kernel once, with `Kernel.places` in
+    what `emit` prints of them. A later launch of the same rung, which is not printed with the first, has its
+    places in what is printed for its own size."""
+    made: dict[tuple[str, Workload], Kernel] = {}
+    known: dict[int, Kernel] = {}
+
+    def once(rung: Rung, workload: Workload, arch: str) -> Kernel:
+        key = rung.id, workload
+        if key not in made:
+            made[key] = make(rung, workload, arch)
+        return made[key]
+
+    def place(rung: Rung, workload: Workload, arch: str) -> None:
+        sections = one_below_another(sections_of(once, rung, workload, arch))
+        for one, kernel in zip(sections, with_places(sections)):
+            known.setdefault(id(one.kernel), kernel)
+
+    def placed(rung: Rung, workload: Workload, arch: str) -> Kernel:
+        kernel = once(rung, workload, arch)
+        if id(kernel) not in known:
+            place(rung, workload, arch)
+        return known[id(kernel)]
+
+    place(rung, workload, arch)
+    return placed
+
+
+def with_places(sections: Sequence[Section]) -> list[Kernel]:
+    """The kernels of sections of one text, each with its places in that. The text has the name of the
+    first."""
+    from tir_schedules.compiler.source_text import file_name
+
+    found, above, file = [], 0, file_name(sections[0].kernel)
+    for one in sections:
+        numbers = {row: above + at for at, (row, _) in enumerate(one.lines, 1)}
+        rows = range(1, one.kernel.source.count("\n") + 2)
+        found.append(replace(one.kernel, places=tuple((file, numbers.get(row, 0)) for row in rows)))
+        above += len(one.lines)
+    return found
+
+
+def sections_of(make: Make, rung: Rung, workload: Workload, arch: str) -> list[Section]:
+    """The kernels that `emit` prints: the rung's own, those of the launches before and after it, and those of
+    what it leaves to another rung."""
+    kernel = make(rung, workload, arch)
+    before, after = rung.others(workload)
+    found = [section_of(kernel, workload, before, after)]
+    for each in (*before, *after):
+        for one in sections_of(make, each.rung, each.workload, arch):
+            named = [(number, below(each, line)) for number, line in one.lines]
+            found.append(replace(one, lines=named))
+    rest = workload.rest(kernel.results)
+    return found + (sections_of(make, rung.then, rest, arch) if rung.then is not rung and rest else [])
+
+
+def section_of(
+    kernel: Kernel,
+    workload: Workload,
+    before: Sequence[Preparation] = (),
+    after: Sequence[Preparation] = (),
+) -> Section:
+    """A kernel below what says how it is launched. before, after: other launches."""
+    above = [(0, line) for line in head(kernel, workload, before, after).split("\n")[:-1]]
+    return Section(kernel, above + (numbered(kernel.source) if kernel.places else kept_lines(kernel.source)))
+
+
+def one_below_another(sections: Sequence[Section]) -> list[Section]:
+    """Sections of one file. A value that one defines for the preprocessor does not hold for those
+    below that define it, too, be it only where it is not defined yet. A mark without a value does: it says
+    that a header stands above.
+    """
+    found, defined = [], set[str]()
+    for one in sections:
+        own = dict.fromkeys(match[1] for _, line in one.lines if (match := DEFINED.match(line)))
+        undone = [(0, f"#undef {name}") for name in own if name in defined]
+        found.append(replace(one, lines=[*undone, (0, ""), *one.lines]) if undone else one)
+        defined |= own.keys()
+    return found
+
+
+def numbered(text: str) -> list[Line]:
+    return [*enumerate(text.split("\n"), 1)]
+
+
+def text_of(lines: Sequence[Line]) -> str:
+    return "".join(f"{line}\n" for _, line in lines)
 
 
 def head(
@@ -84,20 +187,6 @@ def head(
         left = kernel.parts if kernel.parts > 1 else prod(kernel.grid)
         lines.append(f"after:   its {left} results are left, for a launch on {rest}")
     return "".join(f"// {line}\n" for line in lines) + "\n"
-
-
-def one_below_another(texts: Sequence[str]) -> str:
-    """Texts of kernels in one file. A value that one defines for the preprocessor does not hold for those
-    below that define it, too, be it only where it is not defined yet. A mark without a value does: it says
-    that a header stands above.
-    """
-    found, defined = [], set[str]()
-    for text in texts:
-        own = dict.fromkeys(re.findall(r"^ *# *define (\w+) +\S", text, re.M))
-        undone = "".join(f"#undef {name}\n" for name in own if name in defined)
-        found.append(f"{undone}\n{text}" if undone else text)
-        defined |= own.keys()
-    return "\n".join(found)
 
 
 def below(launch: Preparation, text: str) -> str:
@@ -178,6 +267,7 @@ def scheduled_tir(rung: Rung, workload: Workload, twin: bool) -> str:
 
 
 KERNEL = re.compile(r'^extern "C" __global__ ', re.M)
+DEFINED = re.compile(r" *# *define (\w+) +\S")
 DECLARED = re.compile(r'^extern "C" __global__ [^{;]*;\n', re.M)
 
 ELSEWHERE = (
@@ -231,40 +321,65 @@ NAMES = (
 
 def without_unused(source: str) -> str:
     """The source of one kernel, above it only what it uses; comments stay."""
-    start = KERNEL.search(source)
+    return "\n".join(line for _, line in kept_lines(source))
+
+
+def kept_lines(source: str) -> list[Line]:
+    """The same line by line."""
+    start, lines = KERNEL.search(source), numbered(source)
     if not start:
-        return source
-    above, kernel = source[: start.start()], DECLARED.sub("", source[start.start() :])
+        return lines
+    first = source.count("\n", 0, start.start())
+    above, below = lines[:first], kept_of(DECLARED, lines[first:])
+    kernel = text_of(below)
     for pattern in ELSEWHERE:
-        above = pattern.sub(lambda match: re.sub(r"^ +", "", match[1], flags=re.M), above)
+        above = kept_of(pattern, above)
     for pattern, used in TOGETHER:
-        found = pattern.search(above)
-        if found and not used.search(above[: found.start()] + above[found.end() :] + kernel):
-            above = above[: found.start()] + above[found.end() :]
+        rest = kept_of(pattern, above)
+        if not used.search(text_of(rest) + kernel):
+            above = rest
     parts = parts_of(above)
     while True:
-        kept = [part for part in parts if is_used(part, [each for each in parts if each is not part], kernel)]
+        texts = [*map(text_of, parts)]
+        kept = [
+            part for at, part in enumerate(parts) if is_used(texts[at], texts[:at] + texts[at + 1 :], kernel)
+        ]
         if len(kept) == len(parts):
             break
         parts = kept
-    above = re.sub(r"\n{3,}", "\n\n", "".join(parts)).strip("\n")
-    return f"{above}\n\n{kernel}".lstrip("\n") if above else kernel
+    above = [line for part in parts for line in part]
+    shown = [one for one, (_, before) in zip(above, [(0, ""), *above]) if one[1] or before]
+    if shown and shown[-1][1]:
+        shown.append((0, ""))
+    return [*shown, *below]
 
 
-def parts_of(text: str) -> list[str]:
+def kept_of(pattern: re.Pattern[str], lines: list[Line]) -> list[Line]:
+    """Lines of which the pattern is not found, and those of its group, without their indent."""
+    text, found, done = text_of(lines), list[Line](), 0
+    for match in pattern.finditer(text):
+        inner = match.span(1) if pattern.groups else ()
+        first, *inside, last = (text.count("\n", 0, at) for at in (match.start(), *inner, match.end()))
+        found += lines[done:first]
+        found += [(number, line.lstrip(" ")) for number, line in lines[slice(*inside)]] if inside else []
+        done = last
+    return found + lines[done:]
+
+
+def parts_of(lines: Sequence[Line]) -> list[list[Line]]:
     """Its includes, definitions and functions, each with the comments and blank lines above it. Conditional
     parts stay whole."""
-    parts, part, braces, conditions = [], "", 0, 0
-    for line in text.splitlines(keepends=True):
-        part += line
-        bare = line.split("//")[0].strip()
+    parts, part, braces, conditions = list[list[Line]](), list[Line](), 0, 0
+    for line in lines:
+        part.append(line)
+        bare = line[1].split("//")[0].strip()
         braces += bare.count("{") - bare.count("}")
         conditions += bare.startswith("#if") - bare.startswith("#endif")
         ended = bare.endswith((";", "}")) or bare.startswith("#") and not bare.endswith("\\")
         if bare and ended and not braces and not conditions:
             parts.append(part)
-            part = ""
-    return [*parts, part] if part.strip() else parts
+            part = []
+    return [*parts, part] if any(line.strip() for _, line in part) else parts
 
 
 def is_used(part: str, others: list[str], kernel: str) -> bool:

@@ -14,8 +14,9 @@ import numpy as np
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.signature import definitions
-from tir_schedules.compiler.source_text import number_lines, shown_name
+from tir_schedules.compiler.source_text import places_of, shown_name
 from tir_schedules.compiler.twin import check_parameters, load_source, load_twin
+from tir_schedules.emit import Make, placed_in_text
 from tir_schedules.errors import TirSchedulesError
 from tir_schedules.ladders.problems import Job, check_job
 from tir_schedules.machines.execution import execute, warm
@@ -29,9 +30,6 @@ from tir_schedules.model.workload import Arguments, Workload
 from tir_schedules.source import Source
 from tir_schedules.verdicts import Outcome, Verdict, WrongValue, disagreement
 
-Maker = Callable[[Rung, Workload, str], Kernel]
-"""Makes the kernel of a rung on a workload for an architecture, as `lower` and `load_twin` do."""
-
 
 def run(jobs: Sequence[Job], arch: str, machine: Machine, source: Source | None = None) -> Iterator[Verdict]:
     """Verify rungs on workloads, given in pairs; verdicts come in order, as they are ready.
@@ -42,7 +40,7 @@ def run(jobs: Sequence[Job], arch: str, machine: Machine, source: Source | None 
     A rung that cannot be emitted or compiled yields a verdict that says so; errors of use (BadInput,
     MissingTool) are raised.
     """
-    makers: list[Maker] = [lower, load_twin]
+    makers: list[Make] = [lower, load_twin]
     if source:
         makers = [partial(load_source, source.text, file=source.file, folder=source.folder)]
     file = source.file if source else ""
@@ -61,7 +59,7 @@ def run(jobs: Sequence[Job], arch: str, machine: Machine, source: Source | None 
 
 def start(
     pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
-    make: Maker,
+    make: Make,
     rung: Rung,
     workload: Workload,
     arch: str,
@@ -88,7 +86,7 @@ def ready(kernel: Kernel, machine: Machine) -> Binary:
     return lower_early(machine, compile_kernel(kernel))
 
 
-def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
+def launches(make: Make, rung: Rung, workload: Workload, arch: str) -> list[Kernel]:
     """The kernel of each launch the workload takes: one for a GEMM, or two where blocks share K, and those
     around it that the rung has; for a reduction one after another until one number is left.
 
@@ -96,11 +94,12 @@ def launches(make: Maker, rung: Rung, workload: Workload, arch: str) -> list[Ker
     """
     check_job(rung, workload)
     rung, workload = rung.settled(workload, arch)
+    make = placed_in_text(make, rung, workload, arch) if make is lower else make
     before, after = launches_around(lower if isinstance(make, partial) else make, rung, workload, arch)
     return [*before, *launches_left(make, rung, workload, arch), *after]
 
 
-def launches_left(make: Maker, rung: Rung, left: Workload | None, arch: str) -> list[Kernel]:
+def launches_left(make: Make, rung: Rung, left: Workload | None, arch: str) -> list[Kernel]:
     """The same of what is `left` to do, if anything."""
     kernels: list[Kernel] = []
     while left is not None:
@@ -111,7 +110,7 @@ def launches_left(make: Maker, rung: Rung, left: Workload | None, arch: str) -> 
 
 
 def launches_around(
-    make: Maker, rung: Rung, workload: Workload, arch: str
+    make: Make, rung: Rung, workload: Workload, arch: str
 ) -> tuple[list[Kernel], list[Kernel]]:
     """The kernels of the launches before a rung's own and after it, with arguments of the workload."""
 
@@ -199,7 +198,7 @@ def writer_of(execution: Execution, output: str, index: int, kernel: Kernel) -> 
     if not found:  # a macro defines it
         return f"{shown_name(kernel)} stores nothing to {output}", None
     row = kernel.source[: found[0].position].count("\n")
-    file, line = number_lines(kernel.source, shown_name(kernel))[row]
+    file, line = places_of(kernel)[row]
     return f"the kernel at {file}:{line} stores nothing to {output}", None
 
 

@@ -9,7 +9,7 @@ import pytest
 from layers import layers
 
 from tir_schedules.compiler.toolchain import find_toolchain
-from tir_schedules.compiler.twin import inline_headers, load_twin
+from tir_schedules.compiler.twin import inline_headers, lines_of, load_twin
 from tir_schedules.ladders.problems import RUN_SHAPES, Problem, workloads_of
 from tir_schedules.ladders.registry import FAMILIES, ladder
 
@@ -38,18 +38,27 @@ def arch_of(rung):
     return rung.arch or "sm_80"
 
 
+def written(lines):
+    return "".join(line.text for line in lines)
+
+
 def test_headers_are_written_out_once_below_those_of_cuda(tmp_path):
     (tmp_path / "a.cuh").write_text('// A.\n#pragma once\n\n#include <mma.h>\n#include "b.cuh"\nint a;\n')
     (tmp_path / "b.cuh").write_text("#pragma once\n\n#include <mma.h>\n#include <cuda_fp16.h>\nint b;\n")
-    text = '// K.\n#include <mma.h>\n#include "a.cuh"\n#include "b.cuh"\nint k;\n'
-    assert inline_headers(text, tmp_path) == (
+    path = tmp_path / "k.cu"
+    path.write_text('// K.\n#include <mma.h>\n#include "a.cuh"\n#include "b.cuh"\nint k;\n')
+    lines = inline_headers(lines_of(path), tmp_path)
+    assert written(lines) == (
         "// K.\n#include <mma.h>\n#include <cuda_fp16.h>\n// A.\nint b;\nint a;\nint k;\n"
     )
+    for line in lines:
+        assert Path(line.file).read_text().splitlines(keepends=True)[line.number - 1] == line.text
 
 
 def test_a_header_that_is_not_there_is_left_to_nvcc(tmp_path):
-    text = '#include "no.cuh"\nint k;\n'
-    assert inline_headers(text, tmp_path) == text
+    path = tmp_path / "k.cu"
+    path.write_text('#include "no.cuh"\nint k;\n')
+    assert written(inline_headers(lines_of(path), tmp_path)) == path.read_text()
 
 
 @pytest.mark.parametrize("rung", ALL, ids=lambda rung: rung.id)
@@ -63,7 +72,7 @@ def test_a_twin_needs_no_file_beside_it(rung):
 @layers("rung", [ladder(family)[-1] for family in FAMILIES], ALL)
 def test_it_is_the_same_code_where_its_file_lies(rung, tmp_path):
     path = FILES / rung.family / f"{rung.name}.cu"
-    (tmp_path / path.name).write_text(inline_headers(path.read_text(), path.parent))
+    (tmp_path / path.name).write_text(written(inline_headers(lines_of(path), path.parent)))
     found = code(path, arch_of(rung))
     assert f"{rung.entry}(" in found and found == code(tmp_path / path.name, arch_of(rung))
 

@@ -221,7 +221,7 @@ def test_findings_of_the_cpu_machine_are_told(capsys):
     told = dict(re.findall(line, out, re.M))
     launches = [f"{form}, launch {number} of 2" for form in twins.FORMS for number in (1, 2)]
     assert [*told] == launches and cells(out, "findings") == [told[launches[0]], told[launches[2]]]
-    assert "missing __syncwarp at reduce_unrolled_warp_article_twin.cu:" in out
+    assert "missing __syncwarp at cuda_reference/reduce/fold.cuh:" in out
     for view in ("--conflicts", "--json"):
         inspected(capsys, "reduce/unrolled_warp:article", "--n", "512", view, code=1)
     both = inspected(capsys, "reduce/unrolled_warp:article", "reduce/shuffle", "--n", "512", code=1)

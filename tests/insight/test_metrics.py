@@ -7,6 +7,7 @@ import pytest
 
 from tir_schedules.compiler.cache import Cache
 from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.source_text import SourceText
 from tir_schedules.errors import BadInput
 from tir_schedules.insight.metrics import keeping
 from tir_schedules.insight.metrics.counting import (
@@ -76,8 +77,9 @@ def test_json_names_lines_and_leaves_out_those_of_other_files():
     (found,) = metrics_of([binary(1)], Copying())
     lines = {line["line"]: line["text"].strip() for line in found.as_json()["counters"]["lines"]}
     assert lines[3] == "tile[threadIdx.x * 32] = X[threadIdx.x];"
-    assert found.text_of("strided.cu", 4) == "    __syncthreads();"
-    assert found.text_of("cuda_fp16.h", 4) == found.text_of("strided.cu", 99) == ""
+    text = SourceText(found.binary.kernel)
+    assert text.whole_line("strided.cu", 4) == "    __syncthreads();"
+    assert text.whole_line("cuda_fp16.h", 4) == text.whole_line("strided.cu", 99) == ""
 
 
 def test_a_launch_gets_what_the_one_before_left():

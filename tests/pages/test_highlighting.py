@@ -32,8 +32,8 @@ def test_the_text_stays_as_it_is(code, language):
 
 def test_a_comment_of_several_lines_is_one_and_lines_of_headers_stand_alone():
     source = HighlightedSource(CUDA, "cu")
-    assert "t-c" in source.line("", 2, "") and "&lt;b&gt;" in source.line("", 2, "")
-    assert bare(source.line("other.cuh", 2, "int y;")) == "int y;" == bare(source.line("", 99, "int y;"))
+    assert "t-c" in source.line(2, "") and "&lt;b&gt;" in source.line(2, "")
+    assert bare(source.line(0, "int y;")) == "int y;" == bare(source.line(99, "int y;"))
 
 
 def test_every_token_can_be_read(check_page):

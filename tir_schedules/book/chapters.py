@@ -213,9 +213,9 @@ def kernel_code(rung: Rung, form: str, metrics: Metrics) -> Code:
 
     def shown_lines(several: Iterable[AnnotatedLine]) -> Iterator[Line]:
         for line in several:
-            yield Line(line.place, source.line(line.file, line.number, line.text), counters_of(line))
+            yield Line(line.place, source.line(line.row, line.text), counters_of(line))
 
-    own = [line for line in lines if not line.file and line.number in inside]
+    own = [line for line in lines if line.row in inside]
     called = [line for line in lines if line not in own]
     between = (CALLED,) if called else ()
     shown = (*trimmed(tuple(shown_lines(own))), *between, *shown_lines(called))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path, PurePath
+from typing import Sequence
 
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.kernel import Kernel
@@ -47,10 +48,16 @@ def shown_name(kernel: Kernel) -> str:
 
 
 def rename_file(line: str, kernel: Kernel) -> str:
-    """A line of the compiler's with the kernel's file named as messages name it."""
-    return re.sub(
-        rf"(?<![\w./]){re.escape(file_name(kernel))}(?=[(:\"])", lambda match: shown_name(kernel), line
-    )
+    """A line of the compiler's, or of a listing of SASS, with the kernel's file and line as a reader finds
+    them."""
+    text = SourceText(kernel)
+
+    def named(match: re.Match[str]) -> str:
+        file, number = text.place(text.own, int(match[2] or 0))
+        return f"{file}{match[1]}{number or match[2]}"
+
+    own = re.escape(text.own)
+    return re.sub(rf"(?<![\w./]){own}((?:[(:]|\", line )(?=\d)|(?=[(:\"]))(\d*)", named, line)
 
 
 def place_in_ptx(ptx: str, ptx_line: int, kernel: Kernel) -> tuple[str, int] | None:
@@ -78,17 +85,14 @@ def number_lines(source: str, own: str) -> list[tuple[str, int]]:
     return places
 
 
-@lru_cache(maxsize=8)
-def lines_at(source: str, own: str) -> dict[tuple[str, int], str]:
-    """The text of each line by its place, the first of several that `#line` gives the same; own: as
-    `number_lines` has it."""
-    found: dict[tuple[str, int], str] = {}
-    names = {own: own}
-    for (file, number), text in zip(number_lines(source, own), source.split("\n")):
-        if file not in names:
-            names[file] = PurePath(file).name
-        found.setdefault((names[file], number), text.strip())
-    return found
+def places_of(kernel: Kernel) -> Sequence[tuple[str, int]]:
+    """File and line where a reader finds each line of the source: those of `Kernel.places`, else in the
+    kernel's own file or where `#line` says."""
+    own = shown_name(kernel)
+    return kernel.places or [
+        (file if file == own else PurePath(file).name, number)
+        for file, number in number_lines(kernel.source, own)
+    ]
 
 
 ASSEMBLY = 6
@@ -109,6 +113,26 @@ class SourceText:
             {PurePath(path).name: path for path in INCLUDE.findall(kernel.source)} if kernel.file else {}
         )
 
+    @cached_property
+    def rows(self) -> dict[tuple[str, int], int]:
+        """The number in the source, from 1, of each line by where a reader finds it; the first of several."""
+        found: dict[tuple[str, int], int] = {}
+        for row, place in enumerate(places_of(self.kernel), 1):
+            found.setdefault(place, row)
+        return found
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The lines of the source."""
+        return self.kernel.source.split("\n")
+
+    def place(self, file: str, number: int) -> tuple[str, int]:
+        """Where a reader finds a line that the PTX names: file, by its shown name, and number."""
+        places = self.kernel.places
+        if places and file == self.own and 0 < number <= len(places):
+            return places[number - 1]
+        return self.shown(file), number
+
     def shown(self, file: str) -> str:
         """A file of the PTX as messages name it."""
         return shown_name(self.kernel) if file == self.own else file
@@ -120,22 +144,31 @@ class SourceText:
         )
 
     def line(self, file: str, number: int) -> str:
-        """The text of a line without its indent; empty when it is not known. Of inline assembly it is the
-        first line, which has the instruction, because nvcc names the last one."""
-        own = lines_at(self.kernel.source, shown_name(self.kernel))
-        if (file, number) in own:
+        """The text of a line, by where a reader finds it, without its indent; empty when it is not known. Of
+        inline assembly it is the first line, which has the instruction, because nvcc names the last one."""
+        if (file, number) in self.rows:
+            own = self._own_line(file, number)
             for back in range(ASSEMBLY):
-                text = own.get((file, number - back), "")
+                text = self._own_line(file, number - back)
                 if back and ENDED.search(text):
                     break
                 if text.startswith("asm"):
                     return text
-            return own[file, number]
+            return own
         header = self._header(file)
         if header not in self._headers:
             self._headers[header] = read_lines(header) if header else []
         lines = self._headers[header]
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+    def whole_line(self, file: str, number: int) -> str:
+        """The same with its indent where it is in the source itself; as it is, if it has assembly."""
+        row = self.rows.get((file, number), 0)
+        return self.texts[row - 1] if row else self.line(file, number)
+
+    def _own_line(self, file: str, number: int) -> str:
+        row = self.rows.get((file, number), 0)
+        return self.texts[row - 1].strip() if row else ""
 
     def _header(self, file: str) -> Path | None:
         """Where a header lies, from its name or the end of its path."""

@@ -4,12 +4,12 @@ mirrors."""
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
 
 from tir_schedules.compiler.emitted import is_ours
 from tir_schedules.compiler.lower import fitted, launch_for
@@ -20,9 +20,8 @@ from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import parameters_of, sizes_of
 
-INCLUDE = re.compile(r"^#include.*\n", re.M)
-OWN_HEADER = re.compile(r'^#include "([\w./]+)"\n', re.M)
-ONCE = re.compile(r"^#pragma once\n\n?", re.M)
+OWN_HEADER = re.compile(r'#include "([\w./]+)"\n')
+ONCE = "#pragma once\n"
 
 
 def load_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
@@ -45,9 +44,11 @@ def load_fixed_twin(rung: Rung, workload: Any, arch: str) -> Kernel:
 
 def twin_from(rung: Rung, workload: Any, arch: str, form: str, sizes: Mapping[str, int]) -> Kernel:
     """form: what the label calls it. sizes: macros that put numbers in place of arguments."""
-    source = read_twin(rung, workload, sizes)
+    lines = twin_lines(rung, workload, sizes)
+    source = "".join(line.text for line in lines)
     folder = str(twin_file(rung).parent) if '#include "' in source else ""
-    return kernel_from_source(rung, source, form, workload, arch, folder)
+    kernel = kernel_from_source(rung, source, form, workload, arch, folder)
+    return replace(kernel, places=tuple((line.file, line.number) for line in lines))
 
 
 def load_source(
@@ -99,54 +100,79 @@ def name_kernel(kernel: Kernel, error: CheckFailed) -> CheckFailed:
     return error if str(error).startswith(f"{kernel.label}: ") else CheckFailed(f"{kernel.label}: {error}")
 
 
+@dataclass(frozen=True)
+class TwinLine:
+    """A line with its end. file, number: where a reader finds it; number 0 where that is in no file."""
+
+    text: str
+    file: str
+    number: int = 0
+
+
 def read_twin(rung: Rung, workload: Any, sizes: Mapping[str, int] = MappingProxyType({})) -> str:
     """Text of the twin, with its headers written out; `#define` lines below what it includes set sizes, and a
     configuration or type other than the default."""
+    return "".join(line.text for line in twin_lines(rung, workload, sizes))
+
+
+def twin_lines(rung: Rung, workload: Any, sizes: Mapping[str, int]) -> list[TwinLine]:
+    """The same line by line."""
     path = twin_file(rung)
     if not path.is_file():
         place = path if rung.file else f"cuda_reference/{rung.family}/{rung.name}.cu"
         raise CheckFailed(f"{rung.id} has no twin: expected {place}")
-    text = define_macros(path.read_text(encoding="utf-8"), rung, {**workload.macros, **sizes})
-    return inline_headers(text, path.parent)
+    return inline_headers(define_macros(lines_of(path), rung, {**workload.macros, **sizes}), path.parent)
 
 
-def define_macros(text: str, rung: Rung, others: Mapping[str, str | int]) -> str:
+def lines_of(path: Path) -> list[TwinLine]:
+    """The lines of a file, which is named from `cuda_reference` on where it lies there."""
+    root, text = Path(str(resources.files("cuda_reference"))), path.read_text(encoding="utf-8")
+    place = path.resolve()
+    name = str(place.relative_to(root.parent) if place.is_relative_to(root) else path)
+    return [TwinLine(line, name, number) for number, line in enumerate(re.findall(r".*\n|.+$", text), 1)]
+
+
+def define_macros(lines: list[TwinLine], rung: Rung, others: Mapping[str, str | int]) -> list[TwinLine]:
     macros = {name.upper(): value for name, value in asdict(rung.config).items()} if rung.variant else {}
     macros |= others
     if not macros:
-        return text
-    lines = "".join(f"#define {name} {value}\n" for name, value in macros.items())
-    includes = [match.end() for match in INCLUDE.finditer(text)]
-    end = includes[-1] if includes else 0
-    return f"{text[:end]}// configuration {rung.variant or 'default'}\n{lines}\n{text[end:]}"
+        return lines
+    end = max((at for at, line in enumerate(lines, 1) if line.text.startswith("#include")), default=0)
+    defined = [f"#define {name} {value}\n" for name, value in macros.items()]
+    added = [f"// configuration {rung.variant or 'default'}\n", *defined, "\n"]
+    return [*lines[:end], *(TwinLine(line, lines[0].file) for line in added), *lines[end:]]
 
 
-def inline_headers(text: str, folder: Path) -> str:
-    """A text that compiles without other files: each header of the folder replaces the line that includes it
-    first, and CUDA's headers that they include are above the first of them. What does not stand there is for
+def inline_headers(lines: list[TwinLine], folder: Path) -> list[TwinLine]:
+    """Lines that compile without other files: each header of the folder replaces the line that includes it
+    first, and CUDA's headers that they include are above the first of them. What is in other places is for
     nvcc to look for."""
     met: set[Path] = set()
-    cuda: dict[str, None] = {}
+    cuda: dict[str, TwinLine] = {}
 
-    def inlined(folder: Path, match: re.Match[str]) -> str:
-        path = (folder / match[1]).resolve()
-        if path in met:
-            return ""
-        met.add(path)
-        try:
-            header = ONCE.sub("", path.read_text(encoding="utf-8"))
-        except OSError:
-            return match[0]
-        cuda.update(dict.fromkeys(re.findall(r"^#include <.*\n", header, re.M)))
-        own = re.sub(r"^#include <.*\n", "", header, flags=re.M)
-        return OWN_HEADER.sub(partial(inlined, path.parent), own)
+    def inlined(lines: list[TwinLine], folder: Path) -> Iterator[TwinLine]:
+        for line in lines:
+            match = OWN_HEADER.match(line.text)
+            path = (folder / match[1]).resolve() if match else folder
+            if not match or not path.is_file():
+                yield line
+            elif path not in met:
+                met.add(path)
+                header = without_once(lines_of(path))
+                cuda.update((one.text, one) for one in header if one.text.startswith("#include <"))
+                yield from inlined([one for one in header if one.text not in cuda], path.parent)
 
-    first = OWN_HEADER.search(text)
-    if not first:
-        return text
-    above = text[: first.start()]
-    below = OWN_HEADER.sub(partial(inlined, folder), text[first.start() :])
-    return above + "".join(line for line in cuda if line not in above) + below
+    first = next((at for at, line in enumerate(lines) if OWN_HEADER.match(line.text)), len(lines))
+    above, below = lines[:first], [*inlined(lines[first:], folder)]
+    known = {line.text for line in above}
+    return [*above, *(one for text, one in cuda.items() if text not in known), *below]
+
+
+def without_once(lines: list[TwinLine]) -> list[TwinLine]:
+    """Without `#pragma once` and the empty line below it."""
+    once = next((at for at, line in enumerate(lines) if line.text == ONCE), len(lines))
+    end = once + 2 if lines[once + 1 : once + 2] and lines[once + 1].text == "\n" else once + 1
+    return [*lines[:once], *lines[end:]]
 
 
 def twin_file(rung: Rung) -> Path:

@@ -40,6 +40,9 @@ class Kernel:
     compiler/dependent_launch.py.
     own: whether `source` is what a rung of this package makes, or its twin: the kernels for which
     compiler/front_end.py is tested.
+    places: file and line where a reader finds each line of `source`, line 0 for one that is in no file: of a
+    twin in the files that it was put together from, of a schedule in what `tir-schedules emit` prints. Empty
+    where the source is itself what a reader has.
 
     TooLarge for a grid that CUDA does not launch.
     """
@@ -64,6 +67,7 @@ class Kernel:
     parts: int = 1
     workspaces: tuple[tuple[str, tuple[int, ...]], ...] = ()
     early: bool = field(default=False, compare=False)
+    places: tuple[tuple[str, int], ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self):
         check_grid(self.label, self.grid)

@@ -43,8 +43,9 @@ class HighlightedSource:
         self.language = language
         self.own = highlighted_lines(source, language)
 
-    def line(self, file: str, number: int, text: str) -> Markup:
-        """A line by its number from 1 on; by its text where another file has it. file: "" for this source."""
-        if not file and 0 < number <= len(self.own):
-            return self.own[number - 1]
+    def line(self, row: int, text: str) -> Markup:
+        """A line by its number in the source, from 1; by its text where another file has it, which is row
+        0."""
+        if 0 < row <= len(self.own):
+            return self.own[row - 1]
         return highlighted_line(text, self.language)

@@ -16,7 +16,7 @@ from mutants import loaded
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_source, load_twin
-from tir_schedules.emit import emit_text, one_below_another
+from tir_schedules.emit import Section, emit_text, numbered, one_below_another
 from tir_schedules.errors import BadInput, TooLarge
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.hgemm import repacked, split_k
@@ -273,5 +273,6 @@ def test_values_of_one_kernel_do_not_hold_for_the_next_in_a_file():
         "#ifndef N\n#define N 2\n#define MARK\n#endif\n",
         "N",
     ]
-    text = one_below_another(texts)
+    sections = one_below_another([Section(None, numbered(text)) for text in texts])
+    text = "\n".join(line for one in sections for _, line in one.lines)
     assert text == f"{texts[0]}\n#undef N\n\n{texts[1]}\nN"

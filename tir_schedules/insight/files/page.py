@@ -193,7 +193,7 @@ def rows(launch: Metrics, name: str, marked: set[tuple[str, int]]) -> Iterator[R
         accesses = line.counters.accesses.values() if line.counters else ()
         costly = any(conflicts(access) > 0 for access in accesses)
         found = (line.file or own, line.number) in marked
-        code = source.line(line.file, line.number, line.text)
+        code = source.line(line.row, line.text)
         yield Row(line, code, f"{name}-line-{at}", counters_of(line), costly, found)
 
 

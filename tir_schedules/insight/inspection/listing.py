@@ -7,11 +7,20 @@ import ast
 import re
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Iterator
 
 from tir_schedules.check.target import base
 from tir_schedules.compiler.sass import INSTRUCTION, LABEL, disassemble
-from tir_schedules.compiler.source_text import closing_brace, is_ptx, is_python, kernel_part, shown_name
+from tir_schedules.compiler.source_text import (
+    SourceText,
+    closing_brace,
+    is_ptx,
+    is_python,
+    kernel_part,
+    places_of,
+    shown_name,
+)
 from tir_schedules.errors import CheckFailed
 from tir_schedules.insight.metrics.counting import SHARED, Metrics
 from tir_schedules.model.counters import Access, LineCounters
@@ -22,8 +31,9 @@ from tir_schedules.model.kernel import Binary, Kernel
 class AnnotatedLine:
     """A line of source.
 
-    file: empty for the kernel's own. text: empty for a header's. counters: None where nothing was executed.
-    share: of the launch's thread instructions, 0 to 1.
+    file, number: where a reader finds it; no file for that of the kernel itself. text: empty for a line of
+    CUDA's headers. counters: None where nothing was executed. share: of the launch's thread instructions, 0
+    to 1. row: its number in the text that nvcc compiles, 0 for one of other files.
     """
 
     file: str
@@ -31,13 +41,19 @@ class AnnotatedLine:
     text: str
     counters: LineCounters | None
     share: float
+    row: int = 0
 
     @property
     def place(self) -> str:
         """Its number, after the file where that is not the kernel's own."""
-        if not self.number:
-            return "unknown"
-        return f"{self.file}:{self.number}" if self.file else str(self.number)
+        return line_name(self.file, self.number)
+
+
+def line_name(file: str, number: int) -> str:
+    """How tables name a line: by its number, after the name of its file where that is not the kernel's."""
+    if not number:
+        return "unknown"
+    return f"{PurePath(file).name}:{number}" if file else str(number)
 
 
 @dataclass(frozen=True)
@@ -52,17 +68,27 @@ class Conflict:
 def annotate_lines(launch: Metrics) -> list[AnnotatedLine]:
     """Every line of the kernel; then executed lines outside it, of functions it calls and of headers."""
     kernel, counters = launch.binary.kernel, launch.counters
-    own = shown_name(kernel)
-    inside = extent(kernel)
+    text, places = SourceText(kernel), places_of(kernel)
+    own = home_of(kernel)
     executed = {(line.file, line.line): line for line in counters.lines}
 
-    def annotate(file: str, number: int) -> AnnotatedLine:
-        line = executed.get((file, number))
+    def annotate(place: tuple[str, int], row: int) -> AnnotatedLine:
+        line, (file, number) = executed.get(place), place
         share = sum(line.mix.values()) / counters.thread_instructions if line else 0.0
-        return AnnotatedLine("" if file == own else file, number, launch.text_of(file, number), line, share)
+        file = "" if file == own else file
+        return AnnotatedLine(file, number, text.whole_line(*place), line, share, row)
 
-    others = [place for place in sorted(executed) if place[0] != own or place[1] not in inside]
-    return [annotate(own, number) for number in inside] + [annotate(*place) for place in others]
+    own_lines = {places[row - 1]: row for row in extent(kernel)}
+    others = [place for place in sorted(executed) if place not in own_lines]
+    return [annotate(*one) for one in own_lines.items()] + [
+        annotate(place, text.rows.get(place, 0)) for place in others
+    ]
+
+
+def home_of(kernel: Kernel) -> str:
+    """The file in which a reader finds the kernel itself."""
+    inside = extent(kernel)
+    return places_of(kernel)[inside[0] - 1][0] if inside else shown_name(kernel)
 
 
 def conflicting_accesses(launch: Metrics) -> Iterator[Conflict]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Sequence
 
-from tir_schedules.compiler.source_text import SourceText, shown_name
+from tir_schedules.compiler.source_text import SourceText
 from tir_schedules.files import Json, to_json
 from tir_schedules.machines.execution import execute
 from tir_schedules.model.counters import Access, Counters
@@ -57,18 +57,10 @@ class Metrics:
         """All accesses of some classes, summed."""
         return total(self.counters.accesses, classes)
 
-    def text_of(self, file: str, line: int) -> str:
-        """A line of the kernel's source, or without its indent of the user's own headers; empty for a line
-        of others."""
-        kernel = self.binary.kernel
-        if file != shown_name(kernel):
-            return SourceText(kernel).line(file, line) if kernel.file else ""
-        source = kernel.source.split("\n")
-        return source[line - 1] if 0 < line <= len(source) else ""
-
     def as_json(self) -> Json:
         kernel, resources = self.binary.kernel, vars(self.binary.resources)
-        lines = [vars(line) | {"text": self.text_of(line.file, line.line)} for line in self.counters.lines]
+        text = SourceText(kernel)
+        lines = [vars(line) | {"text": text.whole_line(line.file, line.line)} for line in self.counters.lines]
         launch = {name: getattr(kernel, name) for name in ("grid", "block", "dynamic_shared")}
         told = {
             "kernel": kernel.label,

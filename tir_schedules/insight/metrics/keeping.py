@@ -25,7 +25,8 @@ def kept_metrics(binaries: Sequence[Binary], workload: Workload) -> list[Metrics
     arguments, content = workload.arguments(), hashlib.sha256()
     content.update(Path(inspect.getfile(type(workload))).read_bytes())
     for place, binary in enumerate(binaries):
-        content.update(hashlib.sha256(binary.kernel.source.encode()).digest())
+        for text in (binary.kernel.source, str(binary.kernel.places)):
+            content.update(hashlib.sha256(text.encode()).digest())
         for part in parts_of(binary, {} if place else arguments, ((), workload)):
             content.update(hashlib.sha256(part).digest())
 

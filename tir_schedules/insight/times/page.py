@@ -9,9 +9,9 @@ from typing import Iterator, Mapping, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from tir_schedules.compiler.source_text import SourceText, language_of, shown_name
+from tir_schedules.compiler.source_text import SourceText, language_of, places_of
 from tir_schedules.errors import BadInput
-from tir_schedules.insight.inspection.listing import extent
+from tir_schedules.insight.inspection.listing import extent, home_of, line_name
 from tir_schedules.insight.times.timed import CostlyLine, Target, Timed
 from tir_schedules.insight.times.views import gpu_line, heading, limit_text, micros, states_text
 from tir_schedules.pages import render
@@ -109,8 +109,9 @@ def picture_of(timed: Timed, most: int) -> Picture:
         ]
         for warp in np.unique(launch.issues["warp"])
     ]  # fmt: skip
+    text = SourceText(timed.binaries[timed.costliest].kernel)
     code = [
-        f"line {one.source[1]}: {one.opcode} {', '.join(one.operands)}"
+        f"line {text.place(*one.source)[1]}: {one.opcode} {', '.join(one.operands)}"
         for one in map(launch.code.__getitem__, numbers)
     ]
     said = (
@@ -129,15 +130,15 @@ def source_of(timed: Timed) -> Iterator[Shown]:
     kernel = timed.binaries[timed.costliest].kernel
     costly = {(line.file, line.number): line for line in timed.lines}
     total = sum(line.cycles for line in timed.lines) or 1
-    source, inside = kernel.source.split("\n"), extent(kernel)
+    text, home = SourceText(kernel), home_of(kernel)
     code = HighlightedSource(kernel.source, language_of(kernel))
-    for number in inside:
-        line = code.line("", number, source[number - 1])
-        yield shown_line(costly.pop(("", number), None), str(number), line, total)
-    text = SourceText(kernel)
+    for row in extent(kernel):
+        file, number = places_of(kernel)[row - 1]
+        line = costly.pop(("" if file == home else file, number), None)
+        yield shown_line(line, line_name("", number), code.line(row, text.texts[row - 1]), total)
     for (file, number), line in sorted(costly.items()):
-        shown = code.line(file, number, text.line(file or shown_name(kernel), number))
-        yield shown_line(line, line.place, shown, total)
+        row = text.rows.get((file or home, number), 0)
+        yield shown_line(line, line.place, code.line(row, text.line(file or home, number)), total)
 
 
 def shown_line(line: CostlyLine | None, place: str, code: Markup, total: int) -> Shown:

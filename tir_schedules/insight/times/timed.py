@@ -16,6 +16,7 @@ from tir_schedules.compiler.source_text import SourceText, is_ptx
 from tir_schedules.console import progress
 from tir_schedules.errors import BadInput, CheckFailed, one_line
 from tir_schedules.files import Json, to_json
+from tir_schedules.insight.inspection.listing import home_of, line_name
 from tir_schedules.insight.times.doubts import doubts_of
 from tir_schedules.ladders.known import FAMILIES
 from tir_schedules.ladders.problems import Job
@@ -93,7 +94,8 @@ def target_of(gpu: str | None = None, clock: AskedClock = None) -> Target:
 
 @dataclass(frozen=True)
 class CostlyLine:
-    """A line of source. states: cycles of warps by state, of the blocks that were simulated."""
+    """A line of source. file, number: where a reader finds it; no file for that of the kernel itself. states:
+    cycles of warps by state, of the blocks that were simulated."""
 
     file: str
     number: int
@@ -106,7 +108,7 @@ class CostlyLine:
 
     @property
     def place(self) -> str:
-        return f"{self.file}:{self.number}" if self.file else str(self.number or "unknown")
+        return line_name(self.file, self.number)
 
 
 @dataclass(frozen=True)
@@ -163,17 +165,16 @@ class Timed:
     def lines(self) -> list[CostlyLine]:
         """Lines of its source, the costliest first."""
         launch, kernel = self.launch, self.binaries[self.costliest].kernel
-        text, issued = SourceText(kernel), Counter[tuple[str, int]]()
+        text, home, issued = SourceText(kernel), home_of(kernel), Counter[tuple[str, int]]()
         for one, times in zip(launch.code, launch.issued.tolist()):
             issued[one.source] += times
         found = []
         for place, reasons in launch.by_line().items():
-            file, number = place
-            shown = text.shown(file)
+            file, number = text.place(*place)
             states = states_of(reasons, issued[place])
             if sum(states.values()):
-                own = "" if file == text.own else shown
-                found.append(CostlyLine(own, number, text.line(shown, number), states))
+                own = "" if file == home else file
+                found.append(CostlyLine(own, number, text.line(file, number), states))
         return sorted(found, key=lambda line: -line.cycles)
 
     @property

@@ -14,6 +14,7 @@ import numpy as np
 from tir_schedules.compiler.lower import declared_launch, emit, last_line, lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.source_text import kernel_part
+from tir_schedules.emit import section_of, with_places
 from tir_schedules.errors import CheckFailed, TirSchedulesError
 from tir_schedules.files import Json
 from tir_schedules.insight.metrics.counting import Metrics, occupancy_of
@@ -209,10 +210,13 @@ def kernel_of(module: "IRModule", rung: Rung, workload: Workload, arch: str) -> 
     tvm = import_tvm()
     try:
         emitted = emit(tvm.s_tir.Schedule(module), rung.entry, arch)
-        return Kernel(
+        kernel = Kernel(
             f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch,
             **vars(emitted.launch) | told,
         )  # fmt: skip
+        if buffers_outside(module, kernel):
+            return kernel
+        return with_places([section_of(kernel, workload, *rung.others(workload))])[0]
     except TirSchedulesError as error:
         return short_reason(str(error))
     except Exception as error:  # TVM turns its errors into Python's, of many classes

@@ -208,5 +208,5 @@ def with_place(message: str, binary: Binary) -> str:
     place = place_in_ptx(binary.ptx, int(ptx_line[1]), binary.kernel) if ptx_line else None
     if not ptx_line or not place:
         return message
-    file = SourceText(binary.kernel).shown(place[0])
-    return f"{ptx_line[0]} ({file}:{place[1]}){message[ptx_line.end() :]}"
+    file, number = SourceText(binary.kernel).place(*place)
+    return f"{ptx_line[0]} ({file}:{number}){message[ptx_line.end() :]}"

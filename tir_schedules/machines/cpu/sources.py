@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,24 +64,30 @@ class Sources:
         if not line and self.in_ptx:
             name = shown_name(self.text.kernel)
             return Location(ptx_line, name, ptx_line, self.text.line(name, ptx_line))
-        name = self.files.get(file, "")
-        return Location(ptx_line, name, line, self.text.line(name, line))
+        return self._location(ptx_line, (file, line))
 
     def inside(self, ptx_line: int) -> Location:
         """The same, of code inlined from a function of the user's the line of that, and which calls it."""
         if ptx_line not in self.calls:
             return self(ptx_line)
-        (file, line), *_, (calling, call) = self.calls[ptx_line]
-        name = self.files[file]
-        where = f"line {call}" if calling == file else f"{self.files[calling]}:{call}"
-        same = (file, line) == (calling, call)
-        return Location(ptx_line, name, line, self.text.line(name, line), "" if same else where)
+        own, *_, calling = self.calls[ptx_line]
+        location, (file, call) = self._location(ptx_line, own), self._place(calling)
+        where = f"line {call}" if file == location.file else f"{file}:{call}"
+        return location if own == calling else replace(location, call=where)
 
     def outermost(self, ptx_line: int) -> Location:
         """The same, of inlined code the line that calls it in the kernel itself."""
-        file, line = self.calls[ptx_line][-1] if ptx_line in self.calls else self.lines.get(ptx_line, (0, 0))
-        name = self.files.get(file, "")
-        return Location(ptx_line, name, line, self.text.line(name, line))
+        place = self.calls[ptx_line][-1] if ptx_line in self.calls else self.lines.get(ptx_line, (0, 0))
+        return self._location(ptx_line, place)
+
+    def _location(self, ptx_line: int, place: tuple[int, int]) -> Location:
+        file, line = self._place(place)
+        return Location(ptx_line, file, line, self.text.line(file, line))
+
+    def _place(self, place: tuple[int, int]) -> tuple[str, int]:
+        """A file of the PTX, by its number, and a line, as a reader finds them."""
+        file, line = place
+        return self.text.place(self.files.get(file, ""), line)
 
     def mix(self, ptx_line: int) -> str:
         """The class of the instruction in the counters' mix."""
