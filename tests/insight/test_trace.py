@@ -16,6 +16,7 @@ from tir_schedules.insight.trace.states import short_reason, trace
 from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine, UnsupportedInstruction
 from tir_schedules.model.launch import Launch
+from tir_schedules.run import launches
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 from tir_schedules.workloads.reduction import Reduction
@@ -87,7 +88,7 @@ def test_a_copy_that_every_thread_makes_is_told_of_until_its_loop_is_bound(tiles
 
 
 def test_the_last_state_is_the_rung(tiles):
-    kernel = lower(tiles.rung, tiles.workload, ARCH)
+    (kernel,) = launches(lower, tiles.rung, tiles.workload, ARCH)
     last = tiles.states[-1]
     assert last.cuda == kernel_part(kernel.source, kernel.entry)[1] and last.measured.binary.kernel == kernel
     assert [last.metrics] == metrics_of([compile_kernel(kernel)], tiles.workload)

@@ -28,7 +28,7 @@ from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.verify import shared_checks
-from tir_schedules.model.workload import Workload
+from tir_schedules.model.workload import Workload, parameters_of
 from tir_schedules.run import launches_around, launches_left
 from tir_schedules.tir.tvm import import_tvm, nodes_in
 from tir_schedules.workloads import element_type
@@ -214,7 +214,8 @@ def kernel_of(module: "IRModule", rung: Rung, workload: Workload, arch: str) -> 
             f"{rung.id} (tir)", emitted.source, rung.entry, emitted.params, arch=arch,
             **vars(emitted.launch) | told,
         )  # fmt: skip
-        if buffers_outside(module, kernel):
+        known = {*parameters_of(workload, kernel.results), *(tensor.name for tensor in kernel.maps)}
+        if not known.issuperset(kernel.params):
             return kernel
         return with_places([section_of(kernel, workload, *rung.others(workload))])[0]
     except TirSchedulesError as error:
