@@ -12,7 +12,7 @@ from tir_schedules.cli.main import main
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.registry import find
 from tir_schedules.lessons.desk import Desk
-from tir_schedules.lessons.goals import met, parse_goal
+from tir_schedules.lessons.goals import COUNT, HIDDEN, TIME, WORDS, met, parse_goal
 from tir_schedules.lessons.grading import grade
 from tir_schedules.lessons.lesson import CHAPTERS, all_lessons, find_lesson, parse_lesson
 
@@ -168,8 +168,30 @@ def test_goals_have_words_and_may_hide_a_limit():
 
 def test_goals_that_are_not_counted_are_refused():
     lesson = parse_lesson("003/mine", LESSON.replace("- sizes", "- goal: global load <= 3\n- sizes"))
-    with pytest.raises(BadInput, match="did you mean 'global loads'"):
+    with pytest.raises(BadInput, match="003/mine: the goal .*, did you mean 'global loads'"):
         print(lesson.goals)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    ["shared bytes of a block <= 4096", "time of a block <= 90 %", "answer warps: warps on an SM of a block"],
+)
+def test_a_goal_of_a_block_is_one_that_is_counted_in_blocks(goal):
+    with pytest.raises(BadInput, match="is not counted for each block; name it alone"):
+        parse_goal(goal)
+    with pytest.raises(BadInput, match="'mma of a block' is not counted"):
+        parse_goal("needs mma of a block")
+    assert parse_goal("global loads of a block <= 4").what == "global loads of a block"
+
+
+@pytest.mark.parametrize("id", EVERY)
+def test_a_limit_says_where_it_comes_from(id):
+    bare = [
+        text
+        for text, goal in zip(EVERY[id].fields["goal"], EVERY[id].goals)
+        if goal.kind in (COUNT, TIME) and not re.search(f"{WORDS}|{HIDDEN}", text)
+    ]
+    assert not bare
 
 
 # ---- the verb

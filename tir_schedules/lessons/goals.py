@@ -176,8 +176,11 @@ def counter(what: str) -> Memory | Mix | Issued:
 
 def known(name: str, text: str, names: Iterable[str] = ()) -> str:
     every = [*names] or [*COUNTS, *RESOURCES, *TIMES]
-    if name.removesuffix(OF_BLOCK) not in every:
+    bare = name if names else name.removesuffix(OF_BLOCK)
+    if bare not in every:
         raise BadInput(f"the goal {shown(text)}: {name!r} is not counted{nearest(name, every)}")
+    if bare != name and bare not in COUNTS:
+        raise BadInput(f"the goal {shown(text)}: {bare!r} is not counted for each block; name it alone")
     return name
 
 

@@ -81,7 +81,10 @@ class Lesson:
 
     @cached_property
     def goals(self) -> list[Goal]:
-        return [parse_goal(text) for text in self.fields.get("goal", ())]
+        try:
+            return [parse_goal(text) for text in self.fields.get("goal", ())]
+        except BadInput as error:
+            raise BadInput(f"{self.id}: {error}") from None
 
     @property
     def asks(self) -> bool:
