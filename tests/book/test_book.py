@@ -151,6 +151,20 @@ def test_pages_look_right_on_a_phone_and_on_wide_screens(browser, folder, name, 
     assert looking.faults_of(browser, folder / f"{name}.html") == []
 
 
+@pytest.mark.parametrize("screen", looking.SCREENS)
+def test_pictures_are_whole_or_scroll_sideways_and_say_so(browser, folder, screen):
+    width, height = looking.SCREENS[screen]
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.goto((folder / "rungs/hgemm-wgmma_async.html").as_uri())
+    boxes = page.evaluate("""() => [...document.querySelectorAll("figure .scroll")].map(box => [
+        box.scrollHeight > box.clientHeight, box.scrollWidth > box.clientWidth,
+        box.parentElement.querySelector(".sideways").getBoundingClientRect().height > 0])""")
+    page.close()
+    assert boxes and not any(cut for cut, _, _ in boxes)
+    assert all(told == wider for _, wider, told in boxes)
+    assert any(wider for _, wider, _ in boxes) == (screen == "phone")
+
+
 # ---- numbers
 @pytest.mark.parametrize(
     "text",

@@ -3,6 +3,7 @@ banks, who waits for whom; and what warps wait for, from a prediction."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Iterator, Sequence
 
@@ -45,6 +46,13 @@ class Figure:
     title: str
     picture: Markup
     caption: str
+
+    @property
+    def width(self) -> int:
+        """Of the picture, in px."""
+        found = re.search(r'<svg[^>]* width="(\d+)', self.picture)
+        assert found, "a picture says how wide it is"
+        return int(found[1])
 
 
 def figures_of(binaries: list[Binary], place: int, workload: Workload) -> list[Figure]:
