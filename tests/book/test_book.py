@@ -1,5 +1,6 @@
 """The book: its pages of a few chapters, its links, search, commands and numbers."""
 
+import inspect
 import json
 import re
 import shlex
@@ -10,12 +11,13 @@ import browser as looking
 import pytest
 
 from tir_schedules.book import records, site
-from tir_schedules.book.chapters import chapter_rungs, proven
+from tir_schedules.book.chapters import SENTENCE, chapter_rungs, module_of, proven
 from tir_schedules.book.records import ABSENT, find_records
 from tir_schedules.book.site import HERE, Book, Entry, build, commands_of, write
 from tir_schedules.book.text import check_numbers, read_glossary
 from tir_schedules.cli.main import main
 from tir_schedules.errors import BadInput
+from tir_schedules.lessons.lesson import all_lessons
 
 CHAPTERS = ("sgemm/naive", "reduce/interleaved", "hgemm/wgmma_async", "hgemm/tma")
 """Of each ladder; with bank conflicts, with warps in time, with a ring."""
@@ -203,6 +205,31 @@ def test_measured_figures_of_docstrings_are_left_out():
 
 
 # ---- an installed package
+@pytest.mark.parametrize("rung", chapter_rungs(), ids=lambda rung: rung.id)
+def test_no_reason_is_left_out_with_a_figure(rung):
+    """A sentence that is left out has a figure, and does not say why something is as it is."""
+    text = inspect.getdoc(module_of(rung))
+    kept = " ".join(proven(text).split())
+    for paragraph in text.split("\n\n"):
+        for sentence in (" ".join(one.split()) for one in SENTENCE.split(paragraph)):
+            if sentence.removesuffix(":") not in kept:
+                assert re.search(r"\d", sentence)
+                assert not re.search(r"\bbecause\b|\bso that\b|^So\b", sentence)
+
+
+def test_what_announces_a_list_that_is_left_out_ends():
+    assert (
+        proven("Rates:\n\n- one: 3 GB/s") == "Rates." and proven("Parts:\n\n    a b") == "Parts:\n\n    a b"
+    )
+
+
+def test_texts_link_to_the_fastest_rung_and_chapters_to_their_lessons():
+    written = Book(None).writer(HERE, "../", "sgemm").inline("`sgemm/fastest` or `fastest`")
+    assert written.count('href="../guides/fastest.html"') == 2
+    lessons = [one.id for one in all_lessons() if one.one("rung") == "sgemm/tf32"]
+    assert lessons == ["beyond/split_precision"]
+
+
 def test_without_recorded_results_chapters_say_so(book, monkeypatch, tmp_path):
     monkeypatch.setattr(records, "DEFAULT_FOLDER", tmp_path / "none")
     assert find_records(None) is None

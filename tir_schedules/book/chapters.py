@@ -183,12 +183,14 @@ def chapter_of(found: Inspection, lessons: Sequence[Lesson], in_time: Sequence[F
 
 def proven(text: str) -> str:
     """A docstring without figures that were measured. The first line is the chapter's own."""
-    kept = []
+    kept = list[str]()
     for paragraph in text.split("\n\n"):
         sentences = SENTENCE.split(paragraph)
         measured = next((at for at, one in enumerate(sentences) if MEASURED.search(one)), len(sentences))
         said = " ".join(sentences[:measured]) if measured < len(sentences) else paragraph
-        kept += [re.sub(r":$", ".", said)] if said.strip() else []
+        if kept and said != paragraph:  # what a colon announces is not whole
+            kept[-1] = re.sub(r":$", ".", kept[-1])
+        kept += [re.sub(r":$", ".", said) if said != paragraph else said] if said.strip() else []
     return "\n\n".join(kept)
 
 

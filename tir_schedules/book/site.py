@@ -45,6 +45,11 @@ GUIDES = {
     "own-kernel": ("Check a kernel of your own", PACKAGE / "check" / "GUIDE.md", ""),
     "own-rung": ("A rung of your own", PACKAGE / "ladders" / "README.md", "A rung of your own"),
     "own-ladder": ("A ladder of your own", PACKAGE / "ladders" / "README.md", "A ladder of your own"),
+    "fastest": (
+        "The fastest rung for a shape",
+        PACKAGE / "ladders" / "README.md",
+        "The fastest rung for a shape",
+    ),
     "pass": ("What a verdict is worth", PACKAGE / "check" / "VERDICTS.md", ""),
     "validation": ("How counters and times are validated", HERE / "guides" / "validation.md", ""),
     "faq": ("Questions", HERE / "guides" / "faq.md", ""),
@@ -119,7 +124,9 @@ class Book:
                 return ""
             return f"{root}{address}{f'#{anchor}' if anchor and '#' not in address else ''}"
 
-        names = {rung.name: root + address_of(rung) for rung in self.rungs if rung.family == family}
+        names = {f"{each}/fastest": f"{root}guides/fastest.html" for each in FAMILIES}
+        names |= {"fastest": f"{root}guides/fastest.html"}
+        names |= {rung.name: root + address_of(rung) for rung in self.rungs if rung.family == family}
         names |= {rung.id: root + address_of(rung) for rung in self.rungs}
         return Writer(self.glossary, f"{root}glossary.html", resolve, names)
 

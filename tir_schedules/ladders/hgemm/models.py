@@ -1,17 +1,20 @@
 """Models of the rungs of HGEMM, those for Hopper and those before it.
 
+In some rungs sums and fragments leave few registers for elements under way: wmma_register_pipelined, the
+rungs that build on it, and mma_multistage. Their models are off by up to a factor of two. If K is not longer
+than one K tile, the fastest rung is one without a launch before it that copies odd rows. If K is several K
+tiles, other rungs are faster than mma_multistage:64x64 and wmma_padded:32x64, because these have no copies
+under way.
+
 Models of rungs before Hopper are fitted to sizes from 256 to 8192 of recorded benchmarks. They are off by up
 to 17 %. Of thirty shapes that are recorded in rungs_hgemm_h200.json and, later, rungs_hgemm_h200_odd.json,
 eighteen have odd rows of A, B or C. For odd rows the models are fitted to these eighteen. They are off by up
-to 21 %, that of mma_xor_swizzle by 29 %, and that of wmma_naive by 37 %. In some rungs sums and fragments
-leave few registers for elements under way: wmma_register_pipelined, the rungs that build on it, and
-mma_multistage. Their models are off by up to a factor of two.
+to 21 %, that of mma_xor_swizzle by 29 %, and that of wmma_naive by 37 %.
 
-If K is not longer than one K tile, the fastest rung is one without a launch before it that copies odd rows.
 At 265x1061x33 mma_multistage:64x64 takes 3.0 us, and split_k takes 4.7 with its copies. At 2001x333x57 they
 take 3.9 and 7.3. The figures of mma_multistage:64x64 and of wmma_padded:32x64 are fitted to fourteen odd
 shapes on an H100. They are off by up to 25 % if K is one K tile. If K is several K tiles, times are up to
-three times as long, because no copies are under way. Other rungs are faster there.
+three times as long.
 """
 
 from __future__ import annotations

@@ -25,11 +25,12 @@ there is no second launch.
 
 Sharing costs time, because the sums of each part of a tile except the first are written, waited for and read.
 `worth` is that time in K tiles. If a program would save less, nothing is shared, and the kernel is that of
-`tma_store`. For most shapes sharing costs more than it saves: on an H200 it costs 7 us for parts of 128x128
-in float32, and 11 for those of 128x256. If matrices are large, K tiles also come from memory and not from L2,
-see `NEAR`. The 1536x1536x1536 above took 18.7 us with shared tiles, and 14.7 with 96 tiles of 128x192 for 132
-SMs. Sharing pays if K is long and tiles are small: 496x496x4192 took 10.3 us with shared tiles, and 12.0 with
-one SM for each of 64 tiles.
+`tma_store`. For most shapes sharing costs more than it saves. If matrices are large, K tiles also come from
+memory and not from L2, see `NEAR`. Sharing pays if K is long and tiles are small.
+
+On an H200 sharing costs 7 us for parts of 128x128 in float32, and 11 for those of 128x256. The
+1536x1536x1536 above took 18.7 us with shared tiles, and 14.7 with 96 tiles of 128x192 for 132 SMs.
+496x496x4192 took 10.3 us with shared tiles, and 12.0 with one SM for each of 64 tiles.
 
 **Order.** The lanes of a warp leave their sums by plain stores and meet at a `__syncwarp`. Then one lane
 stores the mark by `st.release.gpu`. In the warp that waits, one lane loads the mark by `ld.acquire.gpu`, and

@@ -1,9 +1,10 @@
 """Models of the rungs of SGEMM.
 
+Rungs before `vectorized` read single floats at any shape. Other rungs keep only a share of their rate if rows
+are not multiples of 16 bytes. This share was measured only for `serpentine`.
+
 Models of rungs before `multistage` are fitted to sizes from 256 to 8192 of bench_sgemm_h200.json. They are
-off by up to 9 %, and those of transposed, lane_quads and warp_tiling by up to 19 %. Rungs before `vectorized`
-read single floats at any shape. Other rungs keep only a share of their rate if rows are not multiples of 16
-bytes. This share was measured only for `serpentine`.
+off by up to 9 %, and those of transposed, lane_quads and warp_tiling by up to 19 %.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ the others.
 
 **One instruction in the loop.** If only one lane of a warp loops until a mark is set, nvcc does not know that
 the warp stays converged. It then puts a WARPSYNC into each iteration of the loop over K, although that loop
-is far away. This costs 4 % on an H200. So all lanes load the mark, and `__all_sync` tells all of them whether
-it is set.
+is far away. So all lanes load the mark, and `__all_sync` tells all of them whether it is set. The WARPSYNC
+cost 4 % on an H200.
 
 Marks are in a variable of the module, so launches of one kernel must not overlap. `red` flushes subnormal
 sums to zero in L2.

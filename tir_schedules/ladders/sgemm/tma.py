@@ -16,10 +16,10 @@ Without the transposition a thread could read four k of a row of A in a float4. 
 one k are in registers of one bank, and those of the next k are in the other bank. So nvcc moves sums and
 scatters the order of the FMA. This was tried: the rate was 49.3 TFLOPS at 4096.
 
-The model of `inspect` predicts 84 % of the peak instead of 82, because there are fewer instructions besides
-the FMA, and fewer FMA that read three registers. But on an H200 this rung has 51.6, 52.4 and 52.7 TFLOPS at
-2048, 4096 and 8192, 1.02 times the best of cuBLAS. It is not faster than `serpentine`, which has 53.0, 53.9
-and 54.1.
+There are fewer instructions besides the FMA than in `serpentine`, and fewer FMA that read three registers.
+But this rung is not faster. The model of `inspect` predicts 84 % of the peak instead of 82. On an H200 this
+rung has 51.6, 52.4 and 52.7 TFLOPS at 2048, 4096 and 8192, 1.02 times the best of cuBLAS. There `serpentine`
+has 53.0, 53.9 and 54.1.
 
 The model of `inspect` ignores two things: at which places loads from shared memory stand, and the instruction
 cache. Both matter. So the loop over k is unrolled by eight, or by 32 if tiles are 64x128, which have a
