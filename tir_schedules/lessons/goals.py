@@ -86,6 +86,7 @@ COUNTS: dict[str, Memory | Mix | Issued] = {
     "shuffles": Mix(("shuffle",)),
     "mma": Mix(("mma",)),
     "fp32 arithmetic": Mix(("fp32",)),
+    "fp arithmetic": Mix(("fp16", "fp32", "fp64", "special")),
     "conversions": Mix(("convert",)),
     "bulk copies": Mix(("tma",)),
     "loads": Mix(("load",)),
