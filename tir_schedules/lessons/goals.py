@@ -76,6 +76,7 @@ COUNTS: dict[str, Memory | Mix | Issued] = {
     "shared stores": Memory("wavefronts", STORES),
     "shared copies": Memory("wavefronts", ("shared_cp_async",)),
     "shared wavefronts": Memory("wavefronts", SHARED),
+    "shared atomics": Memory("wavefronts", ("shared_atomic",)),
     "shared load requests": Memory("requests", LOADS, "requests"),
     "ldmatrix requests": Memory("requests", ("ldmatrix",), "requests"),
     "wgmma requests": Memory("requests", ("wgmma",), "requests"),
