@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generator, Mapping, NoReturn
 
+from tir_schedules.emit import without_unused
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.own import at_path
 from tir_schedules.ladders.problems import Problem, workload_of
@@ -47,7 +48,7 @@ def emitted_source(lesson: Lesson, file: Path, sizes: Mapping[str, int]) -> Sour
         *(word for pair in zip(("--grid", "--block"), extents) for word in pair),
     ]
     words += ["--shared", str(kernel.dynamic_shared)]
-    return Source(kernel.source, f"{file.stem}.emitted.cu", "", flags=(shlex.join(words),))
+    return Source(without_unused(kernel.source), f"{file.stem}.emitted.cu", "", flags=(shlex.join(words),))
 
 
 def workload_for(lesson: Lesson, rung: Rung[Any, Any], sizes: Mapping[str, int]) -> Any:
