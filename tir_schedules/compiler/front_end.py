@@ -288,9 +288,16 @@ SCOPE = re.compile(
     r'\s*(?:(?:inline\s+)?namespace\b[^;=(]*(?:\(\(.*\)\)\s*)?|extern\s*"C(?:\+\+)?"\s*)', re.S
 )
 WORD = re.compile(r"[A-Za-z_]\w*")
+NAME = re.compile(r"(?:(?<![\w.])|(?<=\.\.\.))[A-Za-z_]\w*")
+"""Not that of a member, which comes after a point: its class is kept as a whole."""
+
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+LITERAL = re.compile(
+    r'R"(?P<delimiter>[^()\\\s"]{0,16})\((?s:.*?)\)(?P=delimiter)"'
+    r'|"(?:\\.|[^"\\\n])*"|\b\d[\w\']*|\'(?:\\.|[^\'\\\n])+\''
+)
 ATTRIBUTES = re.compile(
-    r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\b(?:alignas|__asm__)\s*\([^()]*\)"
+    r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\b(?:alignas|__asm__)\s*\([^()]*\)|\[\[[^][]*\]\]"
     r"|\bnoexcept\s*\((?:[^()]|\([^()]*\))*\)|\b__extension__\b"
 )
 CLASS = re.compile(
@@ -298,8 +305,17 @@ CLASS = re.compile(
     re.S,
 )
 AFTER_NAME = re.compile(r"<|(?<!:):(?!:)")
-ARGUMENTS = re.compile(r"<[^<>]*>")
-FUNCTION = re.compile(r"((?:[A-Za-z_~]\w*\s*::\s*)*[A-Za-z_~]\w*)\s*$")
+ARGUMENTS, COMPARISON = re.compile(r"<[^<>]*>"), re.compile(r"[<>=!]=")
+BRACKETED = re.compile(r"\([^()]*\)|\{[^{}]*\}|\[[^][]*\]")
+LAST_NAME = re.compile(r"((?:[A-Za-z_~]\w*\s*::\s*)*[A-Za-z_~]\w*)\s*$")
+ENUMERATOR = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*)")
+OPERATOR = re.compile(
+    r"((?:[A-Za-z_]\w*\s*(?:<[^<>]*>)?\s*::\s*)*)\boperator\b([^(]*)(\((?:[^()]|\([^()]*\))*\))"
+)
+"""The class that has an operator, what it is called, and its parameters."""
+
+PARAMETER = re.compile(r"(?:(?<=[\w>])(?<!\bconst)(?<!\btypename)\s+|(?<=[&*])\s*)\w+\s*(?=[,)=])")
+"""The name of a parameter, which comes after its type."""
 
 NAMESPACES = {"std", "cuda", "nvcuda", "wmma", "__gnu_cxx", "__debug", "__detail"}
 """Names that stand before others and mean nothing by themselves."""
@@ -454,15 +470,29 @@ def declared_names(text: str) -> set[str]:
     if a_class and (brace or "(" not in head):
         own = names_in(AFTER_NAME.split(a_class[2])[0])
         after = names_in(body.rpartition("}")[2])
-        return (own | after | (names_in(body) if a_class[1] == "enum" else set())) or names_in(text)
-    if text.startswith("typedef") or "operator" in head:
-        return names_in(head) | (names_in(body.rpartition("}")[2]) if text.startswith("typedef") else set())
+        return (own | after | (set(ENUMERATOR.findall(body)) if a_class[1] == "enum" else set())) or names_in(
+            text
+        )
+    an_operator = OPERATOR.search(head)
+    if an_operator:
+        owner, called, parameters = an_operator.groups()
+        types = PARAMETER.sub(" ", without_arguments(parameters))
+        return names_in(" ".join([without_arguments(owner), called, types])) or names_in(head)
     head = without_arguments(head)
     before, parenthesis, _ = head.partition("(")
+    if text.startswith("typedef") and parenthesis:
+        return names_in(head)
     if "=" in before or not parenthesis:
-        return names_in(text)  # one variable or several
-    function = FUNCTION.search(before)
-    return names_in(function[1]) if function else names_in(head)
+        return names_of_variables(text)
+    function = LAST_NAME.search(before)
+    return function and names_in(function[1]) or names_in(head)
+
+
+def names_of_variables(text: str) -> set[str]:
+    """The names of one variable or type, or of several, with the classes that have them."""
+    text = without_arguments(without_repeated(BRACKETED, text))
+    found = [LAST_NAME.search(each.partition("=")[0].strip(" ;\n")) for each in text.split(",")]
+    return names_in(" ".join(name[1] for name in found)) if all(found) else names_in(text)
 
 
 @lru_cache(maxsize=None)
@@ -499,12 +529,17 @@ def without_template(text: str) -> str:
 
 def without_arguments(text: str) -> str:
     """The text without what stands in angle brackets."""
+    return without_repeated(ARGUMENTS, COMPARISON.sub(" ", text))
+
+
+def without_repeated(pattern: re.Pattern[str], text: str) -> str:
+    """The text without what a pattern matches, also where this is so only after another match has gone."""
     while True:
-        less = ARGUMENTS.sub(" ", text)
+        less = pattern.sub(" ", text)
         if less == text:
             return text
         text = less
 
 
 def names_in(text: str) -> set[str]:
-    return set(WORD.findall(text)) - NO_NAMES
+    return set(NAME.findall(LITERAL.sub(" ", text))) - NO_NAMES

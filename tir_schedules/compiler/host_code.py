@@ -16,7 +16,7 @@ from typing import Iterator, NamedTuple
 from zlib import crc32
 
 from tir_schedules.compiler.front_end import (
-    FUNCTION,
+    LAST_NAME,
     MARKER,
     WORD,
     Places,
@@ -228,7 +228,7 @@ def template_end(text: str) -> int:
 
 def function_name(text: str) -> str:
     """The name in a function's head; "" where there is none, or one with a class."""
-    function = FUNCTION.search(without_arguments(bare(text)).partition("(")[0])
+    function = LAST_NAME.search(without_arguments(bare(text)).partition("(")[0])
     return function[1] if function and function[1].isidentifier() else ""
 
 
