@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 
 from tuners_candidates import Candidates, processors
-from tuners_rules import METASCHEDULE, import_intrinsics
+from tuners_rules import METASCHEDULE
 
 from tir_schedules.compiler.lower import last_line, target
 from tir_schedules.errors import CheckFailed
 from tir_schedules.model.workload import Workload
 from tir_schedules.tir.tvm import import_tvm
-from tir_schedules.tuning.search.metaschedule import import_metaschedule, without_intrinsics
+from tir_schedules.tuning.search.metaschedule import INTRINSICS, import_metaschedule, without_intrinsics
 
 RULES = {"sgemm": "cuda", "hgemm": "cuda-tensorcore"}
 """Family -> TVM's name of its schedule rules, postprocessors and mutators."""
@@ -31,7 +32,7 @@ def search(family: str, workload: Workload, found: Candidates) -> None:
     meta_schedule, rules, cores = import_metaschedule(), RULES[family], processors()
     module = import_tvm().IRModule({"main": workload.prim_func(METASCHEDULE.lower())})
     if family == "hgemm":
-        import_intrinsics()
+        importlib.import_module(INTRINSICS)  # which takes half a minute
     with without_intrinsics():
         generator = meta_schedule.space_generator.PostOrderApply(
             sch_rules=rules, postprocs=rules, mutator_probs=rules

@@ -7,7 +7,6 @@ parameters of the kernel. nvcc compiles it as all kernels of this project.
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import TYPE_CHECKING
 
 from tir_schedules.compiler.lower import emit, last_line, target
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from tvm.s_tir import Schedule
 
 DLIGHT, METASCHEDULE = "dlight", "MetaSchedule"
-SHARED_NAME = "tirx.index_map_m16n8k8.matrixC"
 OPTIONS = {"tirx.UnrollLoop": {"explicit_unroll": True}}
 DLIGHT_RULES = {"sgemm": ("Matmul", "Fallback"), "hgemm": ("MatmulTensorization", "Matmul", "Fallback")}
 """Family -> dlight's rules; the first that takes a GEMM schedules it."""
@@ -41,25 +39,12 @@ def kernel_of(label: str, schedule: Schedule, arch: str) -> Kernel:
     return Kernel(label, emitted.source, entry, emitted.params, arch=arch, **vars(emitted.launch))
 
 
-def import_intrinsics() -> None:
-    """TVM's own tensor intrinsics, which takes half a minute.
-
-    They register a function that ours register, too. It does the same, and can be registered only once.
-    """
-    import tvm_ffi
-
-    if INTRINSICS not in sys.modules:
-        if tvm_ffi.get_global_func(SHARED_NAME, allow_missing=True):
-            tvm_ffi.registry.remove_global_func(SHARED_NAME)
-        importlib.import_module(INTRINSICS)
-
-
 def dlight_kernel(family: str, workload: Workload, arch: str) -> tuple[Kernel, str]:
     """The kernel of dlight's default schedule, and the rule that made it. CheckFailed when no rule does."""
     import_tvm()
     rules = importlib.import_module("tvm.s_tir.dlight.gpu")
     if family == "hgemm":
-        import_intrinsics()
+        importlib.import_module(INTRINSICS)  # which takes half a minute
     function, gpu = workload.prim_func(DLIGHT), target(arch)
     for name in DLIGHT_RULES[family]:
         rule = getattr(rules, name, None) or getattr(rules.matmul, name)

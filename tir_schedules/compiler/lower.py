@@ -284,6 +284,7 @@ def emit(
     tvm = import_tvm()
     from tvm.tirx.build import codegen_build, split_host_device_mods
 
+    from tir_schedules.tir.intrinsics.mma import shares_known
     from tir_schedules.tir.passes.hopper_text import cluster_of, hopper_text
     from tir_schedules.tir.passes.pipeline import annotations_of, options_of, pipeline, restructured
     from tir_schedules.tir.passes.wide_offsets import wide_offsets
@@ -291,7 +292,8 @@ def emit(
     check_threads(schedule.mod)
     check_peeled(schedule.mod)
     asked = annotations_of(schedule.mod)
-    with tvm.transform.PassContext(config={**PASS_CONFIG, **options_of(asked), **(options or {})}):
+    config = {**PASS_CONFIG, **options_of(asked), **(options or {})}
+    with tvm.transform.PassContext(config=config), shares_known():
         warp_size = int(asked.get(annotations.WARP_SIZE, WARP))
         module = tvm.tirx.transform.BindTarget(target(arch, warp_size))(schedule.mod)
         parts: Any = tvm.tirx.get_tir_pipeline("s_tir")

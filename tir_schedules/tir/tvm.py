@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -38,11 +39,13 @@ def nodes_in(root: Any, kind: type) -> list[Any]:
 
 
 def hasten_prim_func() -> None:
-    """Give TVM's parser of PrimFuncs a cheap list of its callers.
+    """Give TVM's parser of PrimFuncs a cheap list of its callers, and have it read a function once.
 
     It asks inspect.stack(), twice per function, which looks up file, module and source text of every frame:
     half a second each time, among the thousand modules of TVM. What it reads are the frames' variables.
+    It reads the text of a function three times, and again for each call of a function around it.
     """
+    from tvm.script.parser.core import doc, utils
     from tvm.tirx.script.parser import entry
 
     known: ModuleType = vars(entry)["inspect"]
@@ -51,6 +54,12 @@ def hasten_prim_func() -> None:
     quick = ModuleType(inspect.__name__, inspect.__doc__)
     vars(quick).update(vars(inspect), stack=callers)
     entry.__dict__["inspect"] = quick
+    doc.__dict__["parse"] = lru_cache(maxsize=None)(vars(doc)["parse"])
+    names = vars(utils)["_collect_annotation_names"]
+    names_in_code = lru_cache(maxsize=None)(names)
+    utils.__dict__["_collect_annotation_names"] = lambda it: (
+        names_in_code(it.__code__) if inspect.isfunction(it) else names(it)
+    )
 
 
 def callers() -> list[inspect.FrameInfo]:

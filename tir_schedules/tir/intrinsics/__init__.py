@@ -2,8 +2,8 @@
 it.
 
 Each function returns the name under which its intrinsic is registered, for `sch.tensorize`, and registers it
-at the first call. Those of wmma are TVM's own, except for one; `mma` says why its are not. TVM 0.27 has no
-intrinsics of wgmma, boxes, mbarriers or stmatrix.
+at the first call. `wmma` and `mma` say why they do not take TVM's own. TVM 0.27 has no intrinsics of wgmma,
+boxes, mbarriers or stmatrix.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ have these scopes, multiply half as deep, and store C as every lane's copy of ev
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from contextlib import contextmanager
+from typing import Any, Iterator, Sequence
 
-import tvm.s_tir.tensor_intrin.cuda  # noqa: F401  has the map that the one below replaces
 import tvm_ffi
 from tvm.script import tirx as T
 from tvm.tirx import FloatImm
@@ -35,12 +35,29 @@ SHARE = 8  # elements of a tile that one lane holds
 A_SCOPE, B_SCOPE, C_SCOPE = "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC"
 
 
-@tvm_ffi.register_global_func("tirx.index_map_m16n8k8.matrixC", override=True)
+MAP = "tirx.index_map_m16n8k8.matrixC"
+"""The name of `share_of_accumulators` among TVM's functions."""
+
+
 def share_of_accumulators(indices: Sequence[Any]) -> Any:
     """How TVM's TransformMmaBufferLayout finds an element of C among a lane's: m16 tile, n8 tile, upper or
     lower half, first or second."""
     row, column = indices
     return tvm_ffi.convert([row // TILE, column // 8, row // 8 % 2, column % 2])
+
+
+@contextmanager
+def shares_known() -> Iterator[None]:
+    """Meanwhile TVM knows `share_of_accumulators`. Its own intrinsics have a function that does the same, and
+    can be imported before and afterwards."""
+    known = tvm_ffi.get_global_func(MAP, allow_missing=True)
+    if not known:
+        tvm_ffi.register_global_func(MAP, share_of_accumulators)
+    try:
+        yield
+    finally:
+        if not known:
+            tvm_ffi.registry.remove_global_func(MAP)
 
 
 def scope(operand: str, transposed: bool) -> str:

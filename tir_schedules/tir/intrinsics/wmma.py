@@ -3,9 +3,9 @@
 A fragment buffer keeps its matrix's indices; where CUDA keeps the elements is the fragment's secret. TVM
 numbers the fragments of a buffer tile by tile, row by row.
 
-All but `fill` are TVM's own. TVM registers those that read shared memory; its generators make the ones that
-read global memory, too. `fill` is ours: a kernel that copies nothing binds no lanes to threadIdx.x, and with
-TVM's own it is launched with 8 threads in place of 256.
+TVM's own are not used, because to import them takes seconds: it makes those of all targets. The ones below do
+the same, except for `fill`: a kernel that copies nothing binds no lanes to threadIdx.x, and with TVM's own it
+is launched with 8 threads in place of 256.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -13,21 +13,40 @@ TVM's own it is launched with 8 threads in place of 256.
 
 from __future__ import annotations
 
-from tvm.s_tir.tensor_intrin import cuda
 from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import Intrinsic, intrinsic, tiles
 from tir_schedules.tir.intrinsics.tiles import TILE, index
 
 C_SCOPE = "wmma.accumulator"
-SHAPE = (TILE, TILE, TILE)
 
 
 @intrinsic
-def load(operand: str, scope: str, transposed: bool) -> Intrinsic:
-    """Read a tile of operand "a" or "b" from memory of `scope`; transposed: the tile of b is stored as n x
-    k."""
-    return cuda.get_wmma_load_intrin(*SHAPE, "float16", scope, operand == "b", transposed)
+def load(operand: str, memory: str, transposed: bool) -> Intrinsic:
+    """Read a tile of operand "a" or "b" from memory; transposed: the tile of b is stored as n x k."""
+    fragment = scope(operand, transposed)
+    layout = "col_major" if transposed else "row_major"
+
+    @T.prim_func(s_tir=True)
+    def implementation(source: T.handle, target: T.handle) -> None:
+        s0, s1, f0, f1 = T.int32(), T.int32(), T.int32(), T.int32()
+        S = T.match_buffer(
+            source, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=memory, strides=[s0, s1]
+        )
+        F = T.match_buffer(
+            target, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=fragment, strides=[f0, f1]
+        )
+        with T.sblock("root"):
+            T.reads(S[0:TILE, 0:TILE])
+            T.writes(F[0:TILE, 0:TILE])
+            start = T.meta_var(S.access_ptr("r", ptr_type="float16"))
+            T.evaluate(
+                T.tvm_load_matrix_sync(
+                    F.data, TILE, TILE, TILE, index(F, f0), start, s0, layout, dtype="void"
+                )
+            )
+
+    return tiles.copy("float16", memory, fragment), implementation
 
 
 @intrinsic
@@ -54,13 +73,53 @@ def fill(accumulate: str) -> Intrinsic:
 @intrinsic
 def mma(accumulate: str, transposed: bool) -> Intrinsic:
     """accumulator += a @ b, b of either layout."""
-    return cuda.get_wmma_sync_intrin(*SHAPE, "float16", accumulate, transposed)
+    a_scope, b_scope = scope("a", transposed), scope("b", transposed)
+
+    @T.prim_func(s_tir=True)
+    def implementation(a: T.handle, b: T.handle, c: T.handle) -> None:
+        a0, a1, b0, b1, c0, c1 = T.int32(), T.int32(), T.int32(), T.int32(), T.int32(), T.int32()
+        A = T.match_buffer(
+            a, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=a_scope, strides=[a0, a1]
+        )
+        B = T.match_buffer(
+            b, (TILE, TILE), "float16", align=64, offset_factor=TILE, scope=b_scope, strides=[b0, b1]
+        )
+        C = T.match_buffer(
+            c, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=C_SCOPE, strides=[c0, c1]
+        )
+        with T.sblock("root"):
+            T.reads(C[0:TILE, 0:TILE], A[0:TILE, 0:TILE], B[0:TILE, 0:TILE])
+            T.writes(C[0:TILE, 0:TILE])
+            at_a, at_b, at_c = T.meta_var((index(A, a0), index(B, b0), index(C, c0)))
+            T.evaluate(T.tvm_mma_sync(C.data, at_c, A.data, at_a, B.data, at_b, C.data, at_c, dtype="void"))
+
+    return tiles.multiply(accumulate, transposed, a_scope, b_scope, C_SCOPE), implementation
 
 
 @intrinsic
-def store(accumulate: str, scope: str) -> Intrinsic:
-    """Write an accumulator to memory of `scope`, row-major."""
-    return cuda.get_wmma_store_intrin(*SHAPE, accumulate, scope)
+def store(accumulate: str, memory: str) -> Intrinsic:
+    """Write an accumulator to memory, row-major."""
+
+    @T.prim_func(s_tir=True)
+    def implementation(source: T.handle, target: T.handle) -> None:
+        f0, f1, d0, d1 = T.int32(), T.int32(), T.int32(), T.int32()
+        F = T.match_buffer(
+            source, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=C_SCOPE, strides=[f0, f1]
+        )
+        D = T.match_buffer(
+            target, (TILE, TILE), accumulate, align=64, offset_factor=TILE, scope=memory, strides=[d0, d1]
+        )
+        with T.sblock("root"):
+            T.reads(F[0:TILE, 0:TILE])
+            T.writes(D[0:TILE, 0:TILE])
+            start = T.meta_var(D.access_ptr("w", ptr_type=accumulate))
+            T.evaluate(
+                T.tvm_store_matrix_sync(
+                    F.data, TILE, TILE, TILE, index(F, f0), start, d0, "row_major", dtype="void"
+                )
+            )
+
+    return tiles.copy(accumulate, C_SCOPE, memory), implementation
 
 
 def scope(operand: str, transposed: bool) -> str:
