@@ -158,7 +158,8 @@ extern "C" { pair make(number) __attribute__((nothrow, deprecated("use() {"))); 
 # 7 "b.h" 3
 static inline box<int> filled(pair p) { box<int> b; b.it = make(1).first; return b; }
 bool operator<(const pair &a, const pair &b);
-int unused = 1, also = {2}; enum color { red, green };
+int unused = 1, also = {2}; enum color { red, green = 0x1b }; number counted = 7;
+template <class T> typename holder<sizeof(T) >= 4, T>::it swapped(T x) { union U { T y; }; return x; }
 """
 
 
@@ -173,7 +174,9 @@ int unused = 1, also = {2}; enum color { red, green };
         ),
         ("filled(x)", ["pair make(number)", "struct box", "filled"], ["unused", "color"]),
         ("green", ["enum color"], ["typedef", "unused"]),
-        ("also", ["unused = 1, also"], ["color"]),
+        ("also", ["unused = 1, also"], ["color", "counted"]),
+        ("int a = b, x = y.red + x1b;", [], ["operator<", "swapped", "color"]),
+        ("swapped(1)", ["union U"], ["counted"]),
     ],
 )
 def test_what_a_kernel_leads_to(kernel, kept, left):

@@ -491,8 +491,9 @@ def declared_names(text: str) -> set[str]:
 def names_of_variables(text: str) -> set[str]:
     """The names of one variable or type, or of several, with the classes that have them."""
     text = without_arguments(without_repeated(BRACKETED, text))
-    found = [LAST_NAME.search(each.partition("=")[0].strip(" ;\n")) for each in text.split(",")]
-    return names_in(" ".join(name[1] for name in found)) if all(found) else names_in(text)
+    parts = [each.partition("=")[0].strip(" ;\n") for each in text.split(",")]
+    found = [name[1] for part in parts if (name := LAST_NAME.search(part))]
+    return names_in(" ".join(found) if len(found) == len(parts) else text)
 
 
 @lru_cache(maxsize=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Callable, Iterable, Sequence
 
 from tir_schedules.compiler.lower import fitted, lower
@@ -13,7 +14,7 @@ from tir_schedules.compiler.twin import load_fixed_twin, load_twin
 from tir_schedules.console import print_error, progress
 from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.ladders.problems import Job, check_job
-from tir_schedules.model.kernel import FIXED_TWIN, Binary, Kernel
+from tir_schedules.model.kernel import FIXED_TWIN, Kernel
 from tir_schedules.model.rung import Rung, StandIn
 from tir_schedules.model.workload import Workload
 from tir_schedules.run import launches
@@ -69,11 +70,16 @@ def settle_jobs(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | N
     return list(found.values())
 
 
-def compile_jobs(jobs: Sequence[Job], arch: str, twin: str = "twin") -> tuple[list[Subject], list[Row]]:
-    """Subjects and refused rows, with a bar while nvcc works. twin: as in `subjects_of`."""
+Taker = Callable[[Subject], object]
+
+
+def compile_jobs(
+    jobs: Sequence[Job], arch: str, twin: str = "twin", then: Taker | None = None
+) -> tuple[list[Subject], list[Row]]:
+    """Subjects and refused rows, with a bar while nvcc works. twin, then: as in `subjects_of`."""
     jobs = runnable(jobs, arch)
     with progress(len(jobs), "compiling") as step:
-        return subjects_of(jobs, arch, step, twin)
+        return subjects_of(jobs, arch, step, twin, *([then] if then else []))
 
 
 def subjects_of(
@@ -81,53 +87,65 @@ def subjects_of(
     arch: str,
     progress: Callable[[str], object] = lambda name: None,
     twin: str = "twin",
+    then: Taker = lambda subject: None,
 ) -> tuple[list[Subject], list[Row]]:
     """Schedules and twins of (rung, workload) pairs compiled for `arch`, and the vendor's subjects per
     distinct workload.
 
     Workloads keep the order in which they are first met; the vendor's subjects are the last of a workload.
+    The last jobs are started first: in a ladder they take longest to compile, and at the end no core should
+    wait for another.
     progress: called with a rung's id when its two kernels for a workload are on their way to nvcc. twin: of
     which form twins are, "twin" (it takes sizes at run time) or FIXED_TWIN (it is compiled for the shape, as
-    a schedule is). Also returns a refused row for each kernel that cannot be made. Raises BadInput for an
-    architecture that nvcc or a rung does not take, MissingTool without nvcc.
+    a schedule is). then: called in another thread with each schedule and twin as soon as it is compiled.
+    Also returns a refused row for each kernel that cannot be made. Raises BadInput for an architecture that
+    nvcc or a rung does not take, MissingTool without nvcc.
     """
     check_arch(arch)
     for rung, _ in jobs:
         rung.check_arch(arch)
     forms = {"schedule": lower, twin: load_fixed_twin if twin == FIXED_TWIN else load_twin}
-    pending: dict[Workload, list[tuple[Subject, Future[list[Binary]]]]] = {
-        workload: [] for _, workload in jobs
-    }
+    started: list[list[tuple[Subject, Future[Subject]]]] = []
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for rung, workload in jobs:
-            for form, make in forms.items():
-                if form == twin and not rung.twinned:
-                    continue
-                subject = Subject(rung.family, rung.id, form, workload)
-                pending[workload].append((subject, start(pool, make, rung, workload, arch)))
+        for rung, workload in reversed(jobs):
+            own = [form for form in forms if form != twin or rung.twinned]
+            pairs = [(Subject(rung.family, rung.id, form, workload), forms[form]) for form in own]
+            started.append([(each, start(pool, make, rung, each, arch, then)) for each, make in pairs])
             progress(rung.id)
+        pending: dict[Workload, list[tuple[Subject, Future[Subject]]]] = {}
+        for (_, workload), those in zip(jobs, reversed(started)):
+            pending.setdefault(workload, []).extend(those)
         subjects, refused = [], []
         for workload, waiting in pending.items():
             for subject, future in waiting:
                 try:
-                    binaries = tuple(future.result())
+                    subjects.append(future.result())
                 except CheckFailed as error:
                     refused.append(subject.refused(str(error)))
-                else:
-                    subjects.append(Subject(subject.family, subject.name, subject.form, workload, binaries))
             family = waiting[0][0].family
             subjects += [Subject(family, name, "vendor", workload) for name in vendors_of(family)]
     return subjects, refused
 
 
 def start(
-    pool: ThreadPoolExecutor, make: Callable[..., Kernel], rung: Rung, workload: Workload, arch: str
-) -> Future[list[Binary]]:
+    pool: ThreadPoolExecutor,
+    make: Callable[..., Kernel],
+    rung: Rung,
+    subject: Subject,
+    arch: str,
+    then: Taker,
+) -> Future[Subject]:
     """Make the kernels of all launches here (TVM is not for several threads), compile them in the pool."""
     try:
-        kernels = launches(make, rung, workload, arch)
+        kernels = launches(make, rung, subject.workload, arch)
     except CheckFailed as error:
-        failed: Future[list[Binary]] = Future()
+        failed: Future[Subject] = Future()
         failed.set_exception(error)
         return failed
-    return pool.submit(lambda: [compile_kernel(kernel) for kernel in kernels])
+
+    def compiled() -> Subject:
+        whole = replace(subject, binaries=tuple(map(compile_kernel, kernels)))
+        then(whole)
+        return whole
+
+    return pool.submit(compiled)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from math import prod
 from os import cpu_count
 from typing import Sequence
@@ -13,6 +13,8 @@ from tir_schedules.insight.metrics.counting import Metrics
 from tir_schedules.insight.metrics.keeping import kept_metrics
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.problems import Job
+from tir_schedules.machines.choice import choose
+from tir_schedules.machines.execution import warm
 from tir_schedules.model.gpus import find_sm
 from tir_schedules.model.rung import Rung
 from tir_schedules.model.workload import Workload
@@ -25,21 +27,28 @@ FORMS = ("schedule", "twin")
 def metrics_of_rungs(jobs: Sequence[Job], arch: str) -> tuple[list[tuple[Subject, list[Metrics]]], list[Row]]:
     """Schedules and twins with the metrics of their launches, and a refused row for each that has none.
 
-    BadInput for a workload that is too large for the CPU machine, and for an architecture that is not known.
+    A kernel is counted while nvcc compiles others. BadInput for a workload that is too large for the CPU
+    machine, and for an architecture that is not known.
     """
     find_sm(arch)
     for rung, workload in jobs:
         check_size(rung, workload)
-    subjects, refused = compile_jobs(jobs, arch)
-    subjects, found = [subject for subject in subjects if subject.form in FORMS], []
-    with progress(len(subjects), "counting") as step, ThreadPoolExecutor(cpu_count()) as pool:
-        pending = [(one, pool.submit(kept_metrics, one.binaries, one.workload)) for one in subjects]
-        for subject, future in pending:
-            try:
-                found.append((subject, future.result()))
-            except CheckFailed as error:
-                refused.append(subject.refused(str(error)))
-            step(subject.label)
+    warm(choose("cpu"))
+    counts: dict[Subject, Future[list[Metrics]]] = {}
+    with ThreadPoolExecutor(cpu_count()) as pool:
+
+        def count(subject: Subject) -> None:
+            counts[subject] = pool.submit(kept_metrics, subject.binaries, subject.workload)
+
+        subjects, refused = compile_jobs(jobs, arch, then=count)
+        subjects, found = [subject for subject in subjects if subject.form in FORMS], []
+        with progress(len(subjects), "counting") as step:
+            for subject in subjects:
+                try:
+                    found.append((subject, counts[subject].result()))
+                except CheckFailed as error:
+                    refused.append(subject.refused(str(error)))
+                step(subject.label)
     return found, refused
 
 
