@@ -186,6 +186,14 @@ def test_what_a_kernel_leads_to(kernel, kept, left):
     assert text.count("{") - text.count("use() {") == text.count("}")
 
 
+def test_texts_that_begin_alike_are_split_as_if_each_were_the_first():
+    other = "namespace n { int last; }\n"
+    for place in range(0, len(HEADER), 7):
+        split(HEADER, "test")
+        text = HEADER[:place] + other + HEADER[place:]
+        assert split(text, "test") == split(text, place)
+
+
 def test_declarations_keep_place_and_scope():
     text = Declarations(split(HEADER)).needed("box")
     assert '# 2 "a.h"\ntemplate <class T> struct box' in text

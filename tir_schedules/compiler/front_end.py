@@ -131,7 +131,7 @@ def commands_of(nvcc: Path, arch: str, flags: tuple[str, ...]) -> Commands | Non
     return Commands(*map(tuple, steps)) if known else None
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def headers_of(commands: Commands, opening: str, compilers: str) -> Headers | None:
     """What the opening lines of a source bring with them; None when they do not compile alone.
 
@@ -143,7 +143,8 @@ def headers_of(commands: Commands, opening: str, compilers: str) -> Headers | No
         (folder / "k.cu").write_text(opening + "\n", encoding="utf-8")
         text = run_preprocessor(commands.preprocess, folder)
         (folder / HEADERS).write_text(
-            json.dumps([declaration_json(each) for each in split(text)]), encoding="utf-8"
+            json.dumps([declaration_json(each) for each in split(text, commands)]),
+            encoding="utf-8",
         )
         after = run_preprocessor((*commands.preprocess, "-dM"), folder).splitlines()
         (folder / "k.cu").write_text("")
@@ -390,18 +391,51 @@ def declarations_text(declarations: Iterable[Declaration]) -> Iterator[str]:
     yield "}\n" * len(opened)
 
 
-def split(text: str) -> Iterator[Declaration]:
-    """The declarations of a preprocessed text."""
+_last: dict[object, tuple[str, list[tuple[int, Declaration]]]] = {}
+"""What made a text -> the last text that it made, and its declarations with the places where they end."""
+
+
+def split(text: str, made_by: object = None) -> list[Declaration]:
+    """The declarations of a preprocessed text.
+
+    made_by: what tells texts that begin alike from others, such as the commands of the preprocessor:
+    cuda_runtime.h comes first in all of them. What the last of these texts had before the first difference is
+    taken from there.
+    """
+    last, found = _last.get(made_by, ("", []))
+    alike = common_length(last, text)
+    found = [each for each in found if each[0] <= alike]
+    start, scopes = (found[-1][0], found[-1][1].scopes) if found else (0, ())
     places = Places(text)
-    for start, end, scopes in spans(text):
-        yield declaration(text[start:end], scopes, *places(start))
+    found += [
+        (end, declaration(text[start:end], scopes, *places(start)))
+        for start, end, scopes in spans(text, start, scopes)
+    ]
+    _last[made_by] = text, found
+    return [each for _, each in found]
 
 
-def spans(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Where each declaration of a preprocessed text begins and ends, and the scopes around it."""
-    scopes: list[str] = []
-    start = depth = 0
-    for token in TOKEN.finditer(text):
+def common_length(one: str, other: str) -> int:
+    """The length of the text with which both begin."""
+    least, most = 0, min(len(one), len(other))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if one[least:middle] == other[least:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def spans(
+    text: str, start: int = 0, around: tuple[str, ...] = ()
+) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Where each declaration of a preprocessed text begins and ends, and the scopes around it.
+
+    start: where to begin, at the end of a declaration with these scopes around it.
+    """
+    scopes, depth = [*around], 0
+    for token in TOKEN.finditer(text, start):
         first = token[0].lstrip()[0]
         end = token.end()
         if first == "#":
