@@ -18,6 +18,7 @@ from tir_schedules.insight.metrics.counting import (
     STORES,
     conflicts,
     execute,
+    execute_and_count,
     metrics_of,
 )
 from tir_schedules.machines.cpu import CpuMachine
@@ -99,7 +100,9 @@ def test_what_was_counted_is_kept_until_something_changes(tmp_path, monkeypatch)
 
     monkeypatch.setattr(keeping, "default_cache", lambda: cache)
     cache, counted = Cache(tmp_path), []
-    monkeypatch.setattr(keeping, "metrics_of", lambda *given: counted.append(1) or metrics_of(*given))
+    monkeypatch.setattr(
+        keeping, "execute_and_count", lambda *given: counted.append(1) or execute_and_count(*given)
+    )
     monkeypatch.setattr(Copying, "__repr__", lambda self: "a workload")
     launches, moved = [binary(3), binary(1)], binary(3)
     first = keeping.kept_metrics(launches, Copying())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tir_schedules.cli.options import Options, Verbs, add_path
@@ -42,7 +43,7 @@ def report(options: Options) -> int:
     from tir_schedules.console import print_line
     from tir_schedules.insight.times.timed import target_of
     from tir_schedules.pages.folder import write_page
-    from tir_schedules.report.page import ladders_of, page_of
+    from tir_schedules.report.page import draw_times, ladders_of, page_of
     from tir_schedules.report.recorded import find_recorded
 
     started = time.monotonic()
@@ -51,8 +52,10 @@ def report(options: Options) -> int:
         raise BadInput("--quick executes nothing, and --time does: leave one out")
     pyplot()
     found = find_recorded(options.results)
-    ladders, faults = ladders_of(found, options.quick, target_of() if options.time else None)
-    page = page_of(found, ladders, faults, options.quick)
+    with ThreadPoolExecutor(1) as aside:  # compilers and the CPU machine leave room for it
+        drawn = aside.submit(draw_times, found)
+        ladders, faults = ladders_of(found, options.quick, target_of() if options.time else None)
+        page = page_of(found, ladders, faults, options.quick, drawn.result())
     write_page(options.output, page, tell=False)
     print_line(
         f"wrote {options.output}, {len(page.encode()) / 1e6:.1f} MB, in {time.monotonic() - started:.0f} s;"

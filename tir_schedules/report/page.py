@@ -50,7 +50,7 @@ class Ladder:
     @property
     def id(self) -> str:
         """For ids of the page."""
-        return self.group.title.replace(" ", "-")
+        return id_of(self.group)
 
     @property
     def workload(self) -> Workload:
@@ -64,6 +64,23 @@ class Ladder:
     @property
     def roofs(self) -> roofs.Roofs | None:
         return roofs.roofs_of(self.group, self.document)
+
+
+def id_of(group: Group) -> str:
+    """A title as a part of ids."""
+    return group.title.replace(" ", "-")
+
+
+def draw_times(found: Recorded) -> dict[str, Markup | str]:
+    """Pictures of recorded times by the ids of their <svg>: those for which nothing has to be counted."""
+    drawn: dict[str, Markup | str] = {}
+    for group, document in found.groups().values():
+        ladder, sizes = f"ladder-{id_of(group)}", f"sizes-{id_of(group)}"
+        drawn[ladder] = plots.ladder_svg(group, document, ladder)
+        drawn[sizes] = plots.sizes_svg(group, sizes)
+    for value, series in series_of(found.sweeps).items():
+        drawn[f"sweep-{value}"] = times_svg(series, f"sweep-{value}")
+    return drawn
 
 
 def ladders_of(found: Recorded, quick: bool, target: Target | None = None) -> tuple[list[Ladder], list[str]]:
@@ -100,8 +117,14 @@ def times_of(kernels: ByKernel, target: Target) -> dict[tuple[str, str], Timed]:
     return found
 
 
-def page_of(found: Recorded, ladders: list[Ladder], faults: list[str], quick: bool) -> str:
-    """The whole page, of what `ladders_of` returned."""
+def page_of(
+    found: Recorded,
+    ladders: list[Ladder],
+    faults: list[str],
+    quick: bool,
+    drawn: dict[str, Markup | str],
+) -> str:
+    """The whole page, of what `ladders_of` and `draw_times` returned."""
     halves = next((ladder for ladder in ladders if ladder.group.family == padding.FAMILY), None)
     example = padding.example_of(halves.kernels, halves.group, found) if halves else None
     return render(
@@ -109,6 +132,7 @@ def page_of(found: Recorded, ladders: list[Ladder], faults: list[str], quick: bo
         title="GPU kernels as ladders of schedules",
         provenance=[*dict.fromkeys(ladder.origin for ladder in ladders), made_by(about(COMMAND))],
         ladders=ladders,
+        drawn=drawn,
         faults=faults,
         quick=quick,
         device_of_times=target_of().table.device,
@@ -183,7 +207,6 @@ WRITING = {
     "figures": views.figures,
     "in_parts": in_parts,
     "heads": lambda first, others: [first, *(f"{name}#" for name in others)],
-    "ladder_svg": plots.ladder_svg,
     "marks": marks,
     "counting": counting,
     "number": "{:,}".format,
@@ -193,7 +216,6 @@ WRITING = {
     "roofline": roofline,
     "share": tables.share,
     "short": views.short,
-    "sizes_svg": plots.sizes_svg,
     "span": span,
     "summary": tables.summary,
     "summary_of": summary_of,
@@ -203,7 +225,6 @@ WRITING = {
     "parts_of": parts_of,
     "said_of": states_text,
     "times": times,
-    "times_svg": times_svg,
     "zip": zip,
 }
 """What the templates call to write values."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Sequence
 
 from tir_schedules.compiler.cache import default_cache
-from tir_schedules.insight.metrics.counting import Metrics, metrics_of, occupancy_of
+from tir_schedules.insight.metrics.counting import Metrics, execute_and_count, occupancy_of
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.workload import Workload
 from tir_schedules.timing.keeping import parts_of
@@ -31,7 +31,9 @@ def kept_metrics(binaries: Sequence[Binary], workload: Workload) -> list[Metrics
             content.update(hashlib.sha256(part).digest())
 
     def build(folder: Path) -> None:
-        counted = [(one.counters, one.findings) for one in metrics_of(binaries, workload)]
+        counted = [
+            (one.counters, one.findings) for one in execute_and_count(binaries, workload, arguments)[0]
+        ]
         (folder / FILE).write_bytes(pickle.dumps(counted))
 
     counted = default_cache().load(
