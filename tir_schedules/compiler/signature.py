@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Callable, Iterator, Mapping, Sequence
 
 from tir_schedules.errors import CheckFailed
@@ -67,6 +68,7 @@ class Signature:
     parameters: tuple[Parameter, ...]
 
 
+@lru_cache(maxsize=4)  # a text is asked about more than once
 def blank_literals(source: str) -> str:
     """The source with spaces for comments and for what literals hold; every other character stays at its
     place."""

@@ -97,11 +97,13 @@ def reached(
     registers: Iterable[Register], steps: Iterable[tuple[Iterable[Register], Iterable[Register]]]
 ) -> set[Register]:
     """These registers, and all that follow from them. steps: from any of some registers to all of others."""
+    seen = set(registers)
+    if not seen:
+        return seen
     following: dict[Register, list[Iterable[Register]]] = defaultdict(list)
     for sources, results in steps:
         for register in sources:
             following[register].append(results)
-    seen = set(registers)
     pending = list(seen)
     while pending:
         for results in following.get(pending.pop(), ()):

@@ -101,8 +101,9 @@ class Undefined:
         chosen = {register for i in code if is_choice(i) for register in i.results}
         if not chosen:
             return set(), set()
-        choices = {r for i in code if is_choice(i) for r in (*sources(i), *(i.results if i.guard else ()))}
-        dropped = reached(choices, ((i.results, sources(i)) for i in code if not is_choice(i)))
+        flows = [(i, sources(i)) for i in code]
+        choices = {r for i, of in flows if is_choice(i) for r in (*of, *(i.results if i.guard else ()))}
+        dropped = reached(choices, ((i.results, of) for i, of in flows if not is_choice(i)))
         ahead = [
             i
             for i in code
@@ -112,7 +113,7 @@ class Undefined:
             and self.followed.isdisjoint(i.results)
         ]
         kept = dropped | chosen
-        steps = ((sources(i), kept.intersection(i.results)) for i in code)
+        steps = ((of, kept.intersection(i.results)) for i, of in flows)
         found = reached({register for i in ahead for register in i.results}, steps)
         return {i.line for i in ahead}, found - self.followed
 

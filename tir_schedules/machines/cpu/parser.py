@@ -48,12 +48,13 @@ class Scope:
     rows: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def look_up(self, name: str) -> ptx.Register | ptx.Symbol | None:
-        if name not in self.names and self.rows:
+        known = self.names.get(name)
+        if known is None and self.rows:
             for cut in range(len(name.rstrip(DIGITS)), len(name)):
                 kind, count = self.rows.get(name[:cut], ("", 0))
                 if (name[cut] != "0" or cut == len(name) - 1) and int(name[cut:]) < count:
-                    self.names[name] = ptx.Register(name + self.suffix, kind)
-        return self.names.get(name)
+                    known = self.names[name] = ptx.Register(name + self.suffix, kind)
+        return known
 
 
 class Parser(DeclarationReader):
@@ -197,7 +198,11 @@ class Parser(DeclarationReader):
         self.source = next((one for one in calls if one[0] == KERNEL_FILE), calls[-1])
 
     def look_up(self, name: str) -> ptx.Register | ptx.Symbol | None:
-        return next(filter(None, (scope.look_up(name) for scope in reversed(self.scopes))), None)
+        for scope in reversed(self.scopes):
+            known = scope.look_up(name)
+            if known is not None:
+                return known
+        return None
 
     def predicate(self) -> ptx.Register:
         register = self.look_up(self.word)
