@@ -354,6 +354,7 @@ class Declarations:
 
     def __init__(self, all_of_them: Iterable[Declaration]):
         self.all = list(all_of_them)
+        self.always = [number for number, declaration in enumerate(self.all) if declaration.always]
         self.by_name: dict[str, list[int]] = defaultdict(list)
         for number, declaration in enumerate(self.all):
             for name in declaration.declares.split():
@@ -371,9 +372,8 @@ class Declarations:
                 met.update(new)
                 names.extend(new)
 
-        for number, declaration in enumerate(self.all):
-            if declaration.always:
-                keep(number)
+        for number in self.always:
+            keep(number)
         while names:
             for number in self.by_name.get(names.pop(), ()):
                 keep(number)
