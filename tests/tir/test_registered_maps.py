@@ -26,6 +26,8 @@ def test_a_function_of_tvm_is_ours_only_while_a_schedule_is_lowered(there, monke
     if there:
         tvm_ffi.register_global_func("of.this.test", lambda indices: indices)
     with mma.shares_known():
+        with mma.shares_known():  # as another thread may
+            assert tvm_ffi.get_global_func("of.this.test")
         assert tvm_ffi.get_global_func("of.this.test")
     assert bool(tvm_ffi.get_global_func("of.this.test", allow_missing=True)) == there
     if there:

@@ -22,6 +22,7 @@ have these scopes, multiply half as deep, and store C as every lane's copy of ev
 from __future__ import annotations
 
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Iterator, Sequence
 
 import tvm_ffi
@@ -46,18 +47,31 @@ def share_of_accumulators(indices: Sequence[Any]) -> Any:
     return tvm_ffi.convert([row // TILE, column // 8, row // 8 % 2, column % 2])
 
 
+class Registered:
+    """Who needs the map now. ours: whether it is registered because of them."""
+
+    lock = Lock()
+    users = 0
+    ours = False
+
+
 @contextmanager
 def shares_known() -> Iterator[None]:
-    """Meanwhile TVM knows `share_of_accumulators`. Its own intrinsics have a function that does the same, and
-    can be imported before and afterwards."""
-    known = tvm_ffi.get_global_func(MAP, allow_missing=True)
-    if not known:
-        tvm_ffi.register_global_func(MAP, share_of_accumulators)
+    """Meanwhile TVM knows `share_of_accumulators`, in all threads. Its own intrinsics have a function that
+    does the same, and can be imported before and afterwards."""
+    with Registered.lock:
+        Registered.users += 1
+        if not tvm_ffi.get_global_func(MAP, allow_missing=True):
+            tvm_ffi.register_global_func(MAP, share_of_accumulators)
+            Registered.ours = True
     try:
         yield
     finally:
-        if not known:
-            tvm_ffi.registry.remove_global_func(MAP)
+        with Registered.lock:
+            Registered.users -= 1
+            if Registered.ours and not Registered.users:
+                Registered.ours = False
+                tvm_ffi.registry.remove_global_func(MAP)
 
 
 def scope(operand: str, transposed: bool) -> str:
