@@ -44,6 +44,9 @@ def test_triton_kernels_and_python_without_cuda_are_left_as_they_are(tmp_path):
 def test_an_extension_in_a_python_file_is_checked_and_found_wrong_at_its_line(tmp_path, tool):
     path = tmp_path / "extension.py"
     path.write_text(EXTENSION)
+    other = tmp_path / "extension.cu"  # as collections of kernels call them
+    other.write_text(EXTENSION)
+    assert read_source(other).text == read_source(path).text != EXTENSION
     code, out, _ = tool("check", str(path))
     assert code == 1 and "extension.py:7 " in out and "twice<float>" in out, out
     path.write_text(EXTENSION.replace("<= n", "< n"))

@@ -13,6 +13,9 @@ from tir_schedules.files import read_bytes
 
 REMEDY = "name a CUDA source file"
 
+IMPORTS = re.compile(r"^(?:import|from) +\w[\w., ]*$|^from +[\w.]+ +import ", re.M)
+"""In a file of any name: it is Python. Collections of kernels also call these files `.cu`."""
+
 EXAMPLES = Path(__file__).parent / "check" / "examples"
 """Files with kernels that documentation names, as `examples/gemm.cu`."""
 
@@ -53,7 +56,7 @@ def read_source(path: Path) -> Source:
         text = content.decode("latin-1")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
-        cuda = cuda_in_python(text) if path.suffix == ".py" else ""
+        cuda = cuda_in_python(text) if path.suffix == ".py" or IMPORTS.search(text) else ""
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
     flags = flags_in_python(text) if cuda else ()

@@ -656,3 +656,29 @@ def test_arrays_are_as_long_as_the_launch_says(tool, tmp_path):
     assert (code, err) == (0, "") and "1 of 1 verified" in out
     code, _, err = tool("check", str(path), "--arg", "x=[m]", "--arg", "y=[n]")
     assert code == 2 and "there is no 'm'" in err
+
+
+MUCH_SHARED = """\
+__global__ void k(float *x) {
+  extern __shared__ float many[];
+  __shared__ int one;
+  many[threadIdx.x] = x[threadIdx.x];
+  if (threadIdx.x == 3) one = x[3];
+  __syncthreads();
+  x[threadIdx.x] = many[31 - threadIdx.x] + one;
+}
+#define RAISE(kernel, bytes) @
+int main() { float *x; RAISE(k, 49149); k<<<1, 32, 49149>>>(x); }
+"""
+RAISED = "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)"
+
+
+@pytest.mark.parametrize("said, code", [("", 1), ("--shared 60000", 0), (RAISED, 0)])
+def test_more_shared_memory_than_a_kernel_has_without_its_attribute(said, code, tool, tmp_path):
+    """With the static 4 bytes 49149 bytes are one too many."""
+    path = tmp_path / "raised.cu"
+    path.write_text(MUCH_SHARED.replace("@", said if said == RAISED else ""))
+    given = said.split() if said.startswith("--") else []
+    found, out, err = tool("check", str(path), "--arg", "x=f32[32]", *given)
+    assert (found, err) == (code, "")
+    assert ("49149 bytes of dynamic shared memory; CUDA refuses more than" in out) == (code == 1)

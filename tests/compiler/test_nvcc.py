@@ -253,6 +253,8 @@ def test_registers_are_given_to_four_warps_at_a_time():
     with pytest.raises(CheckFailed, match="176 registers x 288 threads"):
         check_launch(kernel(block=(288, 1, 1)), Resources(176, 0))
     check_launch(kernel(block=(288, 1, 1)), Resources(168, 0))
+    with pytest.raises(CheckFailed, match="2048 threads per block"):  # which is told first
+        check_launch(kernel(block=(64, 32, 1)), Resources(176, 0))
 
 
 def test_more_registers_than_a_block_has():

@@ -23,6 +23,7 @@ from tir_schedules.check.types import (
     spread,
     step_of,
 )
+from tir_schedules.check.windows import bilinear, of_windows
 
 EXACT = (
     "abs absolute sign floor ceil rint trunc maximum minimum fmax fmin where clip negative isnan isfinite"
@@ -42,14 +43,15 @@ ROUNDING = (
 COMPARING = frozenset(
     "max amax min amin maximum minimum fmax fmin where clip sort argmax argmin argsort sign heaviside"
     " interp count_nonzero nonzero searchsorted bincount unique logical_and logical_or"
-    " logical_not equal int64 relu softmax log_softmax logsumexp".split()
+    " logical_not equal int64 relu softmax log_softmax logsumexp max_pool1d max_pool2d max_pool3d".split()
 )
 """Functions that compare, or go by an order of numbers."""
 
 SELECTING = frozenset(
     "abs absolute negative max amax min amin maximum minimum fmax fmin where transpose reshape ravel flip"
     " fliplr flipud roll rot90 squeeze expand_dims broadcast_to repeat tile take swapaxes concatenate stack"
-    " hstack vstack permute moveaxis relu contiguous clone copy".split()
+    " hstack vstack permute moveaxis relu contiguous clone copy max_pool1d"
+    " max_pool2d max_pool3d".split()
 )
 """Functions that move elements, or choose among them."""
 
@@ -309,22 +311,8 @@ def outer(one: Any, other: Any) -> Any:
 def sliding(function: Callable[..., Any]) -> Callable[..., Any]:
     """convolve and correlate of rows; without a mode as numpy has it, which is another for each."""
     usual = signature(function).parameters["mode"].default
-
-    def call(one: Any, other: Any, mode: str = usual) -> Any:
-        first = one if isinstance(one, Bounded) else other
-        if not isinstance(first, Bounded):
-            return function(one, other, mode)
-        a, b = first.of(one), first.of(other)
-        value = function(a.value, b.value, mode)
-        large = function(np.abs(a.value) + a.error, np.abs(b.value) + b.error, mode)
-        exact = function(np.abs(a.value), np.abs(b.value), mode)
-        terms = min(a.value.size, b.value.size)
-        step = a.step * b.step
-        grown = first.rounding.bound_sum(terms, large, step) if value.dtype.kind == "f" else 0.0
-        error = large - exact + grown
-        return first.rounded(value, error if np.any(error) else 0.0, 1, step)
-
-    return call
+    products = bilinear(function, lambda one, other, _: min(one.size, other.size))
+    return lambda one, other, mode=usual: products(one, other, mode)
 
 
 def called(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -381,7 +369,9 @@ NUMPY: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 """Name -> function, as numpy spells it."""
 
-FUNCTIONS = {name: called(function) for name, function in {**NUMPY, **spelled(NUMPY)}.items()}
+FUNCTIONS = {
+    name: called(function) for name, function in {**NUMPY, **spelled(NUMPY), **of_windows(NUMPY)}.items()
+}
 FUNCTIONS |= told_by_text(NUMPY)
 """Name -> function. Axes and the like are given as numpy takes them."""
 

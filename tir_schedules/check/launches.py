@@ -35,6 +35,9 @@ ACCESSOR = re.compile(r"(?:(?:at|torch)::)?PackedTensorAccessor(?:32|64)?\s*<\s*
 """PyTorch's, of an array whose elements are of that type."""
 
 REAL = re.compile(r"float|double|half|bfloat")
+RAISING = re.compile(r"MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES")
+"""The attribute of a kernel, in CUDA's runtime and driver."""
+
 PLAIN = re.compile(r"(?:\(\s*[\w ]+\)|static_cast\s*<[^<>]*>\s*\()?\s*([A-Za-z_]\w*)\s*\)?")
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 TYPES = {name: kind for kind, name in reversed(NAMES.items()) if " " not in kind}
@@ -379,7 +382,8 @@ class Reading:
         shown = f"grid ({spelled(grid)}), block ({spelled(block)}), {given} bytes"
         read = ", ".join([f"launch read from {self.place}: {shown}", *self.taken(values)])
         read += LOOPED if position in self.host.looped else ""
-        return Asked(kernel, grid, block, given, read=read, values=values)
+        raised = bool(shared) or is_raised(self.host.code)
+        return Asked(kernel, grid, block, given, read=read, values=values, raised=raised)
 
     def check_shape(self, values: Sequence[str]) -> None:
         """BadInput for a launch of another shape than is asked for."""
@@ -656,6 +660,11 @@ def extents_of(function: Function, shape: Mapping[str, int]) -> dict[str, str]:
     if named or len(numbers) != len(shape):
         return named
     return dict(zip(numbers, shape))
+
+
+def is_raised(code: Code) -> bool:
+    """Whether host code lets some kernel have more dynamic shared memory than CUDA gives by default."""
+    return any(map(RAISING.search, (code.text, *(macro.body for macro in code.macros.values()))))
 
 
 def takes_array(kind: str) -> bool:

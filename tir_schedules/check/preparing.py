@@ -33,7 +33,7 @@ from tir_schedules.check.types import FLOATS, Arithmetic, dtype_of, fits, format
 from tir_schedules.check.usual import Usual, set_tolerance, usual_trials
 from tir_schedules.check.words import name_parameters
 from tir_schedules.compiler.signature import MAP
-from tir_schedules.errors import BadInput, nearest, shown
+from tir_schedules.errors import BadInput, CheckFailed, nearest, shown
 from tir_schedules.model.attributes import check_block
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Struct, TensorMap, check_grid
@@ -43,6 +43,9 @@ from tir_schedules.verdicts import Outcome
 
 MOST_THREADS = 1 << 28
 """Most threads of a launch: some minutes of the CPU machine."""
+
+DEFAULT_SHARED = 48 << 10
+"""Bytes of shared memory that CUDA gives a block of a kernel whose attribute is not set."""
 
 
 @dataclass(frozen=True)
@@ -375,7 +378,14 @@ def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], re
         if argument.array is None:
             raise BadInput(f"--arg {name}= is for a variable: give an array, such as f32[1]:{argument.text}")
         ptx = set_variable(ptx, name, argument.array)
-    return Step(target, built.binary(target, kernel, ptx), tuple(bounds), values, asked.read)
+    binary = built.binary(target, kernel, ptx)
+    if not asked.raised and asked.shared + binary.resources.shared > DEFAULT_SHARED:
+        raise CheckFailed(
+            f"{target.shown}: {asked.shared} bytes of dynamic shared memory; CUDA refuses more than"
+            f" {DEFAULT_SHARED - binary.resources.shared} unless host code calls cudaFuncSetAttribute(kernel,"
+            f" cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), and no line of {built.kernel.file} does"
+        )
+    return Step(target, binary, tuple(bounds), values, asked.read)
 
 
 def with_extents(one: Bound, ready: Ready) -> list[Bound]:

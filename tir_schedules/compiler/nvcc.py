@@ -228,8 +228,9 @@ def source_after_preprocessing(kernel: Kernel) -> str:
 
 
 def check_launch(kernel: Kernel, resources: Resources) -> None:
-    """CheckFailed when a block asks for more shared memory or registers than the architecture can give it, or
-    a thread for more local memory."""
+    """CheckFailed when a block asks for more threads, shared memory or registers than the architecture can
+    give it, or a thread for more local memory."""
+    check_block(kernel)
     check_local(kernel.label, resources.stack)
     check_shared(kernel, resources.shared)
     if resources.registers and kernel.threads > WARP * warps_by_registers(resources.registers):
