@@ -283,6 +283,32 @@ def test_arrays_go_by_what_the_launch_passes():
     assert moved.values[0] == ""  # not all of x
 
 
+def test_extents_are_multiplied_in_a_loop():
+    body = (
+        "void f(torch::Tensor x, int dim) { auto sizes = x.sizes(); int64_t n = 1, m = 1;"
+        " for (int i = 0; i < dim; i++) n *= sizes[i];"
+        " for (int i = dim + 1; i < sizes.size(); ++i) { m *= x.size(i); }"
+        " k<<<n, m>>>(x.data_ptr<float>(), 0, sizes[dim], 1); }"
+    )
+    for dim, grid, block in ((1, 3, 7), (2, 15, 1)):
+        found = read(K + body, args=["x=f32[3,5,7]"], dim=dim)
+        assert (found.grid[0], found.block[0]) == (grid, block)
+    stored = body.replace("n *= sizes[i]", "{ n *= 2; sizes[i] = 1; }")
+    with pytest.raises(BadInput, match="needs n"):
+        read(K + stored, args=["x=f32[3,5,7]"], dim=1)
+
+
+@pytest.mark.parametrize("given, blocks", [("y=f32[8]", 8), ("y=null", 1)])
+def test_an_array_that_may_be_left_out(given, blocks):
+    body = (
+        "void f(torch::Tensor x, c10::optional<torch::Tensor> b) {"
+        " const float *p = b.has_value() ? b.data_ptr<float>() : nullptr; bool is = b.defined();"
+        " k<<<is ? b.size(0) : 1, 32>>>(x.data_ptr<float>(), p, is, 1); }"
+    )
+    found = read(K + body, args=["x=f32[4]", given])
+    assert found.grid[0] == blocks and found.values[2] == str(int(blocks == 8))
+
+
 def test_kernels_of_one_name():
     one = "namespace {} {{ __global__ void k(float *p) {{}} void f() {{ k<<<1, {}>>>(0); }} }}\n"
     both = one.format("a", 32) + one.format("b", 64)

@@ -31,6 +31,9 @@ POINTED = re.compile(
 )
 """An array of host code, from its beginning."""
 
+OPTIONAL = re.compile(r"^[^?]*\?([^:]*):\s*(?:nullptr|NULL|0)\s*\)?\s*$")
+"""An array, or a null pointer in its place."""
+
 ACCESSOR = re.compile(r"(?:(?:at|torch)::)?PackedTensorAccessor(?:32|64)?\s*<\s*(\w+)\s*,")
 """PyTorch's, of an array whose elements are of that type."""
 
@@ -409,6 +412,7 @@ class Reading:
         sizes = self.known.sizes
         fixed, arrays = dict(sizes), {}
         numbers: dict[str, Any] = {}
+        absent: dict[str, Any] = {}
         for name, text in self.named_arguments():
             match = ARRAY.fullmatch(text)
             if match and (match[1] or "f32") in FORMATS:
@@ -418,6 +422,8 @@ class Reading:
                     self.unsized = self.unsized or error
                     continue
                 arrays[name] = shape, int(re.sub(r"\D", "", match[1] or "f32")) // 8
+            elif text == "null":
+                absent[name] = 0
             elif not match and not text.endswith(".npy"):
                 try:
                     numbers[name] = number(text, sizes, f"--arg {name}=")
@@ -435,6 +441,8 @@ class Reading:
                 )
             if name in arrays:
                 passed |= dict.fromkeys(self.pointed(text), arrays[name])
+            elif name in absent:
+                fixed |= dict.fromkeys(self.pointed(text), 0)
             elif name in numbers and alone:
                 fixed.setdefault(alone[1], numbers[name])
             elif name in fixed and alone:
@@ -480,7 +488,7 @@ class Reading:
         where x is `in.contiguous()`."""
         names: list[str] = []
         scope = self.host.at(self.call.position)
-        while match := POINTED.fullmatch(CAST.sub("", text)):
+        while match := POINTED.fullmatch(CAST.sub("", OPTIONAL.sub(r"\1", text))):
             if match[1] in names:
                 break
             names.append(match[1])

@@ -21,6 +21,9 @@ from tir_schedules.check.host.values import (
 )
 from tir_schedules.compiler.signature import declaration
 
+STORED = re.compile(r"\]\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*\w+\s*\[")
+"""An element of an array that changes."""
+
 MOST_TURNS = 256
 """Most iterations of a loop that is followed."""
 
@@ -649,7 +652,7 @@ class Walk:
             return
         text = self.text[body:stop]
         try:
-            if "[" in text or "<<<" in text:
+            if STORED.search(text) or "<<<" in text:
                 raise Unresolved(changed[0])
             self.simple(parts[0], scope)
             for _ in range(MOST_TURNS):

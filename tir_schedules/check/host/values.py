@@ -315,6 +315,9 @@ CASTS = ("static_cast", "reinterpret_cast", "const_cast")
 CEILINGS = ("cdiv", "ceildiv", "divceil", "divup", "idivup", "updiv", "divideup", "divroundup", "roundupdiv")
 """Division that rounds up, as headers that are not there call it; without underscores."""
 
+THERE = ("defined", "has_value")
+"""What asks whether there is an array."""
+
 CONSTANTS = {"true": 1, "false": 0, "nullptr": 0, "NULL": 0, "argc": 1}
 """argc: a program that is run with no arguments."""
 
@@ -401,9 +404,12 @@ class Evaluation:
             if name == "stride" and len(values) == 1:
                 return math.prod(shape[values[0] % len(shape) + 1 :])
             told = {"numel": math.prod(shape), "size": math.prod(shape), "dim": len(shape), "sizes": shape,
-                    "nbytes": math.prod(shape) * element, "element_size": element}  # fmt: skip
+                    "nbytes": math.prod(shape) * element, "element_size": element,
+                    **dict.fromkeys(THERE, 1)}  # fmt: skip
             if name in told:
                 return told[name]
+        elif name in THERE and self(node) == 0:  # a null pointer is given for it
+            return 0
         elif name == "size" and not given:
             value = self(node)
             if isinstance(value, Sized):
