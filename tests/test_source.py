@@ -47,6 +47,9 @@ def test_an_extension_in_a_python_file_is_checked_and_found_wrong_at_its_line(tm
     other = tmp_path / "extension.cu"  # as collections of kernels call them
     other.write_text(EXTENSION)
     assert read_source(other).text == read_source(path).text != EXTENSION
+    other.write_text(EXTENSION + "self.x = std::sqrt(5)\n")
+    code, _, err = tool("check", str(other))
+    assert code == 2 and err.endswith("is not Python: invalid syntax\n")
     code, out, _ = tool("check", str(path))
     assert code == 1 and "extension.py:7 " in out and "twice<float>" in out, out
     path.write_text(EXTENSION.replace("<= n", "< n"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Sequence
 
-from tir_schedules.embedded import cuda_in_python, flags_in_python
+from tir_schedules.embedded import TAKING, cuda_in_python, flags_in_python
 from tir_schedules.errors import BadInput, printable
 from tir_schedules.files import read_bytes
 
@@ -15,6 +16,7 @@ REMEDY = "name a CUDA source file"
 
 IMPORTS = re.compile(r"^(?:import|from) +\w[\w., ]*$|^from +[\w.]+ +import ", re.M)
 """In a file of any name: it is Python. Collections of kernels also call these files `.cu`."""
+TAKEN = re.compile(rf"\b(?:{'|'.join(TAKING)})\s*\(")
 
 EXAMPLES = Path(__file__).parent / "check" / "examples"
 """Files with kernels that documentation names, as `examples/gemm.cu`."""
@@ -55,10 +57,15 @@ def read_source(path: Path) -> Source:
             raise BadInput(f"cannot read {path}: it is not text; {REMEDY}") from None
         text = content.decode("latin-1")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
+    imports = path.suffix != ".py" and IMPORTS.search(text)
     try:
-        cuda = cuda_in_python(text) if path.suffix == ".py" or IMPORTS.search(text) else ""
+        cuda = cuda_in_python(text) if path.suffix == ".py" or imports else ""
+        if imports and not cuda and TAKEN.search(text):
+            ast.parse(text)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
+    except SyntaxError as error:
+        raise BadInput(f"{path}:{error.lineno or 1} is not Python: {error.msg}") from None
     flags = flags_in_python(text) if cuda else ()
     return Source(cuda or text, printable(path), str(place.absolute().parent), bool(cuda), flags)
 

@@ -302,8 +302,8 @@ def test_extents_are_multiplied_in_a_loop():
 def test_an_array_that_may_be_left_out(given, blocks):
     body = (
         "void f(torch::Tensor x, c10::optional<torch::Tensor> b) {"
-        " const float *p = b.has_value() ? b.data_ptr<float>() : nullptr; bool is = b.defined();"
-        " k<<<is ? b.size(0) : 1, 32>>>(x.data_ptr<float>(), p, is, 1); }"
+        " const float *p = b.has_value() ? b.value().data_ptr<float>() : nullptr; bool is = b.numel() > 0;"
+        " k<<<b.defined() ? b.size(0) : 1, 32>>>(x.data_ptr<float>(), p, is, 1); }"
     )
     found = read(K + body, args=["x=f32[4]", given])
     assert found.grid[0] == blocks and found.values[2] == str(int(blocks == 8))

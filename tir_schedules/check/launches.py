@@ -26,7 +26,7 @@ CAST = re.compile(
     r"\b\w+_cast\s*<[^<>]*(?:<[^<>]*>)?[^<>]*>|\(\s*(?:const\s+)?[\w:]+\s*(?:const\s*)?\*+\s*\)"
 )
 POINTED = re.compile(
-    r"[\s(]*([A-Za-z_]\w*)\s*(?:(?:\.|->)(?:mutable_|const_)?(?:data_ptr|data|contiguous|clone|get|detach|cuda)"
+    r"[\s(]*([A-Za-z_]\w*)\s*(?:(?:\.|->)(?:mutable_|const_)?(?:data_ptr|data|contiguous|clone|get|detach|cuda|value)"
     r"\s*(?:<[^()]*>)?\s*\(\s*\))*[\s)]*"
 )
 """An array of host code, from its beginning."""

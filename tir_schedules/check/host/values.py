@@ -408,7 +408,7 @@ class Evaluation:
                     **dict.fromkeys(THERE, 1)}  # fmt: skip
             if name in told:
                 return told[name]
-        elif name in THERE and self(node) == 0:  # a null pointer is given for it
+        elif name in (*THERE, "numel") and self(node) == 0:  # a null pointer is given for it
             return 0
         elif name == "size" and not given:
             value = self(node)
