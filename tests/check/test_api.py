@@ -92,6 +92,7 @@ def test_a_tolerance_is_taken():
     (AXPY, {"block": 1, "schedule": "text"}, "schedule is 'text'; it takes a function"),
     ([AXPY], {"block": 1}, "not a list"),
     ("int main() {}", {"grid": 1}, "it has no __global__ function"),
+    ("__global__ void k(float *);\nint main() {}", {"grid": 1}, "declares k and does not define it"),
     ("", {"grid": 1}, "the text is empty"),
     ("/tmp", {"grid": 1}, "/tmp is a folder: name a file in it"),
     ("sgem", {"grid": 1}, "there is no rung 'sgem'"),

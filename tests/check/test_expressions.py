@@ -45,6 +45,7 @@ SAME = {
     "b.permute(2, 0, 1)": "transpose(b, (2, 0, 1))",
     "v.unsqueeze(0).expand(4, -1)": "0 * x + v[np.newaxis]".replace("np.newaxis", "None"),
     "x.astype(float)": "x",
+    "ones((4, 6), dtype='int32') + x": "x + 1",
     "x.astype(np.float16).astype('f16')": "x.half()",
     "(100 * x).to(torch.int32)": "trunc(100 * x)",
     "torch.cat([v, in], dim=0)": "concatenate((v, in))",

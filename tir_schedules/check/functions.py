@@ -320,7 +320,7 @@ def called(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*given: Any, **named: Any) -> Any:
-        for one in (*given, *named.values()):
+        for one in (*given, *(value for name, value in named.items() if name != "dtype")):
             if isinstance(one, str) and one not in MODES:
                 raise Refused(f"text is taken only for modes: {', '.join(MODES)}")
         return function(*given, **{AXES.get(name, name): value for name, value in named.items()})

@@ -208,7 +208,8 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
         which = f"{asked!r} may be" if asked else "name one by --kernel:"
         raise BadInput(f"{file} has {len(those)} kernels; {which} {list_signatures(those)}")
     made = [INSTANCE, *(base(one.shown) for one in found)]
-    templates = [name for name in functions(source) if name not in made]
+    others = [name for name in functions(source) if name not in made]
+    templates = [name for name in others if definitions(source, name)]
     there = [*(one.shown for one in found), *(f"the template {name}" for name in templates)]
     has = f"it has {', '.join(there[:LISTED])}" if there else "it has no __global__ function"
     more = f" and {len(there) - LISTED} more" if len(there) > LISTED else ""
@@ -217,6 +218,9 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
         raise BadInput(
             f"{file}: {name} is a template: name an instance with its arguments, --kernel '{name}<...>'"
         )
+    if asked in others or (not found and not asked and others):
+        name = asked or others[0]
+        raise BadInput(f"{file} declares {name} and does not define it: name the file that does")
     if not there:
         raise BadInput(f"{file}: {has}; name a file with a kernel")
     hint = nearest(asked, [one.shown for one in found])
