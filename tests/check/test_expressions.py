@@ -140,6 +140,18 @@ def test_rounding_to_a_format_moves_by_a_whole_step_where_a_sum_is_off():
     assert value in (1, 1 + 2.0**-10) and error >= 2.0**-10
 
 
+def test_integers_beside_unsigned_ones_are_integers():
+    rounding, u = rounding_of("f32"), np.array([2**63 + 5, 7], np.uint64)
+    for text, right in {
+        "u % 4": [1, 3],
+        "(u & 12) ^ (u >> 61)": [0, 4],
+        "where(u > 7, u, 0) // 3": [(2**63 + 5) // 3, 0],
+        "u & -8": [2**63, 0],
+    }.items():
+        found = evaluate(text, {"u": operand(u, rounding, False)}, functions_of(rounding), "it is")
+        assert found.value.tolist() == right and not np.any(found.error)
+
+
 def test_methods_are_known_as_functions():
     assert functions_in("x.clamp(0).unsqueeze(1)") == {"clip", "expand_dims"} and compares("x.max(1)")
 

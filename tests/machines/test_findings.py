@@ -72,8 +72,8 @@ def test_every_kind_has_its_faulty_kernel():
     assert {fault[0] for fault in FAULTS} == KINDS.keys() - {*OF_SEVERAL_ORDERS} - OF_UNITS
 
 
-def one(body, kind="out_of_bounds"):
-    return next(finding for finding in run(body)[0].findings if finding.kind == kind)
+def one(body, kind="out_of_bounds", **options):
+    return next(finding for finding in run(body, **options)[0].findings if finding.kind == kind)
 
 
 def test_the_element_and_the_size_of_the_buffer_are_named():
@@ -81,6 +81,16 @@ def test_the_element_and_the_size_of_the_buffer_are_named():
     assert "reads 4 bytes of X[64], out of bounds; X has 64 elements" in finding.message
     assert (finding.warp, finding.lane, finding.count) == (1, 29, 3)
     assert "X[-1]" in one("Y[t] = X[t - 1];").message
+
+
+def test_a_loop_whose_bound_was_read_out_of_bounds_is_not_followed_to_its_end():
+    body = "unsigned most = __float_as_uint(X[t + 64]) - 1, x = t;\n"
+    body += "for (unsigned i = 0; i < most; ++i) x = x * 1664525 + 1013904223 ^ i;\nY[t] = x;"
+    execution, _ = run(body, budget=1 << 26)
+    assert "where a GPU ends the kernel" in execution.findings[-1].message, execution.findings
+    assert execution.findings[0].kind == "out_of_bounds"
+    found = one(body.replace("t + 64", "t").replace("- 1,", "- 2147483648u,"), "endless_loop", budget=1 << 20)
+    assert "instruction budget" in found.message
 
 
 def test_a_race_names_both_lines():

@@ -283,7 +283,7 @@ def elementwise(function: Callable[..., Any], ulps: float = 1) -> Callable[..., 
         one = next((each for each in operands if isinstance(each, Bounded)), None)
         if one is None:
             return function(*operands)
-        every = [one.of(each) for each in operands]
+        every = unsigned([one.of(each) for each in operands])
         check_broadcast(*(each.value for each in every))
         with np.errstate(all="ignore"):
             value = np.asarray(function(*(each.value for each in every)))
@@ -295,6 +295,19 @@ def elementwise(function: Callable[..., Any], ulps: float = 1) -> Callable[..., 
         return one.rounded(value, error, ulps, step_of(value) if exact else 0.0, chosen=not ulps)
 
     return call
+
+
+def unsigned(operands: list[Bounded]) -> list[Bounded]:
+    """Integers beside uint64 as uint64, as CUDA has them; numpy would make reals of both."""
+    kinds = {each.value.dtype.str[1:] for each in operands}
+    if not {"i8", "u8"} <= kinds:
+        return operands
+    return [
+        Bounded(each.value.astype(np.uint64), each.error, each.rounding, each.step)
+        if each.value.dtype.kind == "i"
+        else each
+        for each in operands
+    ]
 
 
 def moved(

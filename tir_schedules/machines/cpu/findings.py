@@ -476,6 +476,13 @@ NAMED = (
 )  # fmt: skip
 """Messages about kinds of their own names."""
 
+ENDLESS = (
+    "the instruction budget of a warp is used up; the launch was stopped",
+    "this loop never ends: it comes back to where it was",
+    "goes on long after an access out of bounds, where a GPU ends the kernel; the launch was stopped",
+)
+"""What an endless loop's detail means."""
+
 MESSAGES: dict[str, Callable[[Fault], str]] = {
     "out_of_bounds": lambda f: f"{f.act} {f.bytes} of {f.where}, out of bounds{f.limits}",
     "race": lambda f: f"{f.clash} {missing(f)}",
@@ -492,11 +499,7 @@ MESSAGES: dict[str, Callable[[Fault], str]] = {
         " stopped (on a GPU, cudaDeviceSetLimit with cudaLimitStackSize gives it more)"
     ),
     "assertion": lambda f: f.assertion,
-    "endless_loop": lambda f: (
-        "this loop never ends: it comes back to where it was"
-        if f.record.detail
-        else "the instruction budget of a warp is used up; the launch was stopped"
-    ),
+    "endless_loop": lambda f: ENDLESS[f.record.detail],
     "same_value": lambda f: (
         f"{f.act} {f.where}, where {f.other} has stored the same value"
         f"{ROUNDED if f.record.detail else ''}, and nothing orders the two"

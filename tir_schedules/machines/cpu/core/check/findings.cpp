@@ -6,10 +6,16 @@ static u64 buffer_of(const Machine& M, u64 address) {
   if (M.global.owned.empty()) return address >> BUFFER_SHIFT;
   return least<u64>((address + (1ull << (BUFFER_SHIFT - 1))) >> BUFFER_SHIFT, M.global.first + 1);
 }
+// Instructions that a warp may go on for after an access where no memory is: a GPU ends the kernel there, and what the
+// access gave may be the bound of a loop.
+static const u64 AFTER_FAULT = 1 << 24;
+
 // One record per kind, source line, other source line and buffer, and one more where the other access is of another
 // block; no kind takes the records of another.
 Finding* report(Machine& M, Kind kind, s32 line, int lane, s32 other, u64 address, u32 other_block) {
   const s32* origins = M.launch.origins;
+  Warp& W = M.cta->warps[M.warp];
+  if (kind == OUT_OF_BOUNDS || kind == MISALIGNED) W.budget = least(W.budget, W.issued + AFTER_FAULT);
   u32 of_kind = 0;
   for (u32 k = 0; k < M.finding_count; ++k) {
     Finding& f = M.findings[k];

@@ -248,7 +248,7 @@ static void wait_at_end(Machine& M, Warp& W, u8* R, u32 pc, u32 lanes, u32 taken
 // Run a warp until all its lanes wait or have left. False when the launch has to stop or its budget is spent.
 static bool advance(Machine& M, Warp& W, u8* R) {
   const Program& program = M.program;
-  if (!W.started) set_special_registers(M, R), W.started = true;
+  if (!W.started) set_special_registers(M, R), W.started = true, W.budget = M.launch.budget;
   u32 pc;
   for (;;) {
     u32 lanes = pick(W, pc);
@@ -273,8 +273,9 @@ static bool advance(Machine& M, Warp& W, u8* R) {
       M.block_counts[pc].warps++, M.block_counts[pc].threads += lane_count;
       if (__builtin_expect(M.traced != nullptr, 0)) note_step(M, pc, lanes);
       W.issued += block.cost;
-      if (__builtin_expect(W.issued > M.launch.budget, 0)) {
-        report(M, ENDLESS_LOOP, block.line, __builtin_ctz(lanes));
+      if (__builtin_expect(W.issued > W.budget, 0)) {
+        Finding* f = report(M, ENDLESS_LOOP, block.line, __builtin_ctz(lanes));
+        if (f && W.budget < M.launch.budget) f->detail = 2;
         return false;
       }
       if (__builtin_expect(*M.stop, 0)) return false;

@@ -51,8 +51,9 @@ struct Warp : WarpLanes {
   bool started = false, idle = false;
   s32 barrier_line[32];
   u32 barrier[32];  // number of the one each lane waits at
-  // issued: instructions, against the budget; state, stores: when it last polled.
-  u64 issued = 0, state = 0, stores = 0;
+  // issued: instructions, against the budget, which is short after a fault that ends a kernel on a GPU; state,
+  // stores: when it last polled.
+  u64 issued = 0, budget = 0, state = 0, stores = 0;
   std::vector<u8> sample;  // registers some rounds of a long loop ago
   u64 rounds = 0, sampled_stores = 0;
   u32 looked = 0;  // at memory, in this turn
