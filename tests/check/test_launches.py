@@ -515,6 +515,7 @@ UNTOLD = {
         "say --let g=..., or --grid",
     ),
     "no launch": (K, "no line of k.cu launches a kernel"),
+    "no kernel": ("int main() { thrust::sort(a, b); }", "k.cu has no __global__ function: name a file"),
     "two": (
         K + T + "void f() { k<<<1, 1>>>(0, 0, 1, 1); t<int, 1><<<1, 1>>>(0, 0, 1); }",
         "k.cu launches k, t: name one by --kernel, or several by --then",

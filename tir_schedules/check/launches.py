@@ -124,6 +124,8 @@ def read_launch(
             f" it has {', '.join(kernels[:LISTED])}"
         )
     there = [f"what `{one}` points to" if one in pointers else one for one in there]
+    if not there and not kernels and not kernel:
+        raise BadInput(f"{source.file} has no __global__ function: name a file with a kernel")
     if not there:
         raise BadInput(f"{HOW}; no line of {source.file} launches {kernel or 'a kernel'}")
     if len(there) > 1:
