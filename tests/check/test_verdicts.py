@@ -80,3 +80,24 @@ def test_what_rounding_hides_is_not_verified(tool):
 def test_a_size_that_reaches_a_line_is_named(tool):
     code, out, _ = tool("check", str(FILE), "--kernel", "copy_by_four")
     assert code == 0 and "no lane executes" in out and "--let n=1023 reaches" in " ".join(out.split())
+
+
+RANKS = """\
+__global__ void by_rank(const float *x, float *y, int n) {
+  int i = threadIdx.x, rank = 0;
+  if (i >= n) return;
+  for (int j = 0; j < n; ++j) rank += x[j] < x[i] || (x[j] == x[i] && j < i);
+  y[rank] = x[i];
+}
+"""
+
+
+def test_a_finding_of_special_numbers_says_so(tool, tmp_path):
+    """NaN is below no number, so that two elements have rank 0."""
+    path = tmp_path / "ranks.cu"
+    path.write_text(RANKS)
+    given = "--block 32 --let n=9 --arg x=f32[n] --arg y=f32[n]:out --expect y=sort(x)".split()
+    code, out, _ = tool("check", str(path), *given)
+    (line,) = [line for line in out.split("\n") if line.startswith("overlapping_writes")]
+    assert code == 1 and "is nan; --finite leaves such inpu" in line
+    assert tool("check", str(path), *given, "--finite")[0] == 0

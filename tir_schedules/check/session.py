@@ -157,7 +157,9 @@ def told_with(trial: Trial, finding: Finding) -> Finding:
     """A finding that says which inputs it needs, where these are special."""
     if not trial.special:
         return finding
-    return replace(finding, message=f"{finding.message} ({hint_for(trial)})")
+    hint = f" ({hint_for(trial)})"
+    brief = finding.brief and finding.brief + hint
+    return replace(finding, message=finding.message + hint, brief=brief)
 
 
 def launch_all(
