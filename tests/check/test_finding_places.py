@@ -47,6 +47,16 @@ __global__ void levels(const unsigned *x, unsigned *y) {
   if (lane % 2 == 0) lv[lane + 1] = lv[lane] + 3;
   y[lane] = lv[lane];
 }
+__global__ void padded(const float *x, float *y) {
+  __shared__ float s[48][1];
+  if (threadIdx.x < 40) {
+    s[threadIdx.x][0] = x[threadIdx.x];
+  } else {
+    s[threadIdx.x][0] = 0;
+  }
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x % 48][0];
+}
 """
 
 
@@ -95,6 +105,13 @@ def test_what_nvcc_moves_has_the_line_that_uses_it(told):
     assert read["location"]["line"] == line_of("y[lane] = lv[lane]")
 
 
+def test_one_store_of_two_branches_has_the_line_of_one(told):
+    """nvcc gives it line 0, and what follows is a barrier."""
+    out, found = told("--kernel", "padded", "--block", "64", "--arg", "x=f32[40]", "--arg", "y=f32[64]:out")
+    (one,) = [each for each in found if each["kind"] == "out_of_bounds" and "writes" in each["brief"]]
+    assert one["location"]["text"].startswith("s[threadIdx.x][0] =")
+
+
 def test_inlined_code_is_told_with_its_call(told):
     out, found = told("--kernel", "nested", "--block", "63", "--arg", "y=f32[63]")
     inner, call = line_of("return s[i + 1]"), line_of("= mid(s")
@@ -134,6 +151,15 @@ def test_line_0_is_that_of_the_reader_on_any_way():
         ("mov", [5]), ("setp", [5]), ("bra", [5]), ("mov", [7]), ("bra", [7]), ("mov", [6]), ("add", [6]),
         ("add", [7]), ("ret", [7]),
     ]  # fmt: skip
+
+
+def test_a_store_of_line_0_has_that_of_a_value_that_branches_make():
+    found = lines(
+        ".loc 1 4 0\nmov.u64 %rd1, 0;\nsetp.eq.u32 %p1, %r1, 1;\n@%p1 bra $A;\n"
+        ".loc 1 5 0\nld.global.u32 %r2, [%rd1];\nbra $B;\n$A:\n.loc 1 0 0\nmov.u32 %r2, 0;\n"
+        ".loc 1 8 0\nmov.u32 %r3, 0;\n$B:\n.loc 1 0 0\nst.global.u32 [%rd1], %r2;\n.loc 1 9 0\nret;\n"
+    )
+    assert found[-2:] == [("st", [5]), ("ret", [9])]
 
 
 def test_calls_of_inlined_code_come_again_where_nvcc_leaves_them_out():

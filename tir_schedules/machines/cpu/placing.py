@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Iterable, Union
 
 from tir_schedules.machines.cpu import ptx
@@ -16,13 +17,15 @@ ENDS = ("ret", "exit", "trap")
 
 def place_all(items: list[Item]) -> None:
     """Give every instruction of a function a line, if any has one: that of the first that reads its result,
-    else of the next in its block, of the one before, or of the next at all."""
+    of the last that makes what it stores, else of the next in its block, of the one before, or of the next at
+    all."""
     instructions = [(k, item) for k, item in enumerate(items) if not isinstance(item, str)]
     lost = [k for k, item in instructions if not item.source[1]]
     if len(lost) in (0, len(instructions)):
         return
     labels = {item: k for k, item in enumerate(items) if isinstance(item, str)}
-    found = {k: reader_of(items, labels, k) for k in lost}
+    written = Counter(name for _, item in instructions for name in item.results)
+    found = {k: reader_of(items, labels, k) or writer_of(items, written, k) for k in lost}
     following: ptx.Instruction | None = None
     for k in reversed(range(len(items))):
         item = items[k]
@@ -56,6 +59,25 @@ def reader_of(items: list[Item], labels: dict[str, int], at: int) -> ptx.Instruc
         if item.name == "bra":
             names = (one.name for one in item.operands if isinstance(one, ptx.Symbol))
             ways += (labels[name] for name in names if name in labels)
+    return None
+
+
+def writer_of(items: list[Item], written: Counter[ptx.Register], at: int) -> ptx.Instruction | None:
+    """The last instruction with a line that leaves what another stores: in its block, in that before, or
+    before them in a register that is written several times. nvcc makes one store, of line 0, of those at the
+    ends of `if` and `else`. written: how often each register is."""
+    start, blocks = items[at], 0
+    assert isinstance(start, ptx.Instruction)
+    if start.results:
+        return None
+    for k in reversed(range(at)):
+        item = items[k]
+        if isinstance(item, str):
+            blocks += 1
+        elif item.source[1]:
+            found = {*item.results} & {*start.reads}
+            if any(blocks <= 1 or written[name] > 1 for name in found):
+                return item
     return None
 
 
