@@ -102,6 +102,7 @@ ENTRY = re.compile(r"^[ \t]*(?:\.visible |\.weak )?\.entry\s+([\w$]+)\s*(?:\(([^
 PARAM = re.compile(
     r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+\d+)\s*(.*?)([\w$]+)(?:\[(\d+)\])?\s*(?:,|$)", re.S
 )
+LIBRARY = re.compile(r"(?:void )?(?:thrust|cub)::")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LISTED = 8
 
@@ -202,6 +203,8 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
     """The kernel that a user asks for, or the only one. BadInput, which lists what there is, for none or
     several."""
     those = [target for target in found if target.answers(asked)] if asked else written_in(found, source)
+    if those and not asked and all(LIBRARY.match(target.shown) for target in those):
+        raise BadInput(f"{file} has no __global__ function of its own: its kernels are those of Thrust and CUB")
     if len(those) == 1:
         return those[0]
     if those:
