@@ -83,6 +83,30 @@ def test_the_element_and_the_size_of_the_buffer_are_named():
     assert "X[-1]" in one("Y[t] = X[t - 1];").message
 
 
+MATRIX = """\
+__shared__ __align__(16) float s[64];
+{}
+unsigned r, row = (unsigned)__cvta_generic_to_shared(s + t % 8 * 4);
+asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%0}}, [%1];" : "=r"(r) : "r"(row) : "memory");
+{}
+s[31 - t % 32] = t;
+__syncthreads();
+Y[t] = r + s[t];
+"""
+
+
+def test_no_lane_overwrites_too_early_what_ldmatrix_reads():
+    """Because no lane leaves it before all have read. What is stored before still needs a __syncwarp."""
+    binary = compile_kernel(kernel_of(HEADER + MATRIX.format("s[t] = t; __syncwarp();", "") + "}"))
+    alone = replace(binary, kernel=replace(binary.kernel, block=(32, 1, 1)))
+    assert execute(alone)[0].findings == ()
+    assert {finding.kind for finding in execute(binary)[0].findings} == {"race"}
+    for before, after in (("s[t] = t;", ""), ("s[t] = t; __syncwarp();", "r += s[t ^ 1];")):
+        binary = compile_kernel(kernel_of(HEADER + MATRIX.format(before, after) + "}"))
+        alone = replace(binary, kernel=replace(binary.kernel, block=(32, 1, 1)))
+        assert "lockstep" in [finding.kind for finding in execute(alone)[0].findings]
+
+
 def test_a_loop_whose_bound_was_read_out_of_bounds_is_not_followed_to_its_end():
     body = "unsigned most = __float_as_uint(X[t + 64]) - 1, x = t;\n"
     body += "for (unsigned i = 0; i < most; ++i) x = x * 1664525 + 1013904223 ^ i;\nY[t] = x;"

@@ -3,15 +3,17 @@
 // of one warp with no __syncwarp between. Where a kernel orders accesses in other ways, too, cells tell (races.cpp).
 #include "check/check.h"
 
-// Of a warp's reads: what is the same for all of them.
+// Of a warp's reads: what is the same for all of them. together: of an ldmatrix, which no lane leaves before all have
+// read, so that no lane of the warp can overwrite too early what another reads.
 struct Reading {
   const u32 met, epoch;
   const s32 line;
   const int warp;
+  const bool together;
 
   void note(SharedShadow& s, int lane) const {
     const bool again = (s.read_warp == warp) & (s.read_epoch == epoch);
-    s.read_lanes = (again ? s.read_lanes : 0) | 1u << lane;
+    s.read_lanes = (again ? s.read_lanes : 0) | (u32)!together << lane;
     s.read_warps = (s.read_epoch >= met ? s.read_warps : 0) | 1u << warp;
     s.read_epoch = epoch, s.read_line = line, s.read_warp = warp;
   }
@@ -19,7 +21,7 @@ struct Reading {
 
 // Where a whole value was written before the last __syncthreads, nothing can be wrong, and the reader is noted at
 // once.
-void check_shared_reads(Machine& M, const u32* addresses, u32 lanes, u32 bytes, s32 line) {
+void check_shared_reads(Machine& M, const u32* addresses, u32 lanes, u32 bytes, s32 line, bool together) {
   if (M.traced) return;
   if (M.program.traits & CLOCKS) {
     ACTIVE(lanes, check_shared(M, addresses[l], bytes, READ, l, line))
@@ -27,7 +29,7 @@ void check_shared_reads(Machine& M, const u32* addresses, u32 lanes, u32 bytes, 
   }
   const Cta& cta = *M.cta;
   const u32 shift = M.launch.granule_shift, met = cta.met, first = cta.began;
-  const Reading reading{met, M.epoch, line, M.warp};
+  const Reading reading{met, M.epoch, line, M.warp, together};
   SharedShadow* const shadows = M.cta->shadow.data();
   u32 previous = NONE;
   ACTIVE(lanes, {
@@ -35,7 +37,7 @@ void check_shared_reads(Machine& M, const u32* addresses, u32 lanes, u32 bytes, 
     if (address == previous) {  // as the lane before, unless there is a writer to compare with
       SharedShadow& s = shadows[previous >> shift];
       if (s.write_epoch < met && bytes <= 1u << shift) {
-        s.read_lanes |= 1u << l;
+        s.read_lanes |= (u32)!together << l;
         continue;
       }
     }
@@ -43,7 +45,7 @@ void check_shared_reads(Machine& M, const u32* addresses, u32 lanes, u32 bytes, 
     for (u32 g = address >> shift, last = (address + bytes - 1) >> shift; g <= last; ++g) {
       SharedShadow& s = shadows[g];
       if (s.in_flight || s.undefined || s.write_epoch - first >= met - first) {
-        check_shared(M, address, bytes, READ, l, line);
+        check_shared(M, address, bytes, READ, l, line, 0, together);
         break;
       }
       reading.note(s, l);
@@ -78,21 +80,21 @@ void check_shared_writes(Machine& M, const u32* addresses, u32 lanes, u32 bytes,
   })
 }
 
-void check_shared(Machine& M, u32 address, u32 bytes, Act act, int lane, s32 line, u32 how) {
+void check_shared(Machine& M, u32 address, u32 bytes, Act act, int lane, s32 line, u32 how, bool together) {
   if (M.traced) return;
   Cta& cta = *M.cta;
   const Warp& W = cta.warps[M.warp];
   const u32 shift = M.launch.granule_shift, met = cta.met, epoch = M.epoch, clocks = M.program.traits & CLOCKS;
   const int warp = M.warp;
   const u16 self = M.thread_of(lane);
-  const Reading reading{met, epoch, line, warp};
+  const Reading reading{met, epoch, line, warp, together};
   bool reported = false;
   // Of an earlier access by a lane of this warp. A lane that has left needs no __syncwarp.
   auto unordered = [&](u32 when, u16 other) { return when > W.synced_with(lane, other % 32); };
-  auto clash = [&](Kind kind, s32 other, int other_thread, bool stores = false, bool together = false) {
+  auto clash = [&](Kind kind, s32 other, int other_thread, bool stores = false, bool at_once = false) {
     if (reported) return;
     const Likeness like =
-        stores ? compare_values(M, bytes, cta.shared + address, lane, together, other_thread % 32) : DIFFERENT;
+        stores ? compare_values(M, bytes, cta.shared + address, lane, at_once, other_thread % 32) : DIFFERENT;
     if (like != DIFFERENT) kind = SAME_VALUE;
     Finding* f = report_access(M, kind, line, lane, act, SHARED, address, bytes, other, other_thread);
     if (f) f->detail = like == ROUNDED;
@@ -133,7 +135,8 @@ void check_shared(Machine& M, u32 address, u32 bytes, Act act, int lane, s32 lin
     }
     if (s.read_epoch >= met) {
       if (s.read_warps & ~(1u << warp)) {
-        clash(RACE, s.read_line, s.read_warp != warp ? s.read_warp * 32 + __builtin_ctz(s.read_lanes) : -1);
+        const int reader = s.read_lanes ? __builtin_ctz(s.read_lanes) : 0;
+        clash(RACE, s.read_line, s.read_warp != warp ? s.read_warp * 32 + reader : -1);
       } else {
         const u32 readers = s.read_lanes & ~(1u << lane);
         u32 late = 0;
