@@ -9,7 +9,7 @@ from tir_schedules import check
 from tir_schedules.check.expecting import Truth
 from tir_schedules.check.expressions import evaluate
 from tir_schedules.check.functions import FUNCTIONS
-from tir_schedules.check.target import alone, instance_of, split_signature, targets
+from tir_schedules.check.target import alone, chosen, instance_of, split_signature, targets
 from tir_schedules.check.types import Bounded, c_type, fits, rounding_of
 from tir_schedules.errors import BadInput
 
@@ -93,6 +93,8 @@ def test_a_tolerance_is_taken():
     ([AXPY], {"block": 1}, "not a list"),
     ("int main() {}", {"grid": 1}, "it has no __global__ function"),
     ("__global__ void k(float *);\nint main() {}", {"grid": 1}, "declares k and does not define it"),
+    ("__global__ void k(float *);\nvoid k(int) {}", {"grid": 1}, "declares k and does not define it"),
+    ("__global__ void k(const int4 *x) {}", {"block": 1}, "'i32[N]'"),
     ("", {"grid": 1}, "the text is empty"),
     ("/tmp", {"grid": 1}, "/tmp is a folder: name a file in it"),
     ("sgem", {"grid": 1}, "there is no rung 'sgem'"),
@@ -308,3 +310,10 @@ def test_flags_hold_for_machine_code_with_variables_set():
         for flags in ((), ("-maxrregcount=32",))
     )  # fmt: skip
     assert few <= 32 < plain
+
+
+def test_kernels_of_thrust_and_cub_are_not_the_users():
+    found = targets(".visible .entry _ZN3cub1fEv()\n{\nret;\n}\n", "int main() {}")
+    with pytest.raises(BadInput, match="no __global__ function of its own"):
+        chosen(found, "", "int main() {}", "sorts.cu")
+    assert chosen(found, "", "", "sorts.ptx") == found[0]  # of PTX nothing else is known

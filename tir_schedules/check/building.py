@@ -25,6 +25,7 @@ from tir_schedules.check.target import (
     instance_lines,
     instance_of,
     targets,
+    template_of,
     type_of_parameter,
 )
 from tir_schedules.check.types import c_type, dtype_of
@@ -32,7 +33,7 @@ from tir_schedules.compiler.cache import default_cache
 from tir_schedules.compiler.device_code import NoDeviceCode, compile_device_code
 from tir_schedules.compiler.inputs import identity
 from tir_schedules.compiler.nvcc import CUBIN, PTX, REPORT, Compiled, binary_of, flags_of, nvcc, read_build
-from tir_schedules.compiler.signature import blank_literals, definitions, functions
+from tir_schedules.compiler.signature import definitions, functions
 from tir_schedules.compiler.source_text import is_ptx
 from tir_schedules.compiler.toolchain import architectures, find_toolchain, number_of
 from tir_schedules.errors import BadInput, CheckFailed, MissingTool, shown
@@ -246,15 +247,6 @@ def explain_error(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> E
     return BadInput(
         f"{kernel.file}: {name!r} is not an instance of one of its kernels{reason}; it has {there}"
     )
-
-
-def template_of(source: str, name: str) -> str:
-    """The parameters of a template of kernels, "int BM, int BN"; "" where there is none of the name."""
-    text = re.sub(r"\s+", " ", blank_literals(source))
-    found = re.findall(
-        rf"template ?<([^;{{}}]*?)>[^;{{}}<]*\b__global__\b[^;{{}}]*?\b{re.escape(name)} ?\(", text
-    )
-    return found[0].rpartition("template")[2].strip(" <") if found else ""
 
 
 UNKNOWN_NAME = re.compile(

@@ -491,7 +491,7 @@ def form_of(parameter: Parameter) -> str:
 
 def an_array(parameter: Parameter) -> str:
     """An array that a pointer may be given, such as "i32[N]"."""
-    return f"{parameter.type.format or 'f32'}[N]"
+    return f"{parameter.type.format or parameter.type.elements or 'f32'}[N]"
 
 
 def check_pointers(parameter: Parameter, target: Target) -> None:

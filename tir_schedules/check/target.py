@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Callable, Iterable, Sequence
 
 from tir_schedules.check.types import Arithmetic, CType, c_type
-from tir_schedules.compiler.signature import definitions, functions, split
+from tir_schedules.compiler.signature import blank_literals, definitions, functions, split
 from tir_schedules.compiler.source_text import closing_brace
 from tir_schedules.errors import BadInput, MissingTool, nearest
 
@@ -203,8 +203,11 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
     """The kernel that a user asks for, or the only one. BadInput, which lists what there is, for none or
     several."""
     those = [target for target in found if target.answers(asked)] if asked else written_in(found, source)
-    if those and not asked and all(LIBRARY.match(target.shown) for target in those):
-        raise BadInput(f"{file} has no __global__ function of its own: its kernels are those of Thrust and CUB")
+    own = not source or asked or functions(source)
+    if those and not own and all(LIBRARY.match(target.shown) for target in those):
+        raise BadInput(
+            f"{file} has no __global__ function of its own: its kernels are those of Thrust and CUB"
+        )
     if len(those) == 1:
         return those[0]
     if those:
@@ -212,7 +215,7 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
         raise BadInput(f"{file} has {len(those)} kernels; {which} {list_signatures(those)}")
     made = [INSTANCE, *(base(one.shown) for one in found)]
     others = [name for name in functions(source) if name not in made]
-    templates = [name for name in others if definitions(source, name)]
+    templates = [name for name in others if template_of(source, name)]
     there = [*(one.shown for one in found), *(f"the template {name}" for name in templates)]
     has = f"it has {', '.join(there[:LISTED])}" if there else "it has no __global__ function"
     more = f" and {len(there) - LISTED} more" if len(there) > LISTED else ""
@@ -228,6 +231,15 @@ def chosen(found: Sequence[Target], asked: str, source: str, file: str) -> Targe
         raise BadInput(f"{file}: {has}; name a file with a kernel")
     hint = nearest(asked, [one.shown for one in found])
     raise BadInput(f"{file} has no kernel {asked!r}{hint}: {has}{more}")
+
+
+def template_of(source: str, name: str) -> str:
+    """The parameters of a template of kernels, "int BM, int BN"; "" where there is none of the name."""
+    text = re.sub(r"\s+", " ", blank_literals(source))
+    found = re.findall(
+        rf"template ?<([^;{{}}]*?)>[^;{{}}<]*\b__global__\b[^;{{}}]*?\b{re.escape(name)} ?\(", text
+    )
+    return found[0].rpartition("template")[2].strip(" <") if found else ""
 
 
 def written_in(found: Sequence[Target], source: str) -> list[Target]:
