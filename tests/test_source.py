@@ -50,6 +50,8 @@ def test_an_extension_in_a_python_file_is_checked_and_found_wrong_at_its_line(tm
     other.write_text(EXTENSION + "self.x = std::sqrt(5)\n")
     code, _, err = tool("check", str(other))
     assert code == 2 and err.endswith("is not Python: invalid syntax\n")
+    other.write_text(EXTENSION.replace("__global__", ""))
+    assert "it is Python, and no string of it has a __global__" in tool("check", str(other))[2]
     code, out, _ = tool("check", str(path))
     assert code == 1 and "extension.py:7 " in out and "twice<float>" in out, out
     path.write_text(EXTENSION.replace("<= n", "< n"))

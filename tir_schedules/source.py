@@ -62,6 +62,7 @@ def read_source(path: Path) -> Source:
         cuda = cuda_in_python(text) if path.suffix == ".py" or imports else ""
         if imports and not cuda and TAKEN.search(text):
             ast.parse(text)
+            raise BadInput("it is Python, and no string of it has a __global__ function")
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
     except SyntaxError as error:

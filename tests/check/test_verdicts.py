@@ -101,3 +101,10 @@ def test_a_finding_of_special_numbers_says_so(tool, tmp_path):
     (line,) = [line for line in out.split("\n") if line.startswith("overlapping_writes")]
     assert code == 1 and "is nan; --finite leaves such inpu" in line
     assert tool("check", str(path), *given, "--finite")[0] == 0
+
+
+def test_a_constant_of_cudas_is_not_blamed_on_a_missing_header(tool, tmp_path):
+    path = tmp_path / "most.cu"
+    path.write_text("#include <torch/nothing.h>\n__global__ void k(float *y) { y[0] = -CUDART_INF_F; }\n")
+    code, out, _ = tool("check", str(path), "--block", "1", "--arg", "y=f32[1]")
+    assert code == 1 and "CUDART_INF_F is one of CUDA's math_constants.h: include that" in out

@@ -226,6 +226,9 @@ def explain_error(error: CheckFailed, kernel: Kernel, asked: Sequence[str]) -> E
     lines = str(error).split("\n")
     faults = [line.strip() for line in lines if re.search(r"\berror: |left out: ", line)]
     ours = [line for line in faults if line.startswith(INSTANCE)]
+    constants = next(filter(None, map(CONSTANT.search, faults)), None)
+    if constants:
+        return CheckFailed(f"{error}\n  {constants[1]} is one of CUDA's math_constants.h: include that")
     if not ours or len(ours) < len(faults):
         if isinstance(error, NoDeviceCode) and error.missing and any(map(UNKNOWN_NAME.search, faults)):
             names = ", ".join(error.missing)
@@ -253,6 +256,9 @@ UNKNOWN_NAME = re.compile(
     r"undefined|incomplete type|not a (?:template|class)|no member|storage class|left out"
 )
 """In an error of nvcc: a header may be the reason."""
+
+CONSTANT = re.compile(r'identifier "(CUDART_\w+)" is undefined')
+"""A name of a header of CUDA itself, so that no header that is missing is to blame."""
 
 SEARCHED_ABOVE, SEARCHED_FOLDERS = 4, 2000
 """How far a header is looked for: folders above a file, and folders in all."""
