@@ -166,7 +166,8 @@ def describe_unexecuted(checked: Checked) -> str:
     more = f" and {len(lines) - UNEXECUTED_SHOWN} more" if len(lines) > UNEXECUTED_SHOWN else ""
     size = reaching_size(checked.prepared, lines) if checked.prepared else ""
     reached = f"; --let {size} reaches {'some of them' if others else 'it'}" if size else ""
-    return f"no lane executes {first.place}{also}{more}: {first.text.strip()}{reached}"
+    text = first.text.strip().rstrip(";") if reached else first.text.strip()
+    return f"no lane executes {first.place}{also}{more}: {text}{reached}"
 
 
 def reaching_size(prepared: Prepared, lines: Sequence[Location]) -> str:
