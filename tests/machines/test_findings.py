@@ -95,16 +95,20 @@ Y[t] = r + s[t];
 """
 
 
-def test_no_lane_overwrites_too_early_what_ldmatrix_reads():
-    """Because no lane leaves it before all have read. What is stored before still needs a __syncwarp."""
-    binary = compile_kernel(kernel_of(HEADER + MATRIX.format("s[t] = t; __syncwarp();", "") + "}"))
-    alone = replace(binary, kernel=replace(binary.kernel, block=(32, 1, 1)))
-    assert execute(alone)[0].findings == ()
-    assert {finding.kind for finding in execute(binary)[0].findings} == {"race"}
-    for before, after in (("s[t] = t;", ""), ("s[t] = t; __syncwarp();", "r += s[t ^ 1];")):
-        binary = compile_kernel(kernel_of(HEADER + MATRIX.format(before, after) + "}"))
-        alone = replace(binary, kernel=replace(binary.kernel, block=(32, 1, 1)))
-        assert "lockstep" in [finding.kind for finding in execute(alone)[0].findings]
+def matrix_kinds(before, after="", threads=32):
+    binary = compile_kernel(kernel_of(HEADER + MATRIX.format(before, after) + "}"))
+    execution, _ = execute(replace(binary, kernel=replace(binary.kernel, block=(threads, 1, 1))))
+    return {finding.kind for finding in execution.findings}
+
+
+@pytest.mark.parametrize("barrier", ["__syncwarp();", 'asm volatile("bar.sync 1, 32;" ::: "memory");'])
+def test_no_lane_overwrites_too_early_what_ldmatrix_reads(barrier):
+    """Because no lane leaves it before all have read. What is stored before still needs a barrier."""
+    assert matrix_kinds(f"s[t] = t; {barrier}") == set()
+    assert "lockstep" in matrix_kinds(f"{barrier} s[t] = t;")
+    assert "lockstep" in matrix_kinds(f"s[t] = t; {barrier}", "r += s[t ^ 1];")
+    if "bar" not in barrier:
+        assert matrix_kinds(f"s[t] = t; {barrier}", threads=64) == {"race"}
 
 
 def test_a_loop_whose_bound_was_read_out_of_bounds_is_not_followed_to_its_end():

@@ -57,9 +57,9 @@ Likeness compare_values(const Machine&, u32 bytes, const u8* data, int lane, boo
 inline u32 how_of(Act act) { return act == WRITE ? (u32)STORES : act == ATOMIC ? UPDATES | STRONG : 0; }
 
 // ---- shared_memory.cpp ---
-void check_shared(Machine&, u32 address, u32 bytes, Act, int lane, s32 line, u32 how = 0, bool together = false);
+void check_shared(Machine&, u32 address, u32 bytes, Act, int lane, s32 line, u32 how = 0);
 // As check_shared of each lane, faster.
-void check_shared_reads(Machine&, const u32* address, u32 lanes, u32 bytes, s32 line, bool together = false);
+void check_shared_reads(Machine&, const u32* address, u32 lanes, u32 bytes, s32 line, u32 how = 0);
 void check_shared_writes(Machine&, const u32* address, u32 lanes, u32 bytes, s32 line, u32 how);
 
 // ---- bounds.cpp ---

@@ -73,7 +73,8 @@ const u32 MOST_ENTRIES = 64, MOST_OF_FAULTY = 4, FEW = 8;
 // The lanes of a warp that access an element in one way and in one epoch are one entry; it goes to the front. Entries
 // that come before this access need no more attention.
 static void add_access(Machine& M, Cell& c, const LaneAccess& t) {
-  const u32 block = M.block_number(), how = t.how & (STRONG | UPDATES | OF_BLOCK | VOLATILE | GUESSED);
+  const u32 block = M.block_number();
+  const u32 how = t.how & (STRONG | UPDATES | OF_BLOCK | VOLATILE | GUESSED | TOGETHER);
   const u16 warp = M.warp;
   if (c.prior) {  // mostly it is what this warp did just now
     PriorAccess& o = M.prior[c.prior];
@@ -148,6 +149,7 @@ void check_cell(Machine& M, Cell& c, const LaneAccess& t) {
     const bool near = other_block == block;
     const bool in_step = near && other_warp == self / 32 && t.space == SHARED && how & t.how & VOLATILE &&
                          (how | t.how) & STORES;
+    if (how & TOGETHER && near && other_warp == self / 32) return false;  // no lane left it before all had read
     return in_step || clash(t.how, how, near);
   };
   if (c.how & OF_BARRIER) return report_overwritten(M, t);

@@ -21,14 +21,15 @@ struct Reading {
 
 // Where a whole value was written before the last __syncthreads, nothing can be wrong, and the reader is noted at
 // once.
-void check_shared_reads(Machine& M, const u32* addresses, u32 lanes, u32 bytes, s32 line, bool together) {
+void check_shared_reads(Machine& M, const u32* addresses, u32 lanes, u32 bytes, s32 line, u32 how) {
   if (M.traced) return;
   if (M.program.traits & CLOCKS) {
-    ACTIVE(lanes, check_shared(M, addresses[l], bytes, READ, l, line))
+    ACTIVE(lanes, check_shared(M, addresses[l], bytes, READ, l, line, how))
     return;
   }
   const Cta& cta = *M.cta;
   const u32 shift = M.launch.granule_shift, met = cta.met, first = cta.began;
+  const bool together = how & TOGETHER;
   const Reading reading{met, M.epoch, line, M.warp, together};
   SharedShadow* const shadows = M.cta->shadow.data();
   u32 previous = NONE;
@@ -45,7 +46,7 @@ void check_shared_reads(Machine& M, const u32* addresses, u32 lanes, u32 bytes, 
     for (u32 g = address >> shift, last = (address + bytes - 1) >> shift; g <= last; ++g) {
       SharedShadow& s = shadows[g];
       if (s.in_flight || s.undefined || s.write_epoch - first >= met - first) {
-        check_shared(M, address, bytes, READ, l, line, 0, together);
+        check_shared(M, address, bytes, READ, l, line, how);
         break;
       }
       reading.note(s, l);
@@ -80,14 +81,14 @@ void check_shared_writes(Machine& M, const u32* addresses, u32 lanes, u32 bytes,
   })
 }
 
-void check_shared(Machine& M, u32 address, u32 bytes, Act act, int lane, s32 line, u32 how, bool together) {
+void check_shared(Machine& M, u32 address, u32 bytes, Act act, int lane, s32 line, u32 how) {
   if (M.traced) return;
   Cta& cta = *M.cta;
   const Warp& W = cta.warps[M.warp];
   const u32 shift = M.launch.granule_shift, met = cta.met, epoch = M.epoch, clocks = M.program.traits & CLOCKS;
   const int warp = M.warp;
   const u16 self = M.thread_of(lane);
-  const Reading reading{met, epoch, line, warp, together};
+  const Reading reading{met, epoch, line, warp, (how & TOGETHER) != 0};
   bool reported = false;
   // Of an earlier access by a lane of this warp. A lane that has left needs no __syncwarp.
   auto unordered = [&](u32 when, u16 other) { return when > W.synced_with(lane, other % 32); };

@@ -17,7 +17,7 @@ static void execute(Machine& M, Warp& W, const ops::Ldmatrix& op) {
     if (data) memcpy(matrix[row / 8][row % 8], data, 16);
     else memset(matrix[row / 8][row % 8], 0xff, 16);
   }
-  check_shared_reads(M, address, found, 16, op.line(), true);
+  check_shared_reads(M, address, found, 16, op.line(), TOGETHER);
   tell_performed(M);
   for (int k = 0; k < count; ++k) {
     u32* to = registers[k];
