@@ -126,6 +126,14 @@ def test_a_bank_gives_one_register_a_cycle():
     assert reason(run(same), Reason.BANKS) > 50
 
 
+def test_who_cannot_read_its_registers_holds_up_its_sub_core():
+    """Warp 0 needs no register, and comes when warp 4 is done. Sub-cores beside it go on."""
+    code = program("FFMA R10, R0, R2, R4", ("NOP", {"stall": 4}))
+    conflicts, others = path([0] * 32, warp=4), [path([1] * 32, warp=warp) for warp in range(4)]
+    found = simulate(code, [*others, conflicts], steps(), TABLE)
+    assert found.cycles >= 3 * 30 + 4 * 31
+
+
 def test_a_register_in_the_operand_cache_is_not_read():
     kept = program(*[("FFMA R10, R0, R2, R1", {"reuse": 0b1})] * 32)
     read = program(*["FFMA R10, R0, R2, R1"] * 32)

@@ -2,8 +2,9 @@
 //
 // Four sub-cores issue one instruction a cycle each, of the warp that issued last as long as it may, else of the
 // youngest. A warp may issue when the stall cycles of its last instruction are over, the scoreboards that it waits for
-// are 0, the pipe is free, and the register banks have room for its reads. Instructions for memory go into the queue
-// of their sub-core, which the SM's one data path serves, a wavefront a cycle.
+// are 0, and the pipe is free. If the register banks have no room for its reads, it holds up the sub-core until they
+// have. Instructions for memory go into the queue of their sub-core, which the SM's one data path serves, a wavefront
+// a cycle.
 #include "banks.h"
 #include "copies.h"
 #include "fetch.h"
@@ -91,6 +92,7 @@ struct SubCore {
   Banks banks;
   s32 latest = -1;
   u64 chose = 0;          // when it issued
+  u64 held_at = NEVER;    // when an instruction that was chosen could not read its registers, and no other could pass it
   u64 stuck_until = 0;    // the cycle before which no warp can issue, unless one wakes or the queue has room again
   bool gave_up = false;   // whether the latest instruction was to let another warp come
 };
@@ -410,6 +412,7 @@ struct Sm {
     const s32 latest = core.latest;
     u64 until = fetch.fits ? NEVER : 0;  // while all wait for boards, cycles or room in the queue
     const auto tries = [&](u32 which) {
+      if (core.held_at == t) return false;
       if (wakes[which] <= t && attempt(core, which)) return true;
       if (wakes[which] > t) until = std::min(until, wakes[which]);
       else if (warps[which].blocked != QUEUE || warps[which].tried != t) until = 0;
@@ -474,7 +477,7 @@ struct Sm {
     } else if (core.free[row.pipe] > t) {
       return fails(warp, PIPE);
     }
-    if (row.banked && !core.banks.take(row, which, t, gpu.bank_window)) return fails(warp, BANKS);
+    if (row.banked && !core.banks.take(row, which, t, gpu.bank_window)) return core.held_at = t, fails(warp, BANKS);
     account(warp, number, row);
     if (room && !warp.block) *kept++ = {t, warp.number, number, warp.why, (u32)warp.counted}, --room;
     (half ? *half : core.free[row.pipe]) = t + row.interval;
