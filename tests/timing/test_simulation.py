@@ -174,6 +174,13 @@ LOAD_AND_WAIT = ("LDG.E R0, [R2.64]", {"writes": 0}), ("FADD R0, R0, R0", {"wait
 COLD = Outside(cold=(1 << Kind.OWN,))
 
 
+@pytest.mark.parametrize("form, missed", [("", 1), (".STRONG.SM", 1), (".STRONG.GPU", 2), (".STRONG.SYS", 2)])
+def test_l1_does_not_answer_a_load_of_what_other_sms_may_have_written(form, missed):
+    code = program((f"LDG.E.64{form} R0, [R2.64]", {"writes": 0}), ("FADD R0, R0, R0", {"waits": (0,)}))
+    found = run(code, costs=[1], pieces=[(7, 0b1)], accesses=[0, -1, 0, -1], times=2)
+    assert found.missed == 32 * missed and (found.cycles > 2 * TABLE.l2_latency[0]) == (missed == 2)
+
+
 def test_lines_of_l2_are_near_or_far():
     """As many by each percentile as the profile says."""
     code = program(*LOAD_AND_WAIT)

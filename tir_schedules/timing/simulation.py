@@ -152,6 +152,8 @@ def fill(row: np.void, one: Instruction, table: GpuTable) -> None:
         row["told"] = bool(one.predicate) and bool(row["board"] or row["value"])
     elif row["action"] == Action.ASYNC_COPY:
         row["value"] = "BYPASS" in one.modifiers
+    elif row["action"] == Action.GLOBAL_LOAD:  # another SM may have written it
+        row["value"] = "STRONG" in one.modifiers and bool({"GPU", "SYS"} & {*one.modifiers})
     elif row["action"] == Action.ARRIVE:
         row["value"] = "RED" in one.modifiers
     elif row["action"] in (Action.BOX_LOAD, Action.BOX_STORE):

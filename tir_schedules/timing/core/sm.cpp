@@ -248,7 +248,7 @@ struct Sm {
   // Whether the first request of a queue takes the tags of L1 alone, and the data path when its bytes come.
   bool goes_out(SubCore& core, const Request& request, const Row& row) const {
     if (request.access < 0 || (row.action != GLOBAL_LOAD && row.action != ASYNC_COPY)) return false;
-    if (row.action == ASYNC_COPY) return true;
+    if (row.action == ASYNC_COPY || row.value) return true;  // the value: a load passes L1 by
     const Access& access = accesses[request.access];
     if (core.held_as != memory.l1.changes) {
       core.held_as = memory.l1.changes;
@@ -293,8 +293,7 @@ struct Sm {
     tags_free = t + (access.pieces + 3) / 4;
     keep_path(core, row.path_cycles * row.carries);
     const u64 position = (u64)request.block << 44 ^ (u64)request.number << 28 ^ request.load;
-    const bool cached = !copies || !row.value;
-    const u64 there = memory.load(pieces + access.first, access.pieces, request.block, t, cached, position,
+    const u64 there = memory.load(pieces + access.first, access.pieces, request.block, t, !row.value, position,
                                   copies ? gpu.copy_page_cycles : gpu.page_cycles);
     if (copies) warp.back.push_back(false);
     returns.push({std::max(there, t + 1), request, copies ? (u32)warp.back.size() - 1 : 0});
