@@ -102,23 +102,27 @@ def arithmetic() -> Iterator[Probe]:
 
 
 def mixed() -> Iterator[Probe]:
-    """Two pipes at once: whether an instruction of another pipe is free beside FFMA."""
+    """Two pipes at once: whether an instruction of another pipe is free beside FFMA. One warp in a sub-core
+    keeps what the operand cache holds; several may lose it to each other."""
     pairs = {
         "ffma+lop3": "fma.rn.f32 %f{0}, %f{0}, fy, fz; lop3.b32 %r{0}, %r{0}, y, z, 0x1b;",
         "ffma+imad": "fma.rn.f32 %f{0}, %f{0}, fy, fz; mad.lo.u32 %r{0}, %r{0}, y, z;",
         "ffma+hfma2": "fma.rn.f32 %f{0}, %f{0}, fy, fz; fma.rn.f16x2 %r{0}, %r{0}, y, z;",
         "imad+lop3": "mad.lo.u32 %r{0}, %r{0}, y, z; lop3.b32 %r{1}, %r{1}, y, z, 0x1b;",
         "lop3+mufu": "lop3.b32 %r{0}, %r{0}, y, z, 0x1b; ex2.approx.ftz.f32 %f{0}, %f{0};",
+        "imad+shf of one register": (
+            "mad.lo.u32 %r{0}, %r{0}, %r{0}, %r{0}; shf.l.wrap.b32 %r{1}, %r{1}, %r{1}, 7;"
+        ),
     }
-    for name, template in pairs.items():
+    for name, template, warps in ((*each, warps) for warps in (16, 4) for each in pairs.items()):
         setup = setup_of("%f", CHAINS) + setup_of("%r", CHAINS).replace("%r", "\n%r").replace("\n%r", "%r")
         more = "\n".join(f"    add.u32 %r{SPARE + n}, z, {n};" for n in range(CHAINS))
         yield Probe(
-            f"{name} rate", "mixed rate", name.split("+")[0].upper(),
+            f"{name} rate" + (", 4 warps" if warps == 4 else ""), "mixed rate", name.split("+")[0].upper(),
             lambda i, t=template: "    " + t.format(i % CHAINS, SPARE + i % CHAINS), f"{setup}\n{more}",
             sink=tuple(f"%{k}{n}" for k in "fr" for n in range(CHAINS))
             + tuple(f"%r{SPARE + n}" for n in range(CHAINS)),
-            warps=16,
+            warps=warps,
         )  # fmt: skip
 
 

@@ -67,6 +67,21 @@ def shared_loads() -> Iterator[Probe]:
     )  # fmt: skip
 
 
+def loads_beside_ffma() -> Iterator[Probe]:
+    """Eight FFMA and a load of shared memory: what these cost more by the registers that the load fills."""
+    floats = "\n".join(f"    add.rn.f32 %f{n}, fy, 0f{0x3F800000 + (n << 16):08X};" for n in range(CHAINS))
+    products = [f"    fma.rn.f32 %f{n}, %f{n}, fy, fz;" for n in range(CHAINS)]
+    for name, width in {"no load": 0, "lds.32": 4, "lds.64": 8, "lds.128": 16}.items():
+        for warps in (8, 16):
+            yield Probe(
+                f"8 ffma beside {name} rate, {warps} warps", "mixed rate", "FFMA",
+                lambda i, w=width: "\n".join([*products, *[loads(w, i % CHAINS)] * bool(w)]),
+                f"{lanes_apart(width or 4, width or 4, CHAINS)}\n{floats}", declare=SHARED_ARRAY,
+                sink=(*sums(CHAINS), *(f"%f{n}" for n in range(CHAINS))), copies=(8, 24), warps=warps,
+                per_copy=CHAINS,
+            )  # fmt: skip
+
+
 SPREAD = """\
     mov.u32 smem, buffer;
     and.b32 %r20, lane, {0};
@@ -263,6 +278,29 @@ def cached_words() -> Iterator[Probe]:
             )  # fmt: skip
 
 
+def words_of_l2() -> Iterator[Probe]:
+    """The last of these where L1 has nothing: in each turn all warps read the same lines for the first time,
+    and each a line of its own."""
+    for warps in (8, 32):
+        yield Probe(
+            f"ldg.32 and ffma, a word of each warp's and own words, lines of l2, {warps} warps", "global",
+            "LDG",
+            lambda i: (
+                f"    ld.global.f32 %f{10 + 2 * i}, [%d2+{128 * i}];\n"
+                f"    ld.global.f32 %f{11 + 2 * i}, [%d3+{4 * i}];\n"
+                f"    fma.rn.f32 %f0, %f{10 + 2 * i}, %f{11 + 2 * i}, %f0;"
+            ),
+            "    mul.wide.u32 wide, lane, 4;\n    add.u64 %d1, data, wide;\n    mov.f32 %f0, fy;\n"
+            "    mul.lo.u32 %r11, warp, 65536;\n    add.u32 %r11, %r11, 1048576;",
+            before=lambda n: (
+                "    mul.wide.u32 wide, turn, 4096;\n    add.u64 %d2, %d1, wide;\n"
+                "    mad.lo.u32 %r12, turn, 128, %r11;\n    cvt.u64.u32 wide, %r12;\n"
+                "    add.u64 %d3, data, wide;"
+            ),
+            sink=("%f0",), copies=(8, 24), warps=warps, per_copy=2, data_bytes=1 << 22,
+        )  # fmt: skip
+
+
 def global_stores() -> Iterator[Probe]:
     """st.global and atomics of global memory."""
     for warps in (1, 16):
@@ -436,9 +474,35 @@ def copies_to_rows() -> Iterator[Probe]:
                 )  # fmt: skip
 
 
+def copies_under_way() -> Iterator[Probe]:
+    """Copies to rows of 80 bytes, without other loads, each to a place of its own. If the moves have a rate,
+    each further copy takes as long. If so many can be under way, those beyond take longer."""
+    for name in ("512 bytes to rows of 80", "rows of 64 to rows of 80"):
+        for warps, copies in (
+            (4, (2, 6)),
+            (4, (6, 10)),
+            (8, (1, 3)),
+            (8, (3, 5)),
+            (16, (1, 2)),
+            (16, (2, 3)),
+        ):
+            yield Probe(
+                f"cp.async.cg of 16, {name}, {copies[0]} and {copies[1]} under way, {warps} warps",
+                "cp.async", "LDGSTS",
+                lambda i, w=warps: (
+                    f"    cp.async.cg.shared.global [%r30+{2048 + i * w * 640}], [%d{i % 8}], 16;"
+                ),
+                scattered(*SCATTERED[name]), declare=SHARED_ARRAY, copies=copies, warps=warps, needs="sm_80",
+                after=lambda n: (
+                    "    cp.async.commit_group;\n    cp.async.wait_group 0;"
+                ),
+            )  # fmt: skip
+
+
 def probes() -> Iterator[Probe]:
     for family in (
-        shared_loads, shared_broadcasts, shared_stores, matrices, constants, global_loads, cached_words,
-        global_stores, shared_words, queue, barriers, async_copies, copies_beside_matrices, copies_to_rows,
+        shared_loads, loads_beside_ffma, shared_broadcasts, shared_stores, matrices, constants, global_loads,
+        cached_words, words_of_l2, global_stores, shared_words, queue, barriers, async_copies,
+        copies_beside_matrices, copies_to_rows, copies_under_way,
     ):  # fmt: skip
         yield from family()

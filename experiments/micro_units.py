@@ -244,6 +244,33 @@ def box(
     )  # fmt: skip
 
 
+SPREAD_ROWS = 69632
+"""Rows of 4096 bytes, 512 for each SM: more than its boxes take in all turns."""
+
+
+def boxes_of_dram() -> Iterator[Probe]:
+    """Boxes of 8 KiB in rows of a matrix that L2 does not have, other ones in each turn: of each SM's own, or
+    the same for 8 SMs. What one takes is a latency, and what further ones add a rate."""
+    tensor = TensorMap("map", "data", "float16", (SPREAD_ROWS, 2048), (4096,), (64, 64), 128)
+    begin = START.format(count=1) + "    mov.b64 %d6, map;\n    cvta.param.u64 %d6, %d6;\n"
+    for shared, copies, cold in product((1, 8), ((1, 5), (2, 4)), (False, True)):
+        place = "    mov.u32 %r17, %ctaid.x;\n" + f"    div.u32 %r17, %r17, {shared};\n" * (shared > 1)
+        yield Probe(
+            f"{copies[0]} and {copies[1]} tensor loads of boxes of 8192 bytes, shared by {shared}"
+            + (", cold" if cold else "") + ", every SM", "tma", "UTMALDG",
+            lambda i: (
+                f"    mad.lo.u32 %r16, turn, 8, {i};\n    and.b32 %r18, %r16, 31;\n"
+                "    shl.b32 %r18, %r18, 6;\n    shr.u32 %r19, %r16, 5;\n"
+                "    mad.lo.u32 %r19, %r17, 8, %r19;\n    shl.b32 %r19, %r19, 6;\n"
+                "    @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                f" [smem+{8192 * i}], [%d6, {{%r18, %r19}}], [%r10];"
+            ),
+            begin + place, before=lambda n: expect(8192, n), after=lambda n: turned("_end"), declare=ARRAY,
+            copies=copies, turns=(8, 24), needs="sm_90", data_bytes=4096 * SPREAD_ROWS, cold=cold,
+            maps=(tensor,), blocks=0, notes={"bytes": 8192},
+        )  # fmt: skip
+
+
 FIRST_BOX = (
     "    @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
     " [smem], [{map}, {{%r13, %r13}}], [%r10];"
@@ -414,6 +441,7 @@ def probes() -> Iterator[Probe]:
         bulk_copies,
         boxes,
         boxes_of_ragged_rows,
+        boxes_of_dram,
         first_uses,
         clusters,
         beside,
