@@ -47,7 +47,7 @@ class Probe:
     copies: the two numbers. warps: of a block. blocks: 0 for one on each SM. needs: oldest architecture.
     turns: the two numbers. data_bytes: of the array `data`, which maps are of. cold: L2 holds nothing of it.
     Where both numbers of copies are equal, the result of the first thread is the figure. notes: more for
-    the row.
+    the row. dynamic_shared: bytes that a block is given beside what it declares.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Probe:
     data_bytes: int = 1 << 16
     cold: bool = False
     maps: tuple[TensorMap, ...] = ()
+    dynamic_shared: int = 0
     notes: Json = field(default_factory=dict)
 
     def kernel(self, copies: int, arch: str, multiprocessors: int) -> Kernel:
@@ -77,8 +78,8 @@ class Probe:
         return Kernel(
             f"{self.name}, {copies} copies", self.ptx(copies, arch), ENTRY,
             (OUT, SINK, DATA, TURNS_NAME, *(one.name for one in self.maps)), (blocks, 1, 1),
-            (self.warps * WARP, 1, 1), arch, cluster=(self.cluster, 1, 1), maps=self.maps,
-            file="probe.ptx",
+            (self.warps * WARP, 1, 1), arch, self.dynamic_shared, cluster=(self.cluster, 1, 1),
+            maps=self.maps, file="probe.ptx",
         )  # fmt: skip
 
     def ptx(self, copies: int, arch: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from statistics import median
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 from micro_arithmetic import CHAINS, INSTRUCTIONS, filled, setup_of
@@ -17,6 +17,7 @@ from tir_schedules.files import Json
 from tir_schedules.machines.driver import launch_early
 from tir_schedules.machines.gpu import GpuMachine, packed
 from tir_schedules.model.kernel import Binary
+from tir_schedules.model.launch import TensorMap
 
 Build = Callable[[Probe, int], Binary]
 """A probe and its copies -> its binary."""
@@ -272,19 +273,37 @@ class Returning(Probe):
 
 
 KINDS = {"empty kernel": Probe, "kernel that returns": Returning}
+MAPS = tuple(TensorMap(f"map{k}", "data", "float16", (64, 64), (128,), (64, 64), 128) for k in range(3))
+AS_GEMMS: dict[str, Json] = {
+    "3 tensor maps": {"maps": MAPS}, "208 KiB of shared memory": {"dynamic_shared": 208 << 10},
+    "both": {"maps": MAPS, "dynamic_shared": 208 << 10},
+}  # fmt: skip
+"""What products on Hopper have, and whether a launch takes longer for it."""
 
 
 def launches(machine: GpuMachine, build: Build) -> Iterator[Json]:
     """Microseconds of kernels that do nothing: one between two events, and each of many in a graph."""
-    for name, kind in KINDS.items():
-        yield from launches_of(machine, build, name, kind)
-
-
-def launches_of(machine: GpuMachine, build: Build, name: str, kind: type[Probe]) -> Iterator[Json]:
     sms = machine.attribute("MultiProcessorCount")
     few, many_blocks = ((1, 1), (sms, 4), (sms, 32), (4 * sms, 8), (32 * sms, 4)), 256 * sms
-    for blocks, warps in (*few, *((many_blocks, warps) for warps in (1, 4, 8, 32))):
-        probe = kind("empty", GROUP, "", lambda i: "", copies=(0, 0), warps=warps, blocks=blocks)
+    shapes = (*few, *((many_blocks, warps) for warps in (1, 4, 8, 32)))
+    for name, kind in KINDS.items():
+        yield from launches_of(machine, build, name, kind, shapes)
+    if machine.arch == "sm_90":
+        for name, more in AS_GEMMS.items():
+            yield from launches_of(
+                machine, build, f"kernel that returns, {name}", Returning, ((sms, 8),), more
+            )
+
+
+def launches_of(
+    machine: GpuMachine, build: Build, name: str, kind: type[Probe], shapes: Sequence[tuple[int, int]],
+    more: Json | None = None,
+) -> Iterator[Json]:  # fmt: skip
+    """shapes: blocks and warps of each. more: fields of the probe."""
+    for blocks, warps in shapes:
+        probe = kind(
+            "empty", GROUP, "", lambda i: "", copies=(0, 0), warps=warps, blocks=blocks, **(more or {})
+        )
         binary, given = build(probe, 0), arguments(machine, EMPTY, 1, 1)
         given |= {
             "out": machine.xp.zeros((blocks, warps, 4), "int64"),
