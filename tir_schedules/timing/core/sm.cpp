@@ -192,9 +192,9 @@ struct Sm {
     const auto see = [&](u64 when) { if (when > t) first = std::min(first, when); };
     if (!events.empty()) see(events.top().time);
     if (!changes.empty()) see(changes.top().time);
-    for (const Warp& warp : warps)
-      if (!warp.done() && !warp.waits) see(warp.next);
     for (const SubCore& core : cores) {
+      if (core.stuck_until > t) see(core.stuck_until);
+      else for (u32 which : core.warps) see(wakes[which]);
       for (u64 when : core.free) see(when);
       see(core.halves[0]), see(core.halves[1]);
       see(core.banks.free[0]), see(core.banks.free[1]);
