@@ -17,6 +17,7 @@ from ptx_kernels import launch, module
 
 from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.compiler.source_text import SourceText
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.insight.profile.cases import cubin_name
@@ -193,7 +194,7 @@ def test_counters_add_up_over_lines():
     assert sum(counters.mix.values()) == counters.thread_instructions
     assert counters.mix["fp32"] == 64**3
     tile_line = next(line for line in counters.lines if "shared_load" in line.accesses)
-    assert "tile_a" in binary.kernel.source.split("\n")[tile_line.line - 1]
+    assert "tile_a" in SourceText(binary.kernel).line(tile_line.file, tile_line.line)
     assert counters.warp_instructions * 32 == counters.thread_instructions
 
 
