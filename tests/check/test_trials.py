@@ -238,6 +238,8 @@ def test_what_no_run_can_show_is_said():
     (told,) = found.unshown
     assert "without it an expected value changes by 1, and rounding explains" in told and found.loose
     assert trials("sum(x)", dict(x="f32[64]", y="f32[1]:out")).unshown == ()
+    for column in range(0, 64, 3):  # which may have no element among those that are sampled
+        assert trials(f"x[:, {column}]", dict(x="f32[16,64]", y="f32[16]:out")).unshown == ()
 
 
 def test_a_tolerance_of_the_users_is_the_only_one():

@@ -232,10 +232,27 @@ class Sensitivity:
         unshown += [
             f"no expected value depends on {name} in any run"
             for name, places in blind.items()
-            if len(places) == len(self.sampled[name]) and not hidden[name]
+            if len(places) == len(self.sampled[name]) and not hidden[name] and not self.depends(name)
         ]
         unshown += self.unshown_constants()
         return Trials(tuple(self.trials), tuple(unshown), loose)
+
+    def depends(self, name: str) -> bool:
+        """Whether an expected value depends on an array, also on elements that are not sampled."""
+        for trial in self.trials:
+            arrays = values_of(trial.arguments)
+            array = arrays[name]
+            other = array + np.ones_like(array) if np.all(array == array.flat[:1]) else np.roll(array, 1)
+            try:
+                values = self.question.values({**arrays, name: other})
+            except BadInput:
+                return True
+            if any(
+                not np.array_equal(values[key], truth.value, equal_nan=True)
+                for key, truth in trial.truths.items()
+            ):
+                return True
+        return False
 
     def unshown_constants(self) -> list[str]:
         """Reals of the expressions that no trial shows to matter, also not one with small numbers, which is
