@@ -158,6 +158,25 @@ def test_a_library_is_verified_and_timed_like_a_kernel():
     ]
 
 
+def in_two_parts(arguments):
+    """A library that adds two parts of K in C's format."""
+    a, b = (arguments[name].astype("float32") for name in "AB")
+    half = a.shape[1] // 2
+    parts = [(a[:, part] @ b[part]).astype("float16") for part in (slice(half), slice(half, None))]
+    arguments["C"][:] = parts[0] + parts[1]
+
+
+def test_a_library_may_add_parts_of_k_in_the_format_of_c():
+    workload = HalfGemm(8, 8, 64, "nn", "float32", output="float16")
+    library = Subject("hgemm", "cuBLAS", "vendor", workload)
+    kernel = subject("kernel", workload)
+    found = measured(FakeMachine({"kernel": in_two_parts, "cuBLAS": in_two_parts}), kernel, library)
+    assert [row["name"] for row in found.rows] == ["cuBLAS"]
+    assert [row["name"] for row in found.refused] == ["kernel"]
+    wrong = measured(FakeMachine({"cuBLAS": multiply_wrongly}), library)
+    assert not wrong.rows and "does not verify" in wrong.refused[0]["reason"]
+
+
 def test_subjects_of_a_workload_take_turns_and_workloads_do_not_mix():
     machine = FakeMachine({"one": multiply, "two": multiply})
     other = Gemm(4, 4, 4)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from typing import Any, Callable, Collection, Sequence, TypeVar
 
-from tir_schedules.bench.binding import CACHES, BoundSubject, Vendor, bind, timing_buffers, verify
+from tir_schedules.bench.binding import CACHES, BoundSubject, Vendor, bind, judged_by, timing_buffers, verify
 from tir_schedules.bench.clocks import Cycles, Monitor, NoMonitor, open_monitor, summary
 from tir_schedules.bench.sampling import (
     FEWEST,
@@ -149,8 +149,11 @@ class Bench:
         return seconds
 
     def check_subject(self, subject: Subject, check: Check) -> float | None:
-        """The seconds a subject took; None where it is refused."""
-        return self.attempt([subject], lambda: verify(self.machine, self.vendors, subject, check))
+        """The seconds a subject took, 0 if the check is not for it; None where it is refused."""
+        own = judged_by(subject, check)
+        if own is None:
+            return 0.0
+        return self.attempt([subject], lambda: verify(self.machine, self.vendors, subject, own))
 
     def time_subjects(self, checked: dict[Subject, float]) -> list[Trial]:
         """Trials of the subjects, with all their samples. They no longer hold memory of the GPU."""

@@ -267,6 +267,11 @@ class HalfGemm(Gemm):
         terms = (self.matmul(a != 0, b != 0) + 1) * unit
         return terms / (1 - terms) * self.largest_sum(a, b)
 
+    def magnitudes(self, arguments: Arguments) -> np.ndarray:
+        """|A| |B|, float64: for each element of C the sum of its terms' magnitudes."""
+        a, b = (np.abs(array_of(arguments, name).astype(np.float64)) for name in self.inputs)
+        return self.matmul(a, b)
+
     def prim_func(self, name: str) -> PrimFunc:
         """The algorithm as a TensorIR PrimFunc, entry point `name`: a block "C" of the sums, and a block "D"
         that rounds them where C is in another format."""
