@@ -290,7 +290,7 @@ def maps_of(gemm: HalfGemm, tiling: Tiling) -> tuple[TensorMap, ...]:
     b_shape = (gemm.n, gemm.k) if gemm.transposed else (gemm.k, gemm.n)
     return (
         map_of("A", gemm.dtype, (gemm.m, gemm.k), (tiling.bm // tiling.cluster_n, DEPTH)),
-        map_of("B", gemm.dtype, b_shape, b_box),
+        map_of("B", gemm.dtype, b_shape, b_box, gemm.transposed),
     )
 
 
@@ -300,13 +300,15 @@ def along_k(gemm: HalfGemm, tiling: Tiling) -> tuple[bool, bool]:
     return (gemm.transposed, True) if tiling.swap else (True, gemm.transposed)
 
 
-def map_of(name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int]) -> TensorMap:
-    """The tensor map of a matrix with boxes, under the swizzle of as many bytes as their rows have."""
+def map_of(
+    name: str, dtype: str, shape: tuple[int, int], box: tuple[int, int], along_k: bool = True
+) -> TensorMap:
+    """The tensor map of a matrix with boxes, under the swizzle of as many bytes as their rows have. along_k:
+    as `promotion_of` has it."""
     pitch = pitch_of(row := shape[1] * SIZES[dtype])
     of = described_array(name, row, pitch)
-    return TensorMap(
-        f"{name}_map", of, dtype, shape, (pitch,), box, box[1] * SIZES[dtype], promotion_of(pitch)
-    )
+    promotion = promotion_of(pitch, along_k)
+    return TensorMap(f"{name}_map", of, dtype, shape, (pitch,), box, box[1] * SIZES[dtype], promotion)
 
 
 def cast(value: Any, dtype: str, of: str) -> Any:

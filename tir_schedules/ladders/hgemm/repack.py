@@ -86,7 +86,7 @@ def maps_of_copies(alone: Launch, gemm: HalfGemm, line: int) -> Launch:
             each,
             of=f"{each.of}_rows",
             pitches=(pitches[each.of],),
-            promotion=promotion_of(pitches[each.of]),
+            promotion=promotion_of(pitches[each.of], each.of == "A" or gemm.transposed),
         )
         if each.of in pitches
         else each

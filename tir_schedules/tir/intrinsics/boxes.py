@@ -29,9 +29,10 @@ buffer in shared memory it asks that what all warpgroups write is one region. `w
 there."""
 
 
-def tensor_map(matrix: Any, rows: int, columns: int) -> Any:
-    """What stands for the tensor map of a matrix, with boxes of so many rows and columns."""
-    return T.call_extern("handle", MAP, matrix.data, rows, columns)
+def tensor_map(matrix: Any, rows: int, columns: int, along_k: bool = True) -> Any:
+    """What stands for the tensor map of a matrix, with boxes of so many rows and columns. along_k: as
+    `promotion_of` has it."""
+    return T.call_extern("handle", MAP, matrix.data, rows, columns, int(along_k))
 
 
 def prefetch() -> Any:
@@ -96,7 +97,7 @@ def load(
         return call("arrive_announcing", ring.full(), announced) if announced else T.int32(0)
 
     def loaded(place: Any, matrix: Any, row: Any, column: Any) -> Any:
-        arguments = place, tensor_map(matrix, rows, columns), row, column, ring.full()
+        arguments = place, tensor_map(matrix, rows, columns, along_k), row, column, ring.full()
         return call("load_box_for", 2**blocks - 1, *arguments) if blocks > 1 else call("load_box", *arguments)
 
     def pointer(box: Any) -> Any:

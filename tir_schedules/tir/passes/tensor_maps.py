@@ -47,12 +47,12 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
         (matrix,) = call.args[1].args  # its data
         while matrix in inside:
             matrix = inside[matrix]
-        box = [int(extent) for extent in call.args[2:]]
+        *box, along_k = (int(number) for number in call.args[2:])
         shape = [int(extent) for extent in extents.get(matrix.name, matrix.shape)]
         if matrix.name not in made:
             row = shape[1] * DataType(matrix.dtype).bits // 8
             pitch = int(pitches.get(matrix.name, pitch_of(row)))
-            made[matrix.name] = box, *encode(matrix, shape, pitch, box)
+            made[matrix.name] = box, *encode(matrix, shape, pitch, box, along_k > 0)
         assert made[matrix.name][0] == box, f"one map of {matrix.name} for boxes of {box}"
         return made[matrix.name][1]
 
@@ -69,8 +69,10 @@ def tensor_maps(function: Any, module: IRModule, context: transform.PassContext)
     return function.with_body(tirx.SeqStmt([*statements, body])) if made else function
 
 
-def encode(matrix: Any, shape: list[int], pitch: int, box: list[int]) -> tuple[Any, list[tirx.Stmt]]:
-    """The variable of a map, and the statements of the host that make it."""
+def encode(
+    matrix: Any, shape: list[int], pitch: int, box: list[int], along_k: bool
+) -> tuple[Any, list[tirx.Stmt]]:
+    """The variable of a map, and the statements of the host that make it. along_k: as in `promotion_of`."""
     rows, columns = shape
     element = DataType(matrix.dtype).bits // 8  # bytes
     dtype, height, width = str(matrix.dtype), *box
@@ -83,7 +85,7 @@ def encode(matrix: Any, shape: list[int], pitch: int, box: list[int]) -> tuple[A
         # Innermost first: extents and pitch; box and its steps; no interleaving, swizzle, promotion, zeros.
         T.call_packed(
             ENCODE, unnamed, dtype, 2, A.data, columns, rows, pitch, width, height, 1, 1, 0,
-            SWIZZLES.index(swizzle), PROMOTIONS.index(promotion_of(pitch)), 0,
+            SWIZZLES.index(swizzle), PROMOTIONS.index(promotion_of(pitch, along_k)), 0,
         )  # fmt: skip
 
     statements: Any = body_of(host)
