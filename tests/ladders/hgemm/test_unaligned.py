@@ -108,7 +108,7 @@ def test_a_twin_of_run_time_sizes_takes_what_a_schedule_takes():
     [
         ((51, 10650, 8372), "nn", "unaligned:64x128"),
         ((100, 100, 100), "nt", "unaligned:16x32"),
-        ((51, 10648, 8368), "nn", "tile_shapes"),
+        ((51, 10648, 8368), "nn", "split_k"),
         ((1002, 1002, 1002), "nt", "split_k"),
     ],
 )

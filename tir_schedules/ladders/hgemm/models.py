@@ -25,7 +25,8 @@ from typing import Any
 
 from tir_schedules.ladders.hgemm import stream_k, unaligned
 from tir_schedules.ladders.hgemm.tile_costs import estimate, nanoseconds_of_writing
-from tir_schedules.ladders.sgemm.models import matrix_times_vector
+from tir_schedules.ladders.sgemm.gemv import by_rows
+from tir_schedules.ladders.sgemm.models import GEMV_BYTES, matrix_times_vector
 from tir_schedules.ladders.waves import LAUNCH, SMS, Rate, Waves
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -40,6 +41,11 @@ SMALL_FILL = 80
 """The same of a block of 64x64: 1536x3904x64 took 9.7 us, 12 blocks for an SM, and 3008x5760x64 21.5, 33."""
 
 
+SPREAD, EARLIER = 0.9, 0.2
+"""Microseconds more of a launch, times the share of SMs that have a block, because all wait for memory at
+once; and those less where hardly any has. mma_multistage:64x64 took 4.4 us at 8169x64x168 on an H200, on 128
+SMs, and wmma_padded:32x64 1.9 at 376x32x32, on 12."""
+
 ODD_ROWS = 0.9
 """Microseconds more of a C with odd rows, times the share of SMs that have a block. L2 gets parts of sectors,
 and reads the rest from memory: wmma_padded:32x64 took 4.5 us at 41x2255x41 on an H200, and 3.0 with C in
@@ -52,15 +58,29 @@ class BeforeHopper(Rate):
 
     def __call__(self, gemm: Any, rung: Rung) -> Waves:
         found = super().__call__(gemm, rung)
-        odd = ODD_ROWS * min(1, found.blocks / SMS) if gemm.n % 2 else 0
+        share = min(1, found.blocks / SMS)
+        begun = (SPREAD + (ODD_ROWS if gemm.n % 2 else 0)) * share - EARLIER
         written = LAUNCH + nanoseconds_of_writing(gemm, 2) / 1000
-        return replace(found, microseconds=max(found.microseconds + odd, written))
+        return replace(found, microseconds=max(found.microseconds + begun, written))
 
 
 of_ladder = partial(BeforeHopper, elements=lambda gemm: not gemm.aligned, fill=FILL)
 """Before Hopper a row of C that is not a multiple of 16 bytes has A and B copied by elements, too."""
 
 by_elements = partial(of_ladder, slow=f"{BY_ELEMENTS}, with nothing under way")
+
+
+BY_COLUMNS = 4.2e6
+"""Bytes in a microsecond that `gemv` reads by columns, without parts of K: 1x14336x4096, stored K x N, took
+31.5 us on an H200, and 28.7 by tiles of 16x128."""
+
+
+def of_gemv(gemm: HalfGemm, rung: Rung) -> Waves:
+    """As that of SGEMM, but slower by columns where these are many."""
+    found = matrix_times_vector(gemm, rung)
+    whole = rung.declared(gemm).grid[1] == 1
+    more = 0 if by_rows(gemm) or not whole else gemm.bytes * (1 / BY_COLUMNS - 1 / GEMV_BYTES)
+    return replace(found, microseconds=found.microseconds + more)
 
 
 def of_shares(gemm: HalfGemm, rung: Rung) -> Any:
@@ -74,7 +94,7 @@ MODELS = {
     "repacked": estimate,
     "split_k": estimate,
     "stream_k": of_shares,
-    "gemv": matrix_times_vector,
+    "gemv": of_gemv,
     "unaligned": unaligned.estimate,
     "tma_store": estimate,
     "cluster": estimate,
