@@ -39,9 +39,10 @@ def meetings(text):
     return sum(a == b or c == d for (a, c), (b, d) in pairwise(products)), len(products)
 
 
-@pytest.mark.parametrize("wn, wmiter", [(64, 2), (32, 1)])
-def test_neighbours_share_a_factor(wn, wmiter):
-    tiles = {**TILES, "wn": wn, "wmiter": wmiter}
+@pytest.mark.parametrize("wn, wmiter, wm", [(64, 2, 32), (32, 1, 32), (64, 3, 48)])
+def test_neighbours_share_a_factor(wn, wmiter, wm):
+    """Also where a loop's extent is not a power of two."""
+    tiles = {**TILES, "wn": wn, "wmiter": wmiter, "wm": wm, "bm": 2 * wm}
     text = source(RUNG, SHAPE, **tiles)
     assert not faults(RUNG, text, SHAPE, **tiles)
     assert meetings(text) == (32 * wmiter - 1, 32 * wmiter)

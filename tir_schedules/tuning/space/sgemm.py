@@ -203,10 +203,6 @@ def lanes_share(config: split_k.Config, gemm: Gemm, arch: str) -> bool:
     return config.asynchronous == 0 or config.bm * config.bk % threads(config) == 0
 
 
-def rows_reverse(config: split_k.Config, gemm: Gemm, arch: str) -> bool:
-    return config.asynchronous == 1 or config.tm.bit_count() == 1
-
-
 def loop_is_short(config: split_k.Config, gemm: Gemm, arch: str) -> bool:
     return config.asynchronous == 0 or loop_fits(config, gemm, arch)
 
@@ -268,11 +264,6 @@ SPLIT_K: Space[split_k.Config, Gemm] = Space(
             "threads of a block do not share the elements of a tile of A evenly",
             lanes_share,
             (*BLOCK_AND_WARP, "asynchronous", "bk"),
-        ),
-        Constraint(
-            "tm must be a power of two where tiles come through registers: rows are reversed by exclusive or",
-            rows_reverse,
-            ("asynchronous", "tm"),
         ),
         Constraint(
             "the multistage buffer does not fit into shared memory",
