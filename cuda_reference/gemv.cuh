@@ -1,4 +1,4 @@
-// A matrix times a vector: what the gemv of SGEMM and that of HGEMM share.
+// A matrix times a few vectors: what the gemv of SGEMM and that of HGEMM share.
 #pragma once
 
 #include "reduce/last_block.cuh"
@@ -8,14 +8,16 @@ template <typename T, int WIDTH> struct __align__(sizeof(T) * WIDTH) Neighbours 
     T at[WIDTH];
 };
 
-// The same for all threads: K and the elements of C, and how the blocks share them. THREADS: of a block.
-// of_warps: shared memory for the sums that warps leave, as many as all threads have.
+// The same for all threads: K and the rows or columns of the matrix ("lines"), and how the blocks share them.
+// THREADS: of a block. of_columns: the vectors are columns of C, else rows. interleaved: they are columns of a
+// row-major B. of_warps: shared memory for the sums that warps leave, as many as all threads have.
 template <typename In, typename Sum, typename Out, int THREADS, int PLACES> struct Gemv {
     static constexpr int WARPS = THREADS / 32;
 
     const In *matrix, *vector;
     Out *c;
-    int elements, k_extent;
+    int lines, k_extent;
+    bool of_columns, interleaved;
     Sum *of_warps;
 
     // WIDTH neighbours from an offset on, or zeros.
@@ -33,83 +35,100 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
             to[w] = piece.at[w];
     }
 
-    // Elements of C that are rows of the matrix times the vector: threads along x share ROWS of them.
-    template <int WIDTH, int ROWS, int AHEAD> __device__ void multiply_rows()
+    // Elements of C that are rows of the matrix times VECTORS vectors: threads along x share ROWS of them.
+    template <int WIDTH, int VECTORS, int ROWS, int AHEAD> __device__ void multiply_rows()
     {
         const int lanes = blockDim.x, tx = threadIdx.x, ty = threadIdx.y;
         const int first = (blockIdx.x * blockDim.y + ty) * ROWS;
         const int step = lanes * WIDTH * AHEAD, iterations = count_iterations(step);
-        Sum sums[ROWS] = {};
+        Sum sums[ROWS * VECTORS] = {};
         for (int iteration = 0; iteration < iterations; ++iteration) {
-            In xs[ROWS][AHEAD][WIDTH], vs[AHEAD][WIDTH];
+            In xs[ROWS][AHEAD][WIDTH], vs[AHEAD][VECTORS * WIDTH];
             const int start = (blockIdx.y * iterations + iteration) * step + tx * WIDTH;
 #pragma unroll
-            for (int u = 0; u < AHEAD; ++u)
-                read<WIDTH>(vs[u], vector, start + u * lanes * WIDTH, start + u * lanes * WIDTH < k_extent);
+            for (int u = 0; u < AHEAD; ++u) {
+                const int k = start + u * lanes * WIDTH;
+#pragma unroll
+                for (int n = 0; n < VECTORS; ++n)
+                    read<WIDTH>(vs[u] + n * WIDTH, vector,
+                                interleaved ? k * VECTORS + n * WIDTH : n * k_extent + k, k < k_extent);
+            }
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
 #pragma unroll
                 for (int u = 0; u < AHEAD; ++u) {
                     const int k = start + u * lanes * WIDTH;
                     read<WIDTH>(xs[r][u], matrix, (long long)(first + r) * k_extent + k,
-                                first + r < elements && k < k_extent);
+                                first + r < lines && k < k_extent);
                 }
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
 #pragma unroll
-                for (int u = 0; u < AHEAD; ++u)
+                for (int n = 0; n < VECTORS; ++n)
 #pragma unroll
-                    for (int w = 0; w < WIDTH; ++w)
-                        sums[r] += Sum(xs[r][u][w]) * Sum(vs[u][w]);
+                    for (int u = 0; u < AHEAD; ++u)
+#pragma unroll
+                        for (int w = 0; w < WIDTH; ++w)
+                            sums[r * VECTORS + n] +=
+                                Sum(xs[r][u][w]) * Sum(vs[u][interleaved ? w * VECTORS + n : n * WIDTH + w]);
         }
         const int sharing = lanes < 32 ? lanes : 32; // lanes of a warp that have parts of one sum
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r)
+        for (int i = 0; i < ROWS * VECTORS; ++i)
             for (int s = sharing / 2; s > 0; s /= 2)
-                sums[r] += from_lane(sums[r], s);
-        const int in_block = blockDim.y * ROWS;
+                sums[i] += from_lane(sums[i], s);
+        const int of_block = blockDim.y * ROWS;
         if (thread() % sharing == 0)
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r)
-                of_warps[tx / 32 * in_block + ty * ROWS + r] = sums[r];
-        finish(in_block, lanes < 32 ? 1 : lanes / 32);
+            for (int i = 0; i < ROWS * VECTORS; ++i)
+                of_warps[tx / 32 * of_block * VECTORS + ty * ROWS * VECTORS + i] = sums[i];
+        finish<VECTORS, true>(of_block, lanes < 32 ? 1 : lanes / 32);
     }
 
-    // Elements of C that are columns of the matrix times the vector: a thread has WIDTH of them.
-    template <int WIDTH, int AHEAD> __device__ void multiply_columns()
+    // Elements of C that are columns of the matrix times VECTORS vectors: a thread has WIDTH of the columns.
+    template <int WIDTH, int VECTORS, int AHEAD> __device__ void multiply_columns()
     {
         const int lanes = blockDim.x, tx = threadIdx.x, ty = threadIdx.y;
         const int column = (blockIdx.x * lanes + tx) * WIDTH;
         const int step = blockDim.y * AHEAD, iterations = count_iterations(step);
-        Sum sums[WIDTH] = {};
+        Sum sums[VECTORS][WIDTH] = {};
         for (int iteration = 0; iteration < iterations; ++iteration) {
-            In xs[AHEAD][WIDTH], vs[AHEAD];
+            In xs[AHEAD][WIDTH], vs[AHEAD][VECTORS];
             const int start = (blockIdx.y * iterations + iteration) * step + ty;
-#pragma unroll
-            for (int u = 0; u < AHEAD; ++u)
-                read<1>(vs + u, vector, start + u * blockDim.y, start + u * blockDim.y < k_extent);
 #pragma unroll
             for (int u = 0; u < AHEAD; ++u) {
                 const int k = start + u * blockDim.y;
-                read<WIDTH>(xs[u], matrix, (long long)k * elements + column,
-                            column < elements && k < k_extent);
+#pragma unroll
+                for (int n = 0; n < VECTORS; ++n)
+                    read<1>(vs[u] + n, vector, n * k_extent + k, k < k_extent);
             }
 #pragma unroll
-            for (int u = 0; u < AHEAD; ++u)
+            for (int u = 0; u < AHEAD; ++u) {
+                const int k = start + u * blockDim.y;
+                read<WIDTH>(xs[u], matrix, (long long)k * lines + column, column < lines && k < k_extent);
+            }
 #pragma unroll
-                for (int w = 0; w < WIDTH; ++w)
-                    sums[w] += Sum(xs[u][w]) * Sum(vs[u]);
+            for (int n = 0; n < VECTORS; ++n)
+#pragma unroll
+                for (int u = 0; u < AHEAD; ++u)
+#pragma unroll
+                    for (int w = 0; w < WIDTH; ++w)
+                        sums[n][w] += Sum(xs[u][w]) * Sum(vs[u][n]);
         }
         for (int s = 16; s >= lanes; s /= 2)
 #pragma unroll
-            for (int w = 0; w < WIDTH; ++w)
-                sums[w] += from_lane(sums[w], s);
-        const int in_block = lanes * WIDTH;
+            for (int n = 0; n < VECTORS; ++n)
+#pragma unroll
+                for (int w = 0; w < WIDTH; ++w)
+                    sums[n][w] += from_lane(sums[n][w], s);
+        const int of_block = lanes * WIDTH;
         if (thread() % 32 < lanes)
 #pragma unroll
-            for (int w = 0; w < WIDTH; ++w)
-                of_warps[thread() / 32 * in_block + tx * WIDTH + w] = sums[w];
-        finish(in_block, WARPS);
+            for (int n = 0; n < VECTORS; ++n)
+#pragma unroll
+                for (int w = 0; w < WIDTH; ++w)
+                    of_warps[(thread() / 32 * VECTORS + n) * of_block + tx * WIDTH + w] = sums[n][w];
+        finish<VECTORS, false>(of_block, WARPS);
     }
 
     // The sum that the lane so far above has.
@@ -125,11 +144,21 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
         return (k_extent + step * int(gridDim.y) - 1) / (step * int(gridDim.y));
     }
 
-    // Adds up the sums that the warps have left for `in_block` elements and, in the last block along y, those
-    // of the parts of K. Both are added in their order.
-    __device__ void finish(int in_block, int groups)
+    // Stores a sum of a block, whose lines are `of_block`. ROWS: sums of a line are neighbours, else those of a
+    // vector.
+    template <int VECTORS, bool ROWS> __device__ void store(int of_block, int sum, Sum total)
     {
-        const int t = thread(), parts = gridDim.y;
+        const int line = blockIdx.x * of_block + (ROWS ? sum / VECTORS : sum % of_block);
+        const int n = ROWS ? sum % VECTORS : sum / of_block;
+        if (line < lines)
+            c[of_columns ? line * VECTORS + n : n * lines + line] = Out(total);
+    }
+
+    // Adds up the sums that the warps have left for `of_block` lines and, in the last block along y, those of
+    // the parts of K. Both are added in their order.
+    template <int VECTORS, bool ROWS> __device__ void finish(int of_block, int groups)
+    {
+        const int t = thread(), parts = gridDim.y, in_block = of_block * VECTORS;
         __syncthreads();
         for (int e = t; e < in_block; e += THREADS) {
             Sum total = of_warps[e];
@@ -137,8 +166,8 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
                 total += of_warps[g * in_block + e];
             if (parts > 1)
                 leave_sum<float, PLACES, false>(place(blockIdx.y, in_block, e), float(total));
-            else if (int(blockIdx.x) * in_block + e < elements)
-                c[blockIdx.x * in_block + e] = Out(total);
+            else
+                store<VECTORS, ROWS>(of_block, e, total);
         }
         if (parts == 1 || !is_last_block<false>(parts))
             return;
@@ -151,11 +180,11 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
         if (t % 32 < in_block)
             of_warps[t / 32 * in_block + t % 32] = total;
         __syncthreads();
-        if (t < in_block && int(blockIdx.x) * in_block + t < elements) {
+        if (t < in_block) {
             total = of_warps[t];
             for (int g = 1; g < WARPS; ++g)
                 total += of_warps[g * in_block + t];
-            c[blockIdx.x * in_block + t] = Out(total);
+            store<VECTORS, ROWS>(of_block, t, total);
         }
     }
 
@@ -178,16 +207,27 @@ static __host__ __device__ constexpr int most(int a, int b)
 
 // Multiplies with the widest loads that the rows of the matrix take, at most WIDTH elements. ROWS: of a
 // thread. UNDER_WAY: its loads.
-template <int WIDTH, int ROWS, int UNDER_WAY, int FULL = WIDTH, typename Product>
+template <int WIDTH, int VECTORS, int ROWS, int UNDER_WAY, int FULL, typename Product>
 static __device__ void multiply_as_wide(Product &product, bool by_rows)
 {
-    const int extent = by_rows ? product.k_extent : product.elements;
+    const int extent = by_rows ? product.k_extent : product.lines;
     constexpr int MORE = FULL / WIDTH;
+    constexpr int OF_ROW = most(1, UNDER_WAY / (ROWS * ((VECTORS + 1) / 2))), OF_COLUMNS = most(1, UNDER_WAY / VECTORS);
     if constexpr (WIDTH > 1)
         if (extent % WIDTH)
-            return multiply_as_wide<WIDTH / 2, ROWS, UNDER_WAY, FULL>(product, by_rows);
+            return multiply_as_wide<WIDTH / 2, VECTORS, ROWS, UNDER_WAY, FULL>(product, by_rows);
     if (by_rows)
-        product.template multiply_rows<WIDTH, ROWS, least(most(1, UNDER_WAY / ROWS) * MORE, most(8, UNDER_WAY))>();
+        product.template multiply_rows<WIDTH, VECTORS, ROWS, least(OF_ROW * MORE, most(8, UNDER_WAY))>();
     else
-        product.template multiply_columns<WIDTH, least(UNDER_WAY * MORE, most(8, UNDER_WAY))>();
+        product.template multiply_columns<WIDTH, VECTORS, least(OF_COLUMNS * MORE, most(8, UNDER_WAY))>();
+}
+
+// The same for `vectors`, at most VECTORS.
+template <int WIDTH, int VECTORS, int ROWS, int UNDER_WAY, typename Product>
+static __device__ void multiply_vectors(Product &product, bool by_rows, int vectors)
+{
+    if constexpr (VECTORS > 1)
+        if (vectors < VECTORS)
+            return multiply_vectors<WIDTH, VECTORS - 1, ROWS, UNDER_WAY>(product, by_rows, vectors);
+    multiply_as_wide<WIDTH, VECTORS, ROWS, UNDER_WAY, WIDTH>(product, by_rows);
 }

@@ -18,6 +18,7 @@
 #define BLOCK 256 // threads, 128 to 1024
 #define TM 4    // of the matrix, that lanes share
 #define LOADS 8   // of 16 bytes, under way per thread
+#define VECTORS 1 // most columns of C, or rows
 #endif
 #ifndef NT
 #define NT 1 // B is stored N x K; 0: K x N
@@ -41,8 +42,9 @@ hgemm_gemv(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__restrict__
 #ifdef SIZE_M
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
-    __shared__ ACC of_warps[BLOCK * most(TM, WIDTH)];
-    const bool of_a = N == 1;
-    Gemv<IN, ACC, OUT, BLOCK, PLACES> product{of_a ? A : B, of_a ? B : A, C, M * N, K, of_warps};
-    multiply_as_wide<WIDTH, TM, LOADS>(product, of_a || NT);
+    __shared__ ACC of_warps[BLOCK * most(TM, WIDTH) * VECTORS];
+    const bool of_a = N <= M;
+    Gemv<IN, ACC, OUT, BLOCK, PLACES> product{
+        of_a ? A : B, of_a ? B : A, C, of_a ? M : N, K, of_a, of_a && !NT, of_warps};
+    multiply_vectors<WIDTH, VECTORS, TM, LOADS>(product, of_a || NT, of_a ? N : M);
 }

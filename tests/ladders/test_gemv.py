@@ -42,6 +42,9 @@ FURTHER = [
     (50, 1, 1002),
     (1, 50, 1003),
 ]
+# Several columns or rows: in whole loads and parts of K; an odd number of them, odd rows; as many as the rung
+# takes; more columns than rows; a C smaller than the sums of a thread.
+FEW = [(150, 2, 4096), (97, 3, 101), (40, 8, 520), (2, 300, 516), (3, 97, 101), (4, 1030, 64), (3, 2, 20003)]
 KINDS = [
     ("nt", "float16"),
     ("nn", "float16"),
@@ -53,6 +56,7 @@ KINDS = [
 HALVES = [(HGEMM, HalfGemm(*shape, *KINDS[place % 6])) for place, shape in enumerate(SHAPES)]
 # Both of them: aligned rows or columns in several turns, odd ones of the other, and parts of K.
 BY_DEFAULT = [
+    *((SGEMM, Gemm(*FEW[place])) for place in (1, 3)),
     *((SGEMM, Gemm(*SHAPES[place])) for place in (1, 5, 6)),
     (SGEMM, Gemm(*SHAPES[5], layout="nt")),
     *HALVES[2:4],
@@ -65,6 +69,9 @@ EVERY = [
         for shape in SHAPES + FURTHER
         for layout in ("nn", "nt")
     ),
+    *((SGEMM, Gemm(*shape, layout=layout)) for shape in FEW for layout in ("nn", "nt")),
+    (find("hgemm/gemv:vectors=2")[0], HalfGemm(97, 2, 104, "nn", "float32")),
+    (find("hgemm/gemv:vectors=2")[0], HalfGemm(2, 97, 104, "nn", "float32")),
     *(
         (rung, HalfGemm(*shape, *KINDS[(place + turn) % 6]))
         for turn, rung in enumerate(VARIANTS["hgemm"])
@@ -82,10 +89,18 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(rung, gemm):
 
 
 @drawn(2)
-@given(one=st.integers(1, 2000), k=st.integers(1, 3000), column=st.booleans(), kind=st.sampled_from(KINDS))
-def test_the_twin_is_right_on_any_shape(one, k, column, kind):
+@given(
+    one=st.integers(1, 2000), k=st.integers(1, 3000), column=st.booleans(), kind=st.sampled_from(KINDS),
+    few=st.integers(2, 4),
+)  # fmt: skip
+def test_the_twin_is_right_on_any_shape(one, k, column, kind, few):
     shape = (one, 1, k) if column else (1, one, k)
-    for rung, gemm in ((SGEMM, Gemm(*shape, layout=kind[0])), (HGEMM, HalfGemm(*shape, *kind))):
+    several = (one, few, k) if column else (few, one, k)
+    for rung, gemm in (
+        (SGEMM, Gemm(*shape, layout=kind[0])),
+        (SGEMM, Gemm(*several, layout=kind[0])),
+        (HGEMM, HalfGemm(*shape, *kind)),
+    ):
         assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
 
 
@@ -125,22 +140,23 @@ def test_guards_and_barriers_are_not_to_be_missed(shape):
 
 
 def test_a_shape_of_rows_and_columns_is_for_another_rung(capsys):
-    for rung, gemm, other in (
-        (SGEMM, Gemm(2, 3, 4), "sgemm/split_k"),
-        (HGEMM, HalfGemm(2, 3, 4), "hgemm/repacked"),
+    for rung, gemm, takes in (
+        (SGEMM, Gemm(9, 9, 4), "C is 9x9, and this rung takes 8 rows or columns at most: use sgemm/split_k"),
+        (HGEMM, HalfGemm(2, 3, 4), "C is 2x3, and this rung takes one row or one column: use hgemm/repacked"),
     ):
-        with pytest.raises(
-            BadInput, match=f"C is 2x3, and this rung takes one row or one column: use {other}"
-        ):
+        with pytest.raises(BadInput, match=takes):
             lower(rung, gemm, ARCH)
-    assert main(["run", "sgemm/gemv", "--mnk", "2,3,4"]) == 2
+    assert main(["run", "sgemm/gemv", "--mnk", "9,9,4"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("field, value", [("block", 100), ("tm", 3), ("loads", 5)])
+@pytest.mark.parametrize("field, value", [("block", 100), ("tm", 3), ("loads", 5), ("vectors", 9)])
 def test_other_configurations_are_refused(field, value):
     (rung,) = find(f"sgemm/gemv:{field}={value}")
     with pytest.raises(BadInput, match=f"{field} is {value}: it can be "):
+        lower(rung, Gemm(8, 1, 8), ARCH)
+    (rung,) = find("sgemm/gemv:block=1024,vectors=4")
+    with pytest.raises(BadInput, match="sums of 1024 threads, tm 4 and 4 vectors exceed 48 KiB"):
         lower(rung, Gemm(8, 1, 8), ARCH)
 
 

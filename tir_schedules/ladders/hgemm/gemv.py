@@ -31,7 +31,10 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
     return gemv.reason_against(gemm, config, "hgemm/repacked")
 
 
-CONFIGS = configs_as(Config, gemv.CONFIGS) | {"1x16": Config(tm=1, loads=16)}
+CONFIGS = {
+    **configs_as(Config, {name: each for name, each in gemv.CONFIGS.items() if each.vectors == 1}),
+    "1x16": Config(tm=1, loads=16),
+}
 
 
 def choose(gemm: HalfGemm) -> str:

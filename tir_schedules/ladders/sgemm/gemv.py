@@ -1,8 +1,9 @@
-"""C is one column or one row: a matrix times a vector, bound by the memory that the matrix is read from.
+"""C is one column or one row, or a few: a matrix times vectors, bound by the memory that the matrix is read
+from.
 
-Tiles do not help here: 63 of the 64 columns of a tile would be padding, and only the vector is read more than
-once. An element of the matrix is multiplied once, so what counts is how it is read: once, in whole sectors,
-with many loads under way. There are two kernels, by how the matrix lies in memory:
+Tiles do not help here: 63 of the 64 columns of a tile would be padding, and only the vectors are read more
+than once. So what counts is how the matrix is read: once, in whole sectors, with many loads under way. There
+are two kernels, by how the matrix lies in memory:
 
     N = 1: elements of C are rows of A times B          M = 1: C is a sum of rows of B, times elements of A
 
@@ -13,6 +14,10 @@ with many loads under way. There are two kernels, by how the matrix lies in memo
                                                                      C[j] ..
 
 If M = 1 and B is stored N x K (layout nt), elements of C are rows of B times A, as on the left.
+
+If C has a few columns or rows, a thread has sums for each of these vectors, and the matrix is still read
+once. Columns of a row-major B are vectors whose elements of one k are neighbours. So a thread reads what all
+of them have for its neighbours along K, 16 bytes at a time.
 
 A group of lanes shares some rows of A, and an element of B is loaded once for all of these rows. Each thread
 has its sums in registers. Lanes pass their sums to each other by shuffles, and warps by shared memory, as in
@@ -26,7 +31,7 @@ so launches of one kernel must not overlap.
 
 The TensorIR already describes the whole kernel, because a plain matrix product says nothing about sums of
 threads, shuffles and parts. Schedule primitives only decide about vectors and unrolling. This rung takes only
-shapes with one column or one row, so it stands beside the ladder. For 3072x1x3072 the CPU machine, which
+shapes with few columns or rows, so it stands beside the ladder. For 3072x1x3072 the CPU machine, which
 executes the kernel without a GPU, counts 16 sectors per load. The loads read the matrix once, 37.7 MB, and
 the vector once for every four rows, 9.4 MB, mostly from L1.
 """
@@ -43,7 +48,7 @@ from typing import Any, ClassVar
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.sgemm import NN_NT
-from tir_schedules.model.gpus import WARP
+from tir_schedules.model.gpus import STATIC_SHARED, WARP
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule, unroll
@@ -51,8 +56,12 @@ from tir_schedules.workloads import element_type
 from tir_schedules.workloads.gemm import Gemm
 
 FULL_MASK = 0xFFFFFFFF
+MOST_VECTORS = 8
 BLOCKS = 2 * 132
 """Blocks to have where the matrix is large enough: two for each SM of an H100 or H200."""
+
+MOST_SUMS = 256
+"""Sums of a block that reads columns, of which each of its warps leaves some in shared memory."""
 
 BYTES = 64
 """Bytes of a row that neighbouring threads read at least, if they read columns: two sectors, the least that
@@ -62,11 +71,13 @@ DRAM delivers."""
 @dataclass(frozen=True)
 class Config:
     """block: threads of a block. tm: rows of the matrix, that a group of threads has at once; by columns it
-    says nothing. loads: 16-byte loads of the matrix that a thread has under way."""
+    says nothing. loads: 16-byte loads of the matrix that a thread has under way. vectors: most columns of C,
+    or most rows, that are computed while the matrix is read once."""
 
     block: int = 256
     tm: int = 4
     loads: int = 8
+    vectors: int = 1
 
     layouts: ClassVar[tuple[str, ...]] = NN_NT
 
@@ -75,22 +86,32 @@ class Config:
 class Plan:
     """How a product is spread.
 
-    by_rows: whether an element of C is a row of the matrix times the vector. width: elements of a load.
-    lanes: threads that share a row. values: sums of a thread. ahead: loads under way for each row of a
-    thread, or for its columns. sums: of a block. tiles, parts: blocks along C and along K. iterations: of the
-    loop over K.
+    by_rows: whether an element of C is a row of the matrix times a vector. vectors: their number. width:
+    elements of a load. lanes: threads that share a row. values: rows or columns of the matrix that a thread
+    has. ahead: loads under way for each row of a thread, or for its columns. tiles, parts: blocks along C and
+    along K. iterations: of the loop over K.
     """
 
     by_rows: bool
+    vectors: int
     block: int
     width: int
     lanes: int
     values: int
     ahead: int
-    sums: int
     tiles: int
     parts: int
     iterations: int
+
+    @property
+    def lines(self) -> int:
+        """Rows or columns of the matrix that a block has."""
+        return self.values * (self.block // self.lanes if self.by_rows else self.lanes)
+
+    @property
+    def sums(self) -> int:
+        """Of a block."""
+        return self.lines * self.vectors
 
     @property
     def step(self) -> int:
@@ -108,9 +129,14 @@ class Plan:
         return max(1, self.lanes // WARP) if self.by_rows else self.block // WARP
 
 
+def of_columns(gemm: Gemm) -> bool:
+    """Whether A is the matrix, and columns of B are the vectors; else B is, and rows of A are."""
+    return gemm.n <= gemm.m
+
+
 def by_rows(gemm: Gemm) -> bool:
-    """Whether each element of C is a row of the stored matrix times the vector."""
-    return gemm.n == 1 or gemm.transposed
+    """Whether each element of C is a row of the stored matrix times a vector."""
+    return of_columns(gemm) or gemm.transposed
 
 
 def width_of(gemm: Gemm) -> int:
@@ -129,31 +155,34 @@ def power_of_two(least: int) -> int:
 def plan_of(gemm: Gemm, config: Config) -> Plan:
     """As few threads to a row, or as many to a tile of columns, as leave BLOCKS blocks. A thread that has
     more of a row shuffles less, and a tile of more columns reads longer pieces of rows. Where no number of
-    threads leaves so many, there are parts of K."""
+    threads leaves so many, there are parts of K, if the sums of a block are a power of two and a warp's
+    lanes are enough for them."""
     rows, width, block = by_rows(gemm), width_of(gemm), config.block
-    elements, narrow = gemm.m * gemm.n, gemm.vector // width
-    values = config.tm if rows else width
-    ahead = min(max(1, config.loads // (values if rows else 1)) * narrow, max(8, config.loads))
+    lines, vectors = max(gemm.m, gemm.n), min(gemm.m, gemm.n)
+    narrow, values = gemm.vector // width, config.tm if rows else width
+    ahead = max(1, config.loads // (values * ceil_div(vectors, 2) if rows else vectors))
+    ahead = min(ahead * narrow, max(8, config.loads))
 
-    def tiles(lanes: int) -> int:
-        return ceil_div(elements, (block // lanes) * values if rows else lanes * width)
+    def plan(lanes: int, parts: int = 1, iterations: int = 0) -> Plan:
+        of_block = (block // lanes if rows else lanes) * values
+        tiles = ceil_div(lines, of_block)
+        return Plan(rows, vectors, block, width, lanes, values, ahead, tiles, parts, iterations)
 
     if rows:
         most = min(block, power_of_two(ceil_div(gemm.k, width * ahead)))
         lanes = min(WARP, most)
-        while lanes < most and tiles(lanes) < BLOCKS:
+        while lanes < most and plan(lanes).tiles < BLOCKS:
             lanes *= 2
     else:
-        most = min(WARP, power_of_two(ceil_div(elements, width)))
+        most = min(WARP, power_of_two(ceil_div(lines, width)), MOST_SUMS // (width * vectors))
         lanes = min(most, BYTES // (width * element_type(gemm.dtype).itemsize))
-        while lanes < most and tiles(2 * lanes) >= BLOCKS:
+        while lanes < most and plan(2 * lanes).tiles >= BLOCKS:
             lanes *= 2
-    sums = block // lanes * values if rows else lanes * width
-    alone = Plan(rows, block, width, lanes, values, ahead, sums, tiles(lanes), 1, 0)
-    wanted = max(1, BLOCKS // alone.tiles) if lanes == block or not rows else 1
+    alone = plan(lanes)
+    parted = alone.sums <= WARP and alone.sums == power_of_two(alone.sums) and (lanes == block or not rows)
+    wanted = max(1, BLOCKS // alone.tiles) if parted else 1
     iterations = ceil_div(gemm.k, alone.step * wanted)
-    parts = ceil_div(gemm.k, alone.step * iterations)
-    return Plan(rows, block, width, lanes, values, ahead, sums, alone.tiles, parts, iterations)
+    return plan(lanes, ceil_div(gemm.k, alone.step * iterations), iterations)
 
 
 def refuses(gemm: Gemm, config: Config) -> str:
@@ -162,14 +191,19 @@ def refuses(gemm: Gemm, config: Config) -> str:
 
 def reason_against(gemm: Gemm, config: Config, others: str) -> str:
     """Why a configuration cannot be, or empty. others: the rung for other shapes."""
-    if gemm.m > 1 and gemm.n > 1:
-        return f"C is {gemm.m}x{gemm.n}, and this rung takes one row or one column: use {others}"
+    if min(gemm.m, gemm.n) > config.vectors:
+        takes = f"{config.vectors} rows or columns at most" if config.vectors > 1 else "one row or one column"
+        return f"C is {gemm.m}x{gemm.n}, and this rung takes {takes}: use {others}"
     if config.block not in (128, 256, 512, 1024):
         return f"block is {config.block}: it can be 128, 256, 512 or 1024"
     if config.tm not in (1, 2, 4, 8):
         return f"tm is {config.tm}: it can be 1, 2, 4 or 8"
     if config.loads not in (1, 2, 4, 8, 16):
         return f"loads is {config.loads}: it can be 1, 2, 4, 8 or 16"
+    if not 1 <= config.vectors <= MOST_VECTORS:
+        return f"vectors is {config.vectors}: it can be 1 to {MOST_VECTORS}"
+    if 4 * config.block * max(config.tm, gemm.vector) * config.vectors > STATIC_SHARED:
+        return f"sums of {config.block} threads, tm {config.tm} and {config.vectors} vectors exceed 48 KiB"
     return ""
 
 
@@ -192,17 +226,20 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     plan = plan_of(gemm, config)
     M, N, K = gemm.shape
     operands, wide, result = gemm.dtype, getattr(gemm, "accumulate", "float32"), gemm.result
-    a_shape, b_shape, of_a = gemm.stored["A"], gemm.stored["B"], gemm.n == 1
-    V, U, W, lanes, rows = plan.values, plan.ahead, plan.width, plan.lanes, plan.by_rows
+    a_shape, b_shape, of_a = gemm.stored["A"], gemm.stored["B"], of_columns(gemm)
+    V, U, W, lanes, rows, count = plan.values, plan.ahead, plan.width, plan.lanes, plan.by_rows, plan.vectors
     tiles, parts, iterations, S = plan.tiles, plan.parts, plan.iterations, plan.sums
-    block, warps, groups, elements = plan.block, plan.block // WARP, plan.groups, M * N
+    block, warps, groups, lines = plan.block, plan.block // WARP, plan.groups, max(M, N)
     across = block // lanes
     first, last = plan.folded
     folds = (first // last).bit_length()
     # Threads that share a row, one of which has its sums; or threads that have the sums of columns.
     leaders = min(lanes, WARP)
     shared_groups = max(groups, warps if parts > 1 else 1)
-    vectors, rounds = (V, U, W) if rows else (1, U, W), ceil_div(S, block)
+    loads, rounds = (V, U, W) if rows else (1, U, W), ceil_div(S, block)
+    near = W if rows else 1  # elements of a vector that a thread reads at once
+    in_rows_of_b = of_a and not gemm.transposed
+    mine = V * count  # sums of a thread
     rest_folds = (WARP // 2 // S).bit_length() if S < WARP else 0
     zero, nothing = FloatImm(wide, 0.0), FloatImm(operands, 0.0)
     among = block // S if S < block else 1  # threads that share a sum of what parts left
@@ -210,9 +247,17 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     def cast(value: Any, to: str) -> Any:
         return value if str(value.ty.dtype) == to else T.Cast(to, value)
 
-    def of_vector(A: Any, B: Any, k: Any) -> Any:
-        column = gemm.n == 1 and not gemm.transposed
-        return B[k, 0] if column else (B if of_a else A)[0, k]
+    def of_vector(A: Any, B: Any, k: Any, n: Any, w: Any) -> Any:
+        """What a thread reads of the vectors from k on, at (n, w): elements of vector n, or where columns of
+        B are the vectors, neighbours in rows of B."""
+        if not in_rows_of_b:
+            return (B if of_a else A)[n, k + w]
+        place = k * count + n * near + w
+        return B[place // count, place % count]
+
+    def of_piece(n: Any, w: Any) -> Any:
+        """Where a thread has the element w of vector n."""
+        return w * count + n if in_rows_of_b else n * near + w
 
     def at(part: Any, iteration: Any, u: Any, ty: Any, tx: Any, w: Any) -> Any:
         """k of a load."""
@@ -220,16 +265,29 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
         return (load * lanes + tx) * W + w if rows else load * across + ty
 
     def line(tile: Any, ty: Any, tx: Any, v: Any) -> Any:
-        """Of C: that of a sum of a thread."""
+        """The row or column of the matrix that a thread has."""
         return (tile * across + ty) * V + v if rows else (tile * lanes + tx) * W + v
 
-    def of_matrix(A: Any, B: Any, element: Any, k: Any) -> Any:
+    def of_matrix(A: Any, B: Any, line: Any, k: Any) -> Any:
         matrix = A if of_a else B
-        value = matrix[element, k] if rows else matrix[k, element]
-        return T.if_then_else(T.And(element < elements, k < K), value, nothing)
+        value = matrix[line, k] if rows else matrix[k, line]
+        return T.if_then_else(T.And(line < lines, k < K), value, nothing)
 
-    def of_c(element: Any) -> tuple[Any, Any]:
-        return (element, 0) if of_a else (0, element)
+    def of_thread(v: Any, n: Any) -> Any:
+        """Which sum of a thread is that of its row or column v, and of vector n."""
+        return v * count + n if rows else n * V + v
+
+    def of_block(ty: Any, tx: Any, s: Any) -> Any:
+        """The same of a block: those of columns stand in rows of C."""
+        return ty * mine + s if rows else s // V * plan.lines + tx * V + s % V
+
+    def line_of(tile: Any, c: Any) -> Any:
+        """The row or column of the matrix whose sum c of a block is."""
+        return tile * plan.lines + (c // count if rows else c % plan.lines)
+
+    def of_c(tile: Any, c: Any) -> tuple[Any, Any]:
+        line, n = line_of(tile, c), c % count if rows else c // plan.lines
+        return (line, n) if of_a else (n, line)
 
     def place(tile: Any, part: Any, c: Any) -> Any:
         return (part * tiles + tile) * S + c
@@ -239,18 +297,18 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     @T.macro
     def read(A, B, xs, vs, sums, part, tile, ty, tx):
         for iteration in T.serial(iterations):
-            for u, w in T.grid(U, W if rows else 1):
+            for u, n, w in T.grid(U, count, near):
                 with T.sblock("vector"):
-                    k = T.meta_var(at(part, iteration, u, ty, tx, w))
-                    vs[u, w] = T.if_then_else(k < K, of_vector(A, B, k), nothing)
-            for v, u, w in T.grid(*vectors):
+                    k = T.meta_var(at(part, iteration, u, ty, tx, 0))
+                    vs[u, n * near + w] = T.if_then_else(k < K, of_vector(A, B, k, n, w), nothing)
+            for v, u, w in T.grid(*loads):
                 with T.sblock("matrix"):
-                    element = T.meta_var(line(tile, ty, tx, v if rows else w))
-                    xs[v, u, w] = of_matrix(A, B, element, at(part, iteration, u, ty, tx, w))
-            for v, u, w in T.grid(*vectors):
+                    i = T.meta_var(line(tile, ty, tx, v if rows else w))
+                    xs[v, u, w] = of_matrix(A, B, i, at(part, iteration, u, ty, tx, w))
+            for v, n, u, w in T.grid(loads[0], count, *loads[1:]):
                 with T.sblock("add"):
-                    s = T.meta_var(v if rows else w)
-                    y = T.meta_var(w if rows else 0)
+                    s = T.meta_var(of_thread(v if rows else w, n))
+                    y = T.meta_var(of_piece(n, w if rows else 0))
                     sums[s] = sums[s] + cast(xs[v, u, w], wide) * cast(vs[u, y], wide)
 
     @T.macro
@@ -271,23 +329,21 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
             for part in T.thread_binding(parts, thread="blockIdx.y"):
                 for ty in T.thread_binding(across, thread="threadIdx.y"):
                     for tx in T.thread_binding(lanes, thread="threadIdx.x"):
-                        sums = T.alloc_buffer((V,), wide, scope="local")
+                        sums = T.alloc_buffer((mine,), wide, scope="local")
                         total = T.alloc_buffer((1,), wide, scope="local")
-                        xs = T.alloc_buffer(vectors, operands, scope="local")
-                        vs = T.alloc_buffer((U, W if rows else 1), operands, scope="local")
+                        xs = T.alloc_buffer(loads, operands, scope="local")
+                        vs = T.alloc_buffer((U, count * near), operands, scope="local")
                         of_warps = T.alloc_buffer((shared_groups, S), wide, scope="shared")
                         t = T.meta_var(ty * lanes + tx)
-                        for v in T.serial(V):
+                        for s in T.serial(mine):
                             with T.sblock("zero"):
-                                sums[v] = zero
+                                sums[s] = zero
                         read(A, B, xs, vs, sums, part, tile, ty, tx)
-                        fold(sums, V, folds, first)
-                        for v in T.serial(V):
+                        fold(sums, mine, folds, first)
+                        for s in T.serial(mine):
                             with T.sblock("leave"):
                                 T.where(t % leaders == 0 if rows else t % WARP < leaders)
-                                of_warps[tx // WARP if rows else t // WARP, (ty if rows else tx) * V + v] = (
-                                    sums[v]
-                                )
+                                of_warps[tx // WARP if rows else t // WARP, of_block(ty, tx, s)] = sums[s]
                         for e in T.serial(rounds):
                             with T.sblock("total"):
                                 T.where(e * block + t < S)
@@ -304,8 +360,8 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
                                         )
                                     )
                                 else:
-                                    if tile * S + c < elements:
-                                        C[of_c(tile * S + c)] = cast(total[0], result)
+                                    if line_of(tile, c) < lines:
+                                        C[of_c(tile, c)] = cast(total[0], result)
                         if parts > 1:
                             with T.sblock("last"):
                                 if T.Not(call("is_last_block<false>", parts, returns="bool")):
@@ -332,8 +388,8 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
                                 total[0] = of_warps[0, t]
                                 for g in T.serial(1, warps):
                                     total[0] = total[0] + of_warps[g, t]
-                                if tile * S + t < elements:
-                                    C[of_c(tile * S + t)] = cast(total[0], result)
+                                if line_of(tile, t) < lines:
+                                    C[of_c(tile, t)] = cast(total[0], result)
 
     return gemv
 
@@ -342,32 +398,46 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
     """16-byte loads, all of an iteration before the first sum; what is in registers needs unrolled loops."""
     for name in ("vector", "matrix"):
         sch.vectorize(sch.get_loops(sch.get_sblock(name))[-1])
-    unroll(sch, sch.get_loops(sch.get_sblock("vector"))[-2:-1])
+    unroll(sch, sch.get_loops(sch.get_sblock("vector"))[-3:-1])
     unroll(sch, sch.get_loops(sch.get_sblock("matrix"))[-3:-1])
-    unroll(sch, sch.get_loops(sch.get_sblock("add"))[-3:])
+    unroll(sch, sch.get_loops(sch.get_sblock("add"))[-4:])
 
 
 ROWS_FROM = 4 * BLOCKS
-CONFIGS = {"4x2": Config(), "1x8": Config(tm=1), "columns": Config(block=1024)}
+CONFIGS = {
+    "4x2": Config(),
+    "1x8": Config(tm=1),
+    "columns": Config(block=1024),
+    "few": Config(vectors=8),
+    "few_rows": Config(block=512, vectors=4),
+}
 
 
-def choose(gemm: Gemm) -> str:
-    """Four rows to a thread, two loads of each under way, where there are many rows; else one, with eight. By
-    columns larger blocks: with 1024 threads 1x4096x4096 took 18.6 us on an H200, with 256 19.8."""
+def choose_of_one(gemm: Gemm) -> str:
+    """Where C has one row or one column: four rows to a thread, two loads of each under way, where there are
+    many rows; else one, with eight. By columns larger blocks: with 1024 threads 1x4096x4096 took 18.6 us on
+    an H200, with 256 19.8."""
     if not by_rows(gemm):
         return "columns"
     return "4x2" if gemm.m * gemm.n >= ROWS_FROM else "1x8"
 
 
+def choose(gemm: Gemm) -> str:
+    """The same, or where C has a few rows or columns the configuration for several vectors."""
+    if min(gemm.m, gemm.n) == 1:
+        return choose_of_one(gemm)
+    return "few" if by_rows(gemm) else "few_rows"
+
+
 RUNG = Rung(
     family="sgemm",
     name="gemv",
-    summary="C of one column or row: the matrix is read once, in wide loads; sums by shuffles",
+    summary="C of a few columns or rows: the matrix is read once, in wide loads; sums by shuffles",
     article="beyond 000",
     config=CONFIGS["4x2"],
     configs=CONFIGS,
     choose=choose,
-    shapes="M = 1 or N = 1; others are for sgemm/split_k",
+    shapes="N up to 8, M up to 4 (nt: 8); others are for sgemm/split_k",
     schedule=schedule,
     launch=launch,
     refuses=refuses,
