@@ -52,17 +52,19 @@ static __device__ __forceinline__ void split_row(const float *__restrict__ X, bo
     }
 }
 
-// A column of X_2, which has N; the first elements of this thread begin at `first`.
-static __device__ __forceinline__ void split_column(const float *__restrict__ X, bool inside, int first, int N, int K,
+// Column `column` of X, which has N, or where that is not inside the last; the first elements of this thread begin
+// at `first`. A condition for each load would make each wait for the one before.
+static __device__ __forceinline__ void split_column(const float *__restrict__ X, int column, int first, int N, int K,
                                                     SPLIT_TYPE *__restrict__ row, float *__restrict__ scale)
 {
+    const bool inside = column < N;
+    X += min(column, N - 1);
     const int each = blockDim.y * (WARP / COLUMNS * VECTOR);
     float most = 0;
-    for (int k = first; inside && k < K; k += each)
+    for (int turn = 0; turn < (K + each - 1) / each; ++turn)
 #pragma unroll
         for (int e = 0; e < VECTOR; ++e)
-            if (k + e < K)
-                most = fmaxf(most, fabsf(X[(k + e) * N]));
+            most = fmaxf(most, fabsf(X[min(first + turn * each + e, K - 1) * N]));
     const float factor = 1 / divisor_of(largest_of_columns(most, blockDim.y), scale, inside && first == 0);
     for (int k = first; inside && k < (K + 63) / 64 * 64; k += each) {
         float left[VECTOR];
@@ -96,7 +98,7 @@ sgemm_split_scaled(const float *__restrict__ X, SPLIT_TYPE *__restrict__ Y, floa
         split_row(X_2 + row * K, row < N, thread, warps, K, Y_2 + row * length, SCALES_2 + row);
     } else {
         const int column = (blockIdx.x - of_a) * COLUMNS + lane % COLUMNS;
-        split_column(X_2 + column, column < N, (warp * (WARP / COLUMNS) + lane / COLUMNS) * VECTOR, N, K,
+        split_column(X_2, column, (warp * (WARP / COLUMNS) + lane / COLUMNS) * VECTOR, N, K,
                      Y_2 + column * length, SCALES_2 + column);
     }
 }

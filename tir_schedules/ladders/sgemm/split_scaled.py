@@ -7,9 +7,10 @@ Division by a power of two is exact, and the kernel of the products undoes it wh
 a row that are 2^17 times smaller than its largest begin to lose bits.
 
 The largest element of a row is known only when the whole row has been read. So a row is read twice, the
-second time from L1 or L2. The rows that all SMs read at the same time must fit there. If K is long, the many
-warps of a block share a row of A, or eight columns of B. If K is short, a block has several rows of A. A B
-that is stored N x K (layout nt) is split like A.
+second time from L1 or L2. The rows that all SMs read at the same time must fit there. Threads that are beyond
+a column read its last element again, because with a condition for each load nvcc waits for each of them. If K
+is long, the many warps of a block share a row of A, or eight columns of B. If K is short, a block has several
+rows of A. A B that is stored N x K (layout nt) is split like A.
 Everything else is as in `split_parts`.
 """
 
@@ -55,6 +56,11 @@ def warps_of_row(splitting: Splitting) -> int:
 
 def next_power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
+
+
+def turns_of(splitting: Splitting) -> int:
+    """Turns in which a block has all of K of its columns of B."""
+    return ceil_div(splitting.k, warps_of(splitting) * WARP // COLUMNS * VECTOR)
 
 
 def blocks_of(splitting: Splitting) -> tuple[int, int]:
@@ -134,8 +140,7 @@ def prim_func(splitting: Splitting, config: NoConfig, name: str) -> PrimFunc:
         for turn in T.serial(ceil_div(padded, of_column)):
             first = T.meta_var(first_of_column(turn, w, t))
             for e in T.unroll(VECTOR):
-                if j < n and first + e < k:
-                    most[0] = T.max(most[0], T.fabs(X[first + e, j]))
+                most[0] = T.max(most[0], T.fabs(X[T.min(first + e, k - 1), T.min(j, n - 1)]))
         most[0] = call_of("scale_for", call_of("largest_of_columns", most[0], every))
         if j < n and t < COLUMNS and w == 0:
             SCALES[j] = most[0]
