@@ -40,28 +40,36 @@ struct TilesInRegisters {
     static constexpr int A_STEP = THREADS / A_LANES;                       // rows that all threads copy at once
     static constexpr int B_STEP = THREADS >= B_LANES ? THREADS / B_LANES : 1;
     static constexpr int B_TURNS = THREADS >= B_LANES ? 1 : B_LANES / THREADS; // for one row of B
-    static constexpr bool IDLE = B_STEP > DEPTH; // some threads copy nothing of B
-    static constexpr int A_COPIES = HEIGHT / A_STEP, B_COPIES = IDLE ? 1 : DEPTH / B_STEP * B_TURNS;
-    static_assert(THREADS % A_LANES == 0 && THREADS % (WIDTH / 4) == 0, "threads must start whole rows");
-    static_assert(HEIGHT % A_STEP == 0 && (IDLE || DEPTH % B_STEP == 0),
-                  "threads must share the copies evenly");
+    static constexpr bool WHOLE_ROWS = THREADS % B_LANES == 0 || B_LANES % THREADS == 0; // of B, by all threads
+    static constexpr bool IDLE = WHOLE_ROWS && B_STEP > DEPTH; // some threads copy nothing of B
+    static constexpr int A_COPIES = (HEIGHT + A_STEP - 1) / A_STEP; // the last may go beyond the tile
+    static constexpr int B_COPIES = IDLE ? 1 : WHOLE_ROWS ? DEPTH / B_STEP * B_TURNS : DEPTH * B_LANES / THREADS;
+    static_assert(THREADS % A_LANES == 0, "threads must start whole rows of A");
+    static_assert(IDLE || (WHOLE_ROWS ? DEPTH % B_STEP == 0 : DEPTH * B_LANES % THREADS == 0),
+                  "threads must share the copies of B evenly");
 
     const int a_row = threadIdx.x / A_LANES, a_k = threadIdx.x % A_LANES * COUNT;
-    const int b_k = threadIdx.x / B_LANES, b_col = threadIdx.x % B_LANES * COUNT;
+    const int b_k = WHOLE_ROWS ? threadIdx.x / B_LANES : 0, b_col = WHOLE_ROWS ? threadIdx.x % B_LANES * COUNT : 0;
     const int rows_left, cols_left; // from the thread's first on
     int from_a, from_b;
     __align__(4 * COUNT) float copied_a[A_COPIES][COUNT], copied_b[B_COPIES][COUNT];
 
     __device__ __forceinline__ TilesInRegisters(int row, int col, int first, int M, int N, int K)
-        : rows_left(ENDS_WITH_C && M >= HEIGHT ? HEIGHT : M - (row + a_row)),
+        : rows_left(ENDS_WITH_C && M >= HEIGHT ? (HEIGHT % A_STEP ? HEIGHT - a_row : HEIGHT) : M - (row + a_row)),
           cols_left(ENDS_WITH_C && N >= WIDTH ? WIDTH : N - (col + b_col)),
           from_a((row + a_row) * K + first + a_k), from_b((first + b_k) * N + col + b_col)
     {
     }
 
     // Of copy i of B: how far from the thread's first.
-    static constexpr __device__ int b_row(int i) { return i / B_TURNS * B_STEP; }
-    static constexpr __device__ int b_shift(int i) { return i % B_TURNS * THREADS * COUNT; }
+    static __device__ int b_row(int i)
+    {
+        return WHOLE_ROWS ? i / B_TURNS * B_STEP : (i * THREADS + threadIdx.x) / B_LANES;
+    }
+    static __device__ int b_shift(int i)
+    {
+        return (WHOLE_ROWS ? i % B_TURNS * THREADS : (i * THREADS + threadIdx.x) % B_LANES) * COUNT;
+    }
 
     // The next tiles, from where `k_left` of K is left.
     __device__ __forceinline__ void read(const float *__restrict__ A, const float *__restrict__ B, int N,
@@ -86,9 +94,10 @@ struct TilesInRegisters {
     {
 #pragma unroll
         for (int i = 0; i < A_COPIES; ++i)
+            if ((i + 1) * A_STEP <= HEIGHT || a_row + i * A_STEP < HEIGHT)
 #pragma unroll
-            for (int e = 0; e < COUNT; ++e)
-                tile_a[a_k + e][a_row + i * A_STEP] = copied_a[i][e];
+                for (int e = 0; e < COUNT; ++e)
+                    tile_a[a_k + e][a_row + i * A_STEP] = copied_a[i][e];
 #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
             if (!IDLE || b_k < DEPTH)

@@ -27,7 +27,8 @@ padded edges, and leaves their sum to the second launch. From there on the sched
 
 Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile. The tile of 56 rows,
 whose threads have 14x4 elements of C, is for a C of up to 56 rows, because a tile of 64 would waste an eighth
-of its rows or more.
+of its rows or more. Tiles of 80 and 96 rows or columns are for a C that tiles of 64 and 128 cover badly, or
+that they make almost one more round of blocks of: 258x20480 is three rows of 96x96, and five of 64x64.
 
 If the number of floats in a row is not a multiple of 4, rows are read float by float. If copies go through
 registers, the last tiles are shifted inwards to end with C, see the pass `shift_edge_tiles`. A lane has four
@@ -202,6 +203,10 @@ CONFIGS = {
     "56x128": Config(bm=56, bn=128, bk=16, wm=56, wn=32, wmiter=1, wniter=1, tm=14, rows_first=1),
     "128x128": Config(bm=128, bn=128, wm=64, wn=64, asynchronous=0),
     "128x64": Config(bm=128, bn=64, bk=16, wm=64, wn=32, wniter=2, asynchronous=0),
+    "96x128": Config(bm=96, bn=128, bk=16, wm=48, wn=64, wmiter=3, wniter=2, asynchronous=0),
+    "96x96": Config(bm=96, bn=96, bk=16, wm=48, wn=48, wmiter=3, wniter=3, tm=2, asynchronous=0),
+    "96x64": Config(bm=96, bn=64, bk=16, wm=48, wn=32, wmiter=3, wniter=1, asynchronous=0),
+    "80x128": Config(bm=80, bn=128, bk=16, wm=40, wn=64, wmiter=1, wniter=2, tm=10, asynchronous=0),
     "64x64": Config(bm=64, bn=64, bk=16, wm=32, wn=32, wmiter=1, wniter=2, asynchronous=0),
     "64x32": Config(bm=64, bn=32, bk=16, wm=32, wn=16, wmiter=1, wniter=1, asynchronous=0),
     "128x16": Config(bm=128, bn=16, bk=16, wm=32, wn=8, wmiter=1, wniter=1, tm=2, asynchronous=0),

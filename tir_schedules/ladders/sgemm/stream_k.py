@@ -77,7 +77,7 @@ class Config(pipelined.Config):
     sharing must save a program; else it does not share."""
 
     programs: int = 2 * SMS
-    worth: int = 12
+    worth: int = 8
 
 
 def k_pair_extent(config: Config) -> int:
