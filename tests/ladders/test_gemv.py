@@ -146,6 +146,8 @@ def test_a_shape_of_rows_and_columns_is_for_another_rung(capsys):
     ):
         with pytest.raises(BadInput, match=takes):
             lower(rung, gemm, ARCH)
+    for layout, m, n in product(("nn", "nt"), (2, 53, 900), (2, 64, 4097)):  # a choice comes before a refusal
+        assert HGEMM.fitted(HalfGemm(m, n, 264, layout)).refuses(HalfGemm(m, n, 264, layout), HGEMM.config)
     assert main(["run", "sgemm/gemv", "--mnk", "9,9,4"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 

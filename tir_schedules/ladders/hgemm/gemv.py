@@ -41,9 +41,11 @@ def choose(gemm: HalfGemm) -> str:
     """By rows one row to a thread, with 16 loads of it under way where there are many rows, because DRAM is
     read fastest in long pieces: on an H200 1x11008x4096 took 23.1 us, 24.0 with 8 loads, and 25.5 with two of
     each of four rows. By columns blocks of 256 threads where they need no parts of K: 1x14336x4096 took 31.9
-    us, and 34.7 with 1024."""
+    us, and 34.7 with 1024. A shape that no configuration takes gets the default."""
     if gemv.by_rows(gemm):
         return "1x16" if gemm.m * gemm.n >= ROWS_FROM else "1x8"
+    if gemv.reason_against(gemm, CONFIGS["columns"], ""):
+        return "4x2"
     return "columns" if gemv.plan_of(gemm, CONFIGS["columns"]).parts > 1 else "4x2"
 
 
