@@ -179,6 +179,20 @@ def contiguous() -> Iterator[Probe]:
         yield burst(Tile(shared_by=shared, cold=True), (2, 6), blocks)
     for blocks in (1, 32, 64, 0):  # a share of the SMs that asks for as much as each holds
         yield burst(Tile(loads=16, shared_by=1, cold=True, warps=16, turns=(10, 40)), (8, 16), blocks)
+    yield from under_way()
+
+
+def under_way() -> Iterator[Probe]:
+    """The same with fewer bytes at once, from DRAM and from L2, and by cp.async: is there a number of lines
+    that an SM can wait for?"""
+    for copies in ((2, 4), (4, 8)):
+        for blocks in (1, 32, 0):
+            yield burst(Tile(loads=16, shared_by=1, cold=True, warps=16, turns=(10, 40)), copies, blocks)
+    for copies in ((2, 4), (4, 8), (8, 16)):
+        for blocks in (1, 32):
+            yield burst(Tile(loads=16, shared_by=1, warps=16), copies, blocks)
+        copied = Tile(loads=16, shared_by=1, cold=True, warps=16, turns=(10, 40), ahead=0)
+        yield burst(copied, copies, 1)
 
 
 def in_rows() -> Iterator[Probe]:

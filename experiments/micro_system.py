@@ -5,26 +5,19 @@ from __future__ import annotations
 import time
 from functools import partial
 from statistics import median
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Iterator, Sequence
 
 import numpy as np
 from micro_arithmetic import CHAINS, INSTRUCTIONS, filled, setup_of
 from micro_probes import DATA, Probe, arguments, flush, notes_of
+from micro_streams import GROUP, ROW, Build, dram_streams
 from micro_units import ARRAY, DESCRIPTORS, HOPPER, wgmma
 
 from tir_schedules.bench.clocks import Cycles, open_monitor
 from tir_schedules.files import Json
 from tir_schedules.machines.driver import launch_early
 from tir_schedules.machines.gpu import GpuMachine, packed
-from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import TensorMap
-
-Build = Callable[[Probe, int], Binary]
-"""A probe and its copies -> its binary."""
-
-GROUP = "gpu"
-ROW = 16384
-"""Bytes that a block of 1024 threads reads at once, 16 by each."""
 
 CHASE = Probe(
     "chase", GROUP, "LDG", lambda i: "    ld.global.cg.u64 %d0, [%d0];",
@@ -185,7 +178,7 @@ def l2_rates() -> Iterator[Probe]:
     for shared_by in (2, 4, 8, 16, 32):
         yield rows("read", shared_by, (2, 8), 0)
     for blocks in (1, 0):
-        for size in (16, 32, 128):
+        for size in (4, 8, 16, 32, 64, 128):
             yield fragments(blocks, size)
 
 
@@ -193,12 +186,13 @@ def fragments(blocks: int, bytes_of_a_row: int) -> Probe:
     """Warps that write rows of a matrix, 4 bytes a lane, and then what lies behind in the same rows, as the
     sums of a product are written."""
     lanes = bytes_of_a_row // 4
+    warp_bits = 12 + max(3, (32 // lanes).bit_length() - 1)
     setup = f"""\
     mov.u32 %r10, %ctaid.x;
-    mul.wide.u32 wide, %r10, {1 << 18};
+    mul.wide.u32 wide, %r10, {8 << warp_bits};
     add.u64 at, data, wide;
     mov.u32 %r11, warp;
-    shl.b32 %r11, %r11, 15;
+    shl.b32 %r11, %r11, {warp_bits};
     shr.u32 %r12, lane, {lanes.bit_length() - 1};
     shl.b32 %r12, %r12, 12;
     add.u32 %r11, %r11, %r12;
@@ -213,7 +207,7 @@ def fragments(blocks: int, bytes_of_a_row: int) -> Probe:
         lambda i: f"    st.volatile.global.u32 [%d1+{i * bytes_of_a_row}], y;", setup,
         before=lambda copies: "    and.b32 %r11, turn, 1;\n    mul.wide.u32 wide, %r11, 2048;\n"
         "    add.u64 %d1, %d0, wide;",
-        copies=(4, 16), warps=8, blocks=blocks, data_bytes=256 << 18, notes={"bytes": 1024},
+        copies=(4, 16), warps=8, blocks=blocks, data_bytes=256 * (8 << warp_bits), notes={"bytes": 1024},
     )  # fmt: skip
 
 
@@ -466,6 +460,7 @@ def later(monitor: Any) -> Any:
 
 MEASURES = {
     "lines of L2": lines_of_l2, "near and far": near_and_far, "pages": pages, "cold code": cold_code,
-    "DRAM latency": chase, "DRAM rates": dram_rates, "launches": launches,
+    "DRAM latency": chase, "DRAM rates": dram_rates, "DRAM streams": dram_streams,
+    "launches": launches,
     "blocks": blocks_in_turn, "clocks": clocks,
 }  # fmt: skip
