@@ -5,6 +5,7 @@ import json
 
 import micro_arithmetic
 import micro_memory
+import micro_streams
 import micro_system
 import micro_units
 import microbenchmarks
@@ -62,6 +63,29 @@ def test_the_cpu_machine_executes_it_to_its_end(name):
     kinds = {finding.kind for finding in execution.findings}
     assert not kinds & {"out_of_bounds", "misaligned", "deadlock", "endless_loop", "mbarrier_misuse"}
     assert (arguments[OUT][..., 1] >= arguments[OUT][..., 0]).all()
+
+
+@pytest.mark.parametrize("width, down", [(4, True), (16, False), (128, True)])
+def test_tiles_cover_a_matrix(monkeypatch, width, down):
+    """All words are written, by as many turns as the probe is timed with."""
+    monkeypatch.setattr(micro_streams, "PITCH", 1 << 11)
+    size, turn = 1 << 20, micro_streams.TILES_A_TURN * 2 * 4096
+    probe = micro_streams.tiles("write", width, down, size, 1)
+    assert touched(probe, size // turn, size) == 1
+    assert touched(probe, size // turn // 2, size) == 0.5
+
+
+def touched(probe, turns, size):
+    """The share of the words that a probe writes."""
+    binary, data = microbenchmarks.built(probe, probe.copies[0], "sm_90a", 1), np.zeros(size // 4, np.int32)
+    blocks = binary.kernel.grid[0]
+    arguments = {
+        OUT: np.zeros((blocks, probe.warps, 4), np.int64), SINK: np.zeros(probe.warps * 32, np.int32),
+        DATA: data, TURNS_NAME: turns,
+    }  # fmt: skip
+    execution = CpuMachine().run(binary, arguments, [OUT, SINK, DATA])
+    assert not execution.findings
+    return np.count_nonzero(data) / data.size
 
 
 class Clocked:
