@@ -63,7 +63,8 @@ struct Return {  // of a load that L1 did not have
   u64 time;
   Request request;
   u32 copy;  // its number among the copies of its warp
-  bool operator>(const Return& o) const { return time > o.time; }
+  u64 order;  // among all returns
+  bool operator>(const Return& o) const { return time > o.time || (time == o.time && order > o.order); }
 };
 
 struct Barrier {
@@ -89,6 +90,7 @@ struct SubCore {
   u64 halves[2] = {};     // the two halves of FMA; the second alone multiplies integers
   u64 held_from = 0, held_as = NEVER;  // of the first request: when L1 has it, as of so many changes of L1
   double path_free = 0;   // when its way to the data path takes the next request
+  double back_free = 0;   // when the way back takes the next registers that L2 sent
   Banks banks;
   s32 latest = -1;
   u64 chose = 0;          // when it issued
@@ -117,6 +119,7 @@ struct Sm {
   Fetch fetch;
   std::priority_queue<Return, std::vector<Return>, std::greater<Return>> returns;
   u64 t = 0, data_free = 0, tags_free = 0, moves_free = 0, wavefronts = 0;
+  u64 asked = 0;  // loads that went to L2
   u64 fetching = NEVER;  // when the next line of code is there, or product is over, that a warp waits for
   u32 turn = 0, live = 0;
   Issue* kept = nullptr;  // what warps of the first block issue, as long as there is room
@@ -266,7 +269,7 @@ struct Sm {
 
   // What L2 sent goes to the registers, or to shared memory.
   void bring() {
-    const auto [time, request, copy] = returns.top();
+    const auto [time, request, copy, order] = returns.top();
     returns.pop();
     const Row& row = rows[request.number];
     const Access& access = accesses[request.access];
@@ -274,9 +277,11 @@ struct Sm {
     const u32 fronts = copies ? written(access, pieces) : std::max(1u, access.pieces);
     data_free = t + fronts, wavefronts += fronts;
     if (copies) moves_free = std::max(moves_free, t) + access.wavefronts;
-    const u64 there = copies ? moves_free : t + std::max(fronts, 2u) - 2;
-    const u64 ready = there + (u64)(row.latency - gpu.queue_cycles);
     Warp& warp = warps[request.warp];
+    double& back = cores[warp.number % 4].back_free;
+    const u64 there = copies ? moves_free : std::max(t + std::max(fronts, 2u) - 2, (u64)back);
+    if (!copies) back = std::max(back, (double)t) + row.path_cycles * row.carries;
+    const u64 ready = there + (u64)(row.latency - gpu.queue_cycles);
     if (request.block != warp.block) return;
     lower(warp, row.writes, ready);
     if (!copies) return;
@@ -291,12 +296,12 @@ struct Sm {
     const Access& access = accesses[request.access];
     const bool copies = row.action == ASYNC_COPY;
     tags_free = t + (access.pieces + 3) / 4;
-    keep_path(core, row.path_cycles * row.carries);
+    keep_path(core, copies ? row.path_cycles * row.carries : 1);
     const u64 position = (u64)request.block << 44 ^ (u64)request.number << 28 ^ request.load;
     const u64 there = memory.load(pieces + access.first, access.pieces, request.block, t, !row.value, position,
                                   copies ? gpu.copy_page_cycles : gpu.page_cycles);
     if (copies) warp.back.push_back(false);
-    returns.push({std::max(there, t + 1), request, copies ? (u32)warp.back.size() - 1 : 0});
+    returns.push({std::max(there, t + 1), request, copies ? (u32)warp.back.size() - 1 : 0, asked++});
   }
 
   void perform(SubCore& core, const Request& request, const Row& row) {
