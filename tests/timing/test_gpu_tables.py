@@ -7,18 +7,30 @@ import pytest
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import SMS
-from tir_schedules.timing.gpus import FIGURES, find_table, known_tables, table_of
+from tir_schedules.timing.gpus import FIGURES, LENT, find_table, known_tables, table_of
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
 
+def profile_of(name):
+    return json.loads((RESULTS / f"profile_{name}.json").read_text())
+
+
 @pytest.fixture(scope="module")
 def profile():
-    return json.loads((RESULTS / "profile_h100.json").read_text())
+    return profile_of("h200")
 
 
 def test_the_table_of_a_measured_gpu_is_made_of_its_profile(profile):
-    assert table_of(profile) == find_table("h100")
+    assert table_of(profile) == find_table("h200")
+    assert table_of(profile_of("h100"), profile) == find_table("h100")
+
+
+def test_a_figure_that_was_lent_says_so():
+    own, lent = find_table("h200"), find_table("h100")
+    for name in LENT:
+        assert getattr(own, name) == getattr(lent, name) and own.source(name).verified
+        assert not lent.source(name).verified and "H200" in lent.source(name).text
 
 
 @pytest.mark.parametrize("name", known_tables())
@@ -30,25 +42,26 @@ def test_each_figure_has_one_source(name):
 
 
 def test_what_no_source_gives_is_of_the_h100_and_not_verified():
-    base, other = find_table("h100"), find_table("h200")
-    differ = {name for name in FIGURES if getattr(base, name) != getattr(other, name)}
-    assert differ == {"l2_bytes", "mhz", "dram_gb_per_s"}
+    base, other = find_table("h100"), find_table("a100")
+    assert other.page_cycles == base.page_cycles
     assert not other.source("page_cycles").verified and "H100" in other.source("page_cycles").text
-    assert all(base.source(name).verified for name in FIGURES)
+    assert all(base.source(name).verified for name in FIGURES if name not in LENT)
 
 
 def test_recorded_figures_of_the_h200():
+    """Within 1 % of what results say that were recorded on another day and another H200."""
     table = find_table("h200")
     sgemm, reduce = (
         json.loads((RESULTS / f"bench_{name}_h200.json").read_text()) for name in ("sgemm", "reduce")
     )
     assert table.l2_bytes == sgemm["device"]["l2_bytes"]
     naive = [row for row in sgemm["rows"] if row["name"] == "sgemm/naive"]
-    assert {row["clock_mhz"] for row in naive if row["form"] == "schedule"} >= {table.mhz}
+    clocks = [row["clock_mhz"] for row in naive if row["form"] == "schedule"]
+    assert max(clocks) == pytest.approx(table.mhz, rel=0.01)
     rates = [
         row["rate"] for row in reduce["rows"] if row["name"] == "CUB" and "268435456 int32" in row["shape"]
     ]
-    assert rates == [table.dram_gb_per_s]
+    assert rates == [pytest.approx(table.dram_gb_per_s, rel=0.01)]
 
 
 def test_l1_is_what_shared_memory_leaves():

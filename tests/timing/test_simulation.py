@@ -243,6 +243,32 @@ def test_who_shares_a_line_asks_for_it_when_the_first_warp_does():
     assert found[Kind.OWN] - found[Kind.ALONG_X] == pytest.approx(100 * ALU, abs=10)
 
 
+NO_WAITS = TABLE.model_copy(update={"dram_wait": 0.0})
+
+
+def test_who_asks_a_busy_dram_waits_for_others():
+    """Longer than in proportion to the share of time in which DRAM is busy, and not where it never is."""
+    code = program(*LOAD_AND_WAIT)
+    made = steps([4] * 64, [(line, 15) for line in range(64)])
+    paths = [path([0, 1] * 64, [each for k in range(64) for each in (k, -1)])]
+    idle, half, most = (
+        simulate(code, paths, made, table, outside=Outside(dram_bytes=rate, cold=(1,))).cycles
+        - simulate(code, paths, made, NO_WAITS, outside=Outside(dram_bytes=rate, cold=(1,))).cycles
+        for table, rate in ((TABLE, 1e6), (TABLE, 0.3), (TABLE, 0.17))
+    )
+    assert idle == 0 and 64 * 0.6 * TABLE.dram_wait < half < 64 * TABLE.dram_wait and most > 1.8 * half
+
+
+def test_blocks_of_an_sm_begin_in_turn():
+    """As far apart as the grid's blocks begin, and no later where the one before ends later."""
+    code = program("FADD R0, R0, R0")
+    found = [
+        run(code, slots=slots, blocks=4, outside=Outside(block_cycles=500)).cycles for slots in (1, 2, 4)
+    ]
+    assert found == [found[0]] * 3 and 1500 <= found[0] < 1520
+    assert run(code, slots=1, blocks=4, outside=Outside(block_cycles=1)).cycles == run(code, blocks=4).cycles
+
+
 def test_bytes_that_all_sms_ask_for_take_their_share():
     """An SM that asked for less before gets more; in the long run it has its share."""
     code = program(*LOAD_AND_WAIT)
@@ -253,7 +279,7 @@ def test_bytes_that_all_sms_ask_for_take_their_share():
             paths = [path([0, 1] * n, [each for k in range(n) for each in (k, -1)])]
             outside = Outside(**{name: size}, cold=cold)
             return simulate(
-                code, paths, steps(given["costs"], given["pieces"]), TABLE, outside=outside
+                code, paths, steps(given["costs"], given["pieces"]), NO_WAITS, outside=outside
             ).cycles
 
         assert 0 <= cycles(1.0, 8) - cycles(64.0, 8) <= 128
@@ -318,7 +344,7 @@ def test_what_is_stored_makes_a_full_l2_write_back():
     def cycles(turns, cold, back):
         places = [each for k in range(turns) for each in (k, -1, k)]
         outside = Outside(dram_bytes=0.1, cold=(cold,), back_bytes=back)
-        return simulate(code, [path([0, 1, 2] * turns, places)], made, TABLE, outside=outside).cycles
+        return simulate(code, [path([0, 1, 2] * turns, places)], made, NO_WAITS, outside=outside).cycles
 
     with_stores, alone, warm = (
         cycles(8, *given) - cycles(4, *given) for given in ((1, 0.1), (1, np.inf), (0, 0.1))

@@ -39,7 +39,9 @@ class GpuTable(BaseModel):
     for each further one; per_line: of L1. path_cycles: that a register of a warp, or a wavefront, keeps the
     way between its sub-core and the data path, from shared memory and from L1, and that a copy to shared
     memory does; store_cycles: more for each store. l2_latency: what L2 adds to a hit in L1, by SHARES of
-    lines. dram_latency: the same of DRAM, where a warp waits for many lines. read_bytes: a cycle and SM,
+    lines. dram_latency: the same of DRAM, where a warp waits for many lines.
+    dram_write_cost: how many times as long as a byte read a byte written keeps DRAM; dram_wait: cycles that a
+    request waits for others if DRAM is busy half of the time. read_bytes: a cycle and SM,
     from L2: one SM alone, all with lines of their own, all the same lines. part_cycles: between two
     requests of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for by loads
     into registers, copy_page_cycles: by cp.async; box_page_cycles: how much more whole lines take in pages
@@ -84,6 +86,8 @@ class GpuTable(BaseModel):
     part_write_cycles: float
     atomic_cycles: dict[str, float]
     dram_gb_per_s: float
+    dram_write_cost: float
+    dram_wait: float
     queue_loads: int
     queue_stores: int
     barrier_latency: float
@@ -282,6 +286,24 @@ def atomic_cycles(rows: Rows, multiprocessors: int) -> dict[str, float]:
     }
 
 
+def dram_write_cost(rows: Rows) -> float:
+    """From a copy: what is left for the bytes written, if those read come at their own rate."""
+    both, read = (
+        rows("gpu", name, "gb_per_s") for name in ("DRAM copy, bytes read and written", "DRAM read")
+    )
+    return 2 * read / both - 1
+
+
+def dram_wait(rows: Rows, multiprocessors: int) -> float:
+    """Cycles that a request waits for others if DRAM is busy half of the time. It grows as u / (1 - u) of the
+    share u in which DRAM is busy. Turns of 16 KiB of each SM against those of one SM."""
+    name = "DRAM stream, 1 read and 0 written, 1 x 16 KiB of a block, {} blocks"
+    alone, all_ = (rows("gpu", name.format(blocks), "gb_per_s") for blocks in (1, multiprocessors))
+    share = all_ / rows("gpu", "DRAM read", "gb_per_s")
+    longer = (multiprocessors / all_ - 1 / alone) * ROW_BYTES * clock(rows) / 1e3
+    return longer * (1 - share) / share
+
+
 def queue_of(rows: Rows, opcode: str) -> int:
     """Entries: the most instructions of 16 wavefronts that one warp issues before the next takes twice the
     usual time, without those that have left by then; all that were tried where none is held."""
@@ -421,12 +443,18 @@ def loaded_mhz(rows: Rows) -> float:
     return clocks[len(clocks) // 2]
 
 
-def table_of(profile: Mapping[str, Any]) -> GpuTable:
-    """The table of the GPU that a profile was measured on."""
+LENT = ("dram_wait",)
+"""Figures of rows that an older profile does not have."""
+
+
+def table_of(profile: Mapping[str, Any], lender: Mapping[str, Any] | None = None) -> GpuTable:
+    """The table of the GPU that a profile was measured on. lender: a profile of a GPU alike, for the figures
+    LENT."""
     rows, device = Rows(profile), profile["device"]
     latency, each = barrier(rows)
     data_kib, carve_outs = CARVE_OUTS[device["arch"]]
     told = ("data_kib", "carve_outs_kib")
+    lent, other = LENT if lender else (), lender or profile
     return GpuTable(
         device=device["name"], driver=device["driver_version"], git_revision=profile["git_revision"],
         arch=device["arch"], multiprocessors=device["multiprocessors"], l2_bytes=device["l2_bytes"],
@@ -440,6 +468,8 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         write_bytes=write_bytes(rows), part_write_cycles=part_write_cycles(rows),
         atomic_cycles=atomic_cycles(rows, device["multiprocessors"]),
         dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),
+        dram_write_cost=dram_write_cost(rows),
+        dram_wait=dram_wait(Rows(other), other["device"]["multiprocessors"]),
         queue_loads=queue_of(rows, "lds.32"), queue_stores=queue_of(rows, "sts.32"),
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),
         early_us=launch_us(rows, "in_graph_programmatic"),
@@ -452,8 +482,14 @@ def table_of(profile: Mapping[str, Any]) -> GpuTable:
         data_kib=data_kib, carve_outs_kib=carve_outs,
         sources=(
             Source(
-                figures=tuple(name for name in FIGURES if name not in told),
+                figures=tuple(name for name in FIGURES if name not in (*told, *lent)),
                 text=f"rows of a profile by {profile['command'].partition(' ')[0]}", verified=True,
+            ),
+            *(
+                Source(
+                    figures=(name,), text=f"rows of a profile of an {other['device']['name']}", verified=False
+                )
+                for name in lent
             ),
             Source(figures=told, text="CUDA Programming Guide, compute capabilities", verified=True),
         ),

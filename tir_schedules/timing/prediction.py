@@ -22,7 +22,7 @@ from tir_schedules.model.machine import Steps, Watch
 from tir_schedules.model.workload import Arguments
 from tir_schedules.timing.abi import HINTED, Kind, Reason
 from tir_schedules.timing.clocks import tensor_share
-from tir_schedules.timing.gpus import GpuTable
+from tir_schedules.timing.gpus import LINE, GpuTable
 from tir_schedules.timing.keeping import kept
 from tir_schedules.timing.listing import Instruction
 from tir_schedules.timing.paths import MOST, BlockPaths, follow, made_by, watched
@@ -322,8 +322,34 @@ def beyond_l1(
     bound = max(costs, key=lambda name: costs[name])
     across, down = min(grid[0], busy), max(1.0, busy / grid[0])
     atomic = table.atomic_cycles["sector, all SMs"] * busy / table.multiprocessors
-    outside = Outside(1 / l2, 1 / dram, states, per_cycle / busy, atomic, (1, across, down, busy))
+    back = per_cycle / busy / table.dram_write_cost / max(1e-9, dirty_share(paths, shared))
+    outside = Outside(
+        1 / l2, 1 / dram, states, back, back * shared, atomic, (1, across, down, busy),
+        busy * table.block_cycles,
+    )  # fmt: skip
     return Beyond("dram" if any(states) else "l2", shared, 1 / costs[bound], bound, outside)
+
+
+READS, WRITES = ("global_load", "shared_cp_async"), ("global_store", "global_atomic")
+"""Classes of accesses to global memory."""
+
+
+def dirty_share(paths: BlockPaths, shared: float) -> float:
+    """The share of the bytes written in those that come into L2, 0 to 1. As many of the lines that leave it
+    are written back, because launches before this one did the same."""
+    steps = paths.steps
+    made, classes = steps.made, [kind for _, kind in steps.counted]
+
+    def pieces(kinds: Sequence[str], what: Happening) -> np.ndarray:
+        numbers = [number for number, kind in enumerate(classes) if kind in kinds]
+        mine = made[np.isin(made["counter"], numbers) | (made["what"] == what)]
+        counts = mine["pieces"].astype(np.int64)
+        begins = np.repeat(mine["first_piece"] - (np.cumsum(counts) - counts), counts)
+        return steps.pieces[begins + np.arange(counts.sum())]
+
+    written = 32 * int(np.bitwise_count(pieces(WRITES, Happening.STORED)["sectors"]).sum())
+    read = LINE * len(np.unique(pieces(READS, Happening.BEGUN)["line"])) / shared
+    return written / max(1, written + read)
 
 
 def copies_of(paths: BlockPaths) -> float:

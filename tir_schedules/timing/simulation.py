@@ -93,17 +93,21 @@ class Simulated:
 @dataclass(frozen=True)
 class Outside:
     """What is behind the L1 of an SM. l2_bytes, dram_bytes: a cycle that L2 and DRAM give it where all SMs
-    that are busy ask for the same; an SM that asked for less before is given more. back_bytes: the same of
-    what DRAM takes back. atomic_cycles: of L2, for a sector of an atomic, if all ask for as many. meeting: by
-    Kind, how many SMs do atomics of a line. cold: for each block in the order in which they begin, a bit for
-    each Kind of line that is not in L2 then; the last stands for those after it."""
+    that are busy ask for the same; an SM that asked for less before is given more. back_bytes, evict_bytes:
+    those that it writes, and that it reads from DRAM, for each of which DRAM takes back what leaves L2.
+    atomic_cycles: of L2, for a sector of an atomic, if all ask for as many. meeting: by Kind, how many SMs do
+    atomics of a line. cold: for each block in the order in which they begin, a bit for each Kind of line that
+    is not in L2 then; the last stands for those after it. block_cycles: between the beginnings of two blocks
+    of an SM, at least."""
 
     l2_bytes: float = inf
     dram_bytes: float = inf
     cold: tuple[int, ...] = (0,)
     back_bytes: float = inf
+    evict_bytes: float = inf
     atomic_cycles: float = 0
     meeting: tuple[float, ...] = (1.0,) * len(abi.Kind)
+    block_cycles: float = 0
 
 
 def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
@@ -314,12 +318,13 @@ def simulate(
     gpu["write_cycles"], gpu["write_backlog"] = 1 / table.write_bytes, WRITE_BACKLOG
     gpu["part_write_cycles"] = table.part_write_cycles
     gpu["atomic_port"], gpu["atomic_share"] = table.atomic_cycles["sector"], outside.atomic_cycles
-    gpu["write_back_cycles"] = 1 / outside.back_bytes
+    gpu["write_back_cycles"], gpu["evict_cycles"] = 1 / outside.back_bytes, 1 / outside.evict_bytes
     gpu["meeting"] = outside.meeting
     gpu["queue_cycles"] = QUEUE_CYCLES
     gpu["barrier_per_warp"], gpu["barrier_latency"] = round(table.barrier_per_warp), table.barrier_latency
     gpu["queue_loads"], gpu["queue_stores"] = table.queue_loads, table.queue_stores
-    gpu["block_gap"] = table.gap
+    gpu["block_gap"], gpu["block_turn"] = table.gap, outside.block_cycles
+    gpu["dram_wait"] = table.dram_wait
     gpu["bank_window"], gpu["line_instructions"] = WINDOW, CODE_LINE // INSTRUCTION
     gpu["line_cycles"] = table.fetch_cycles * CODE_LINE / INSTRUCTION
     gpu["lines_held"] = table.code_bytes // CODE_LINE

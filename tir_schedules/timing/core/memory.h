@@ -38,6 +38,7 @@ struct L1 {
   }
 };
 
+const double MOST_BUSY = 0.9;  // share of time that DRAM is, for which waits are told
 const u64 UNIT_LINES = 4;  // next to each other, whose atomics take turns
 
 struct Memory {
@@ -47,6 +48,7 @@ struct Memory {
   double port_free = 0, pages_free = 0, writes_free = 0;  // when this SM's ports have sent what they were asked for
   double atomics_free = 0;  // when L2 has done the atomics that it was asked for
   double l2_free = 0, dram_free = 0;  // when all SMs' ports have, if these ask for their share all the time
+  double dram_from = -1, dram_busy = 0;  // when DRAM was first asked, and for how many cycles it has been since
   std::unordered_map<u64, u64> granules;  // 64 bytes that came from DRAM -> when L2 has them
   double sectors_free = 0;  // when all SMs' atomics have had their share of L2, if these ask for as many
   std::unordered_map<u64, double> done;   // UNIT_LINES -> when all SMs' atomics of these are, if these ask for as many
@@ -124,12 +126,12 @@ struct Memory {
       if (!((piece.kind & HINTED ? 3 : wanted) >> half & 1)) continue;
       const auto [found, is_fresh] = granules.emplace(number << 1 | half, 0);
       halves[half] = &found->second;
-      if (is_fresh) fresh |= 1 << half, dram_free += 64 * gpu.dram_cycles;
+      if (is_fresh) fresh |= 1 << half, occupy_dram(64 * (gpu.dram_cycles + gpu.evict_cycles), asked);
     }
     if (fresh) {
       const u64 mine = (number >> 3) + 1;
       if (page != mine) pages_free = std::max(pages_free, (double)asked) + each, page = mine;
-      const u64 then = (u64)(std::max(dram_free, pages_free) + gpu.dram_latency);
+      const u64 then = (u64)(std::max({dram_free, pages_free, asked + waits_for_others(asked)}) + gpu.dram_latency);
       for (u32 half = 0; half < 2; ++half)
         if (fresh >> half & 1) *halves[half] = then;
     }
@@ -137,6 +139,15 @@ struct Memory {
     for (u32 half = 0; half < 2; ++half)
       if (wanted >> half & 1) ready = std::max(ready, *halves[half]);
     return ready;
+  }
+  void occupy_dram(double cycles, u64 t) {
+    if (dram_from < 0) dram_from = dram_free = t;
+    dram_free += cycles, dram_busy += cycles;
+  }
+  // Requests of all SMs meet by chance, the more often the larger the share of time is in which DRAM is busy.
+  double waits_for_others(u64 t) const {
+    const double share = std::min(MOST_BUSY, dram_busy / (t - dram_from + gpu.dram_latency));
+    return gpu.dram_wait * share / (1 - share);
   }
   // When the ports have sent bytes that L1 does not keep.
   double stream(u32 bytes, double t) {
@@ -157,7 +168,7 @@ struct Memory {
   }
   // parts: sectors that are written in part. L2 has to keep the rest of each.
   void store(u32 bytes, u32 parts, u64 block, u64 t) {
-    write_back(bytes, block);
+    write_back(bytes, block, t);
     const double whole = (bytes - 32.0 * parts) * gpu.write_cycles;
     writes_free = std::max(writes_free, (double)t) + whole + parts * gpu.part_write_cycles;
   }
@@ -167,7 +178,7 @@ struct Memory {
     double ready = t;
     for (u32 k = 0; k < count; ++k) {
       const u32 along = shared_along(pieces[k]), sectors = __builtin_popcount(pieces[k].sectors);
-      write_back(32 * sectors, block);
+      write_back(32 * sectors, block, t);
       writes_free = std::max(writes_free, (double)t) + sectors * gpu.atomic_port;
       sectors_free += sectors * gpu.atomic_share;
       double& all = done[(along == OWN ? name(pieces[k], block) : pieces[k].line) / UNIT_LINES];
@@ -179,9 +190,9 @@ struct Memory {
     return ready;
   }
   // What is written to an L2 that other lines fill makes it write back as much.
-  void write_back(u32 bytes, u64 block) {
+  void write_back(u32 bytes, u64 block, u64 t) {
     written += bytes;
-    if (cold[block] >> OWN & 1) dram_free += bytes * gpu.write_back_cycles;
+    if (cold[block] >> OWN & 1) occupy_dram(bytes * gpu.write_back_cycles, t);
   }
   // When a store may leave the queue.
   double room_for_stores() const { return std::max(writes_free, atomics_free) - gpu.write_backlog; }

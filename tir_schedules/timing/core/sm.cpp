@@ -139,6 +139,7 @@ struct Sm {
         if (!paths[w].length) continue;
         Warp warp;
         warp.path = paths + w, warp.at = 0, warp.slot = warp.block = b, warp.number = warps.size(), warp.place = w;
+        warp.next = (u64)(b * gpu.block_turn);
         join(warp);
         cores[warps.size() % 4].warps.push_back(warps.size());
         warps.push_back(warp), wakes.push_back(0);
@@ -604,7 +605,7 @@ struct Sm {
       const u32 number = each.number, place = each.place;
       each = Warp();
       each.path = path, each.number = number, each.place = place, each.slot = slot, each.block = begun, each.at = 0;
-      each.next = t + (u64)gpu.block_gap, wake(number);
+      each.next = std::max(t + (u64)gpu.block_gap, (u64)(begun * gpu.block_turn)), wake(number);
       join(each);
     }
     ++begun;
