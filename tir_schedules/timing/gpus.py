@@ -45,7 +45,7 @@ class GpuTable(BaseModel):
     from L2: one SM alone, all with lines of their own, all the same lines. part_cycles: between two
     requests of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for by loads
     into registers, copy_page_cycles: by cp.async; box_page_cycles: how much more whole lines take in pages
-    of their own than next to each other.
+    of their own than next to each other; box_dram_more: how much later a box is there that DRAM has.
     write_bytes: a cycle and SM, all SMs; part_write_cycles: between two sectors that an SM writes a part
     of, then. atomic_cycles: between two atomics of a word, of one SM or of all, by type; between two
     sectors of atomics of an SM, alone and where all do as many. queue_loads, queue_stores: instructions that
@@ -82,6 +82,7 @@ class GpuTable(BaseModel):
     page_cycles: float
     copy_page_cycles: float
     box_page_cycles: float
+    box_dram_more: float
     write_bytes: float
     part_write_cycles: float
     atomic_cycles: dict[str, float]
@@ -257,6 +258,14 @@ def box_page_cycles(rows: Rows) -> float:
     """Of 32 lines in pages of their own, beyond what they take next to each other."""
     name = "burst of 2 and 6 x 4096 bytes, contiguous, shared by 1, cold, 8 warps, 1 SMs"
     return (in_rows(rows, 128, ", cold") - rows("burst", name)) / 32
+
+
+def box_dram_more(rows: Rows) -> float:
+    """What the first box of 64 lines in pages of their own takes more than loads into registers, both against
+    what L2 has. Its lines are shared by eight SMs, so that DRAM is not busy."""
+    name = "1 and 5 tensor loads of boxes of 8192 bytes, shared by 8{}, every SM"
+    cold, warm = (rows("tma", name.format(state), "turn")[0] for state in (", cold", ""))
+    return cold - warm - (dram_latency(rows) - l2_latency(rows)[-1]) - 64 * box_page_cycles(rows)
 
 
 def read_bytes(rows: Rows) -> dict[str, float]:
@@ -443,7 +452,7 @@ def loaded_mhz(rows: Rows) -> float:
     return clocks[len(clocks) // 2]
 
 
-LENT = ("dram_wait",)
+LENT = ("dram_wait", "box_dram_more")
 """Figures of rows that an older profile does not have."""
 
 
@@ -465,6 +474,7 @@ def table_of(profile: Mapping[str, Any], lender: Mapping[str, Any] | None = None
         l2_latency=l2_latency(rows), dram_latency=dram_latency(rows), read_bytes=read_bytes(rows),
         part_cycles=part_cycles(rows), page_cycles=page_cycles(rows),
         copy_page_cycles=copy_page_cycles(rows), box_page_cycles=box_page_cycles(rows),
+        box_dram_more=box_dram_more(Rows(other)),
         write_bytes=write_bytes(rows), part_write_cycles=part_write_cycles(rows),
         atomic_cycles=atomic_cycles(rows, device["multiprocessors"]),
         dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),

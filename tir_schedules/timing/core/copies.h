@@ -13,7 +13,7 @@ struct Copies {
     const double begin = std::max(loads_free, (double)t), all = (double)box.bytes * box.blocks;
     const double byte = box.blocks > 1 ? gpu.multicast_byte_cycles : gpu.box_byte_cycles;
     loads_free = begin + std::max(box.rows * gpu.box_row_cycles, all * byte);
-    const double far = memory.beyond_l2(pieces + box.first, box.pieces, block, (u64)begin);
+    const double far = memory.beyond_l2(pieces + box.first, box.pieces, block, (u64)begin, gpu.box_dram_more);
     return (u64)(std::max(loads_free, memory.stream(box.bytes, begin)) + latency + far);
   }
   // When its source has been read.

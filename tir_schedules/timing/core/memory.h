@@ -156,15 +156,15 @@ struct Memory {
     l2_free += bytes * gpu.l2_cycles;
     return std::max(port_free, l2_free);
   }
-  // How much longer lines take that are not in L2.
-  double beyond_l2(const Piece* pieces, u32 count, u64 block, u64 t) {
+  // How much longer lines take that are not in L2. more: of a unit that is slower then.
+  double beyond_l2(const Piece* pieces, u32 count, u64 block, u64 t, double more) {
     u64 ready = 0, page = 0;
     for (u32 k = 0; k < count; ++k)
       if (is_cold(pieces[k], block))
         ready = std::max(
             ready, from_dram(pieces[k], name(pieces[k], block), pieces[k].sectors, t, page, gpu.box_page_cycles));
     const double near = t + gpu.l2_latency[sizeof SHARES / sizeof *SHARES - 1];
-    return std::max(0.0, ready - near);
+    return ready ? std::max(0.0, ready - near) + more : 0.0;
   }
   // parts: sectors that are written in part. L2 has to keep the rest of each.
   void store(u32 bytes, u32 parts, u64 block, u64 t) {

@@ -333,7 +333,7 @@ struct Sm {
     }
     if (row.action == ATOMIC && access) {
       const Piece* touched = pieces + access->first;
-      const double longer = memory.beyond_l2(touched, count, request.block, t);
+      const double longer = memory.beyond_l2(touched, count, request.block, t, 0);
       const u32 times = row.value ? count : access->parts;
       ready += (u64)(memory.atomic(touched, count, times, row.occupies, request.block, t) - t + longer);
     }
