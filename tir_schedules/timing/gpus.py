@@ -45,7 +45,8 @@ class GpuTable(BaseModel):
     from L2: one SM alone, all with lines of their own, all the same lines. part_cycles: between two
     requests of an SM for parts of lines. page_cycles: between two pages of DRAM that an SM asks for by loads
     into registers, copy_page_cycles: by cp.async; box_page_cycles: how much more whole lines take in pages
-    of their own than next to each other; box_dram_more: how much later a box is there that DRAM has.
+    of their own than next to each other; box_dram_more: how much later than loads into registers a box is
+    there that DRAM has, copy_dram_more: a copy to shared memory.
     write_bytes: a cycle and SM, all SMs; part_write_cycles: between two sectors that an SM writes a part
     of, then. atomic_cycles: between two atomics of a word, of one SM or of all, by type; between two
     sectors of atomics of an SM, alone and where all do as many. queue_loads, queue_stores: instructions that
@@ -83,6 +84,7 @@ class GpuTable(BaseModel):
     copy_page_cycles: float
     box_page_cycles: float
     box_dram_more: float
+    copy_dram_more: float
     write_bytes: float
     part_write_cycles: float
     atomic_cycles: dict[str, float]
@@ -266,6 +268,15 @@ def box_dram_more(rows: Rows) -> float:
     name = "1 and 5 tensor loads of boxes of 8192 bytes, shared by 8{}, every SM"
     cold, warm = (rows("tma", name.format(state), "turn")[0] for state in (", cold", ""))
     return cold - warm - (dram_latency(rows) - l2_latency(rows)[-1]) - 64 * box_page_cycles(rows)
+
+
+def copy_dram_more(rows: Rows) -> float:
+    """The same of copies to shared memory, of 64 rows of 64 bytes."""
+    name = "burst of 1 and 4 x 4096 bytes, rows of 64 bytes 4096 apart, shared by 8{}, by cp.async 0 ahead"
+    cold, warm = (
+        rows("burst", name.format(state) + ", 8 warps, all SMs", "turn")[0] for state in (", cold", "")
+    )
+    return cold - warm - (dram_latency(rows) - l2_latency(rows)[-1])
 
 
 def read_bytes(rows: Rows) -> dict[str, float]:
@@ -474,7 +485,7 @@ def table_of(profile: Mapping[str, Any], lender: Mapping[str, Any] | None = None
         l2_latency=l2_latency(rows), dram_latency=dram_latency(rows), read_bytes=read_bytes(rows),
         part_cycles=part_cycles(rows), page_cycles=page_cycles(rows),
         copy_page_cycles=copy_page_cycles(rows), box_page_cycles=box_page_cycles(rows),
-        box_dram_more=box_dram_more(Rows(other)),
+        box_dram_more=box_dram_more(Rows(other)), copy_dram_more=copy_dram_more(rows),
         write_bytes=write_bytes(rows), part_write_cycles=part_write_cycles(rows),
         atomic_cycles=atomic_cycles(rows, device["multiprocessors"]),
         dram_gb_per_s=rows("gpu", "DRAM read", "gb_per_s"),

@@ -314,7 +314,8 @@ def simulate(
     gpu["read_cycles"], gpu["part_cycles"] = 1 / table.read_bytes["alone"], table.part_cycles
     gpu["l2_cycles"], gpu["dram_cycles"] = 1 / outside.l2_bytes, 1 / outside.dram_bytes
     gpu["page_cycles"], gpu["copy_page_cycles"] = table.page_cycles, table.copy_page_cycles
-    gpu["box_page_cycles"], gpu["box_dram_more"] = table.box_page_cycles, table.box_dram_more
+    gpu["box_page_cycles"] = table.box_page_cycles
+    gpu["box_dram_more"], gpu["copy_dram_more"] = table.box_dram_more, table.copy_dram_more
     gpu["write_cycles"], gpu["write_backlog"] = 1 / table.write_bytes, WRITE_BACKLOG
     gpu["part_write_cycles"] = table.part_write_cycles
     gpu["atomic_port"], gpu["atomic_share"] = table.atomic_cycles["sector"], outside.atomic_cycles

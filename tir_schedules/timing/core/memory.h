@@ -75,8 +75,10 @@ struct Memory {
   }
 
   // When the bytes of a load are there, past the latency of a hit that follows cycle t. cached: whether L1 keeps them.
-  // position: of the load in the path of its warp. page_cycles: of a page of DRAM.
-  u64 load(const Piece* pieces, u32 count, u64 block, u64 t, bool cached, u64 position, double page_cycles) {
+  // position: of the load in the path of its warp. page_cycles: of a page of DRAM. more: how much later what comes
+  // from there is.
+  u64 load(const Piece* pieces, u32 count, u64 block, u64 t, bool cached, u64 position, double page_cycles,
+           double more = 0) {
     const u64 asked = first.emplace(position, t).first->second;
     u64 ready = t, page = 0;
     for (u32 k = 0; k < count; ++k) {
@@ -88,7 +90,7 @@ struct Memory {
         const bool far = is_cold(pieces[k], block);
         u64 then = fetch(number, __builtin_popcount(absent), t);
         const u64 since = shared_along(pieces[k]) == OWN ? t : asked;
-        if (far) then = std::max(then, from_dram(pieces[k], number, absent, since, page, page_cycles));
+        if (far) then = std::max(then, from_dram(pieces[k], number, absent, since, page, page_cycles, more));
         ready = std::max(ready, then);
         if (!line) continue;
         for (u32 s = 0; s < 4; ++s)
@@ -117,8 +119,8 @@ struct Memory {
   }
   // L2 fetches 64 bytes, or the whole line for an access that hints at it, once for all blocks that read them. Blocks
   // that share a line execute the same at the same time, their warps in another order: the first warp of any asks for
-  // it. each: cycles of a page.
-  u64 from_dram(const Piece& piece, u64 number, u32 sectors, u64 asked, u64& page, double each) {
+  // it. each: cycles of a page. more: of latency.
+  u64 from_dram(const Piece& piece, u64 number, u32 sectors, u64 asked, u64& page, double each, double more) {
     const u32 wanted = (sectors & 3 ? 1 : 0) | (sectors >> 2 ? 2 : 0);
     u64* halves[2] = {};
     u32 fresh = 0;
@@ -131,7 +133,7 @@ struct Memory {
     if (fresh) {
       const u64 mine = (number >> 3) + 1;
       if (page != mine) pages_free = std::max(pages_free, (double)asked) + each, page = mine;
-      const u64 then = (u64)(std::max({dram_free, pages_free, asked + waits_for_others(asked)}) + gpu.dram_latency);
+      const u64 then = (u64)(std::max({dram_free, pages_free, asked + waits_for_others(asked)}) + gpu.dram_latency + more);
       for (u32 half = 0; half < 2; ++half)
         if (fresh >> half & 1) *halves[half] = then;
     }
@@ -162,9 +164,9 @@ struct Memory {
     for (u32 k = 0; k < count; ++k)
       if (is_cold(pieces[k], block))
         ready = std::max(
-            ready, from_dram(pieces[k], name(pieces[k], block), pieces[k].sectors, t, page, gpu.box_page_cycles));
+            ready, from_dram(pieces[k], name(pieces[k], block), pieces[k].sectors, t, page, gpu.box_page_cycles, more));
     const double near = t + gpu.l2_latency[sizeof SHARES / sizeof *SHARES - 1];
-    return ready ? std::max(0.0, ready - near) + more : 0.0;
+    return std::max(0.0, ready - near);
   }
   // parts: sectors that are written in part. L2 has to keep the rest of each.
   void store(u32 bytes, u32 parts, u64 block, u64 t) {

@@ -300,7 +300,7 @@ struct Sm {
     keep_path(core, copies ? row.path_cycles * row.carries : 1);
     const u64 position = (u64)request.block << 44 ^ (u64)request.number << 28 ^ request.load;
     const u64 there = memory.load(pieces + access.first, access.pieces, request.block, t, !row.value, position,
-                                  copies ? gpu.copy_page_cycles : gpu.page_cycles);
+                                  copies ? gpu.copy_page_cycles : gpu.page_cycles, copies ? gpu.copy_dram_more : 0);
     if (copies) warp.back.push_back(false);
     returns.push({std::max(there, t + 1), request, copies ? (u32)warp.back.size() - 1 : 0, asked++});
   }
