@@ -52,13 +52,13 @@ class GpuTable(BaseModel):
     sectors of atomics of an SM, alone and where all do as many. queue_loads, queue_stores: instructions that
     the queue of a sub-core holds. launch_us: of a kernel that returns in a row of others, by its warps;
     early_us: where it may begin before the last has ended. block_cycles: between the beginnings of two blocks
-    of a grid. gap: between a block's end and its successor's begin. code_bytes: of the instruction cache.
-    fetch_cycles: for each instruction that is not there, of one warp in straight code. data_kib: L1 and
-    shared memory together, carve_outs_kib: what shared memory can have of it. units: of mbarriers, TMA, wgmma
-    and fences, see `units`; cluster_latency: of a cluster's barrier, by its blocks. tensor_products:
-    multiply-adds of 16-bit factors in a cycle of an SM at most. loaded_mhz: what is left of the clock then,
-    on random numbers. None where it is not known. sources: of all these.
-    """
+    of a grid; first_block_cycles: while SMs have room. gap: between a block's end and its successor's begin.
+    code_bytes: of the instruction cache. fetch_cycles: for each instruction that is not there, of one
+    warp in straight code. data_kib: L1 and shared memory together, carve_outs_kib: what shared memory can
+    have of it. units: of mbarriers, TMA, wgmma and fences, see `units`; cluster_latency: of a cluster's
+    barrier, by its blocks. tensor_products: multiply-adds of 16-bit factors in a cycle of an SM at most.
+    loaded_mhz: what is left of the clock then, on random numbers. None where it is not known. sources: of
+    all these."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -96,6 +96,7 @@ class GpuTable(BaseModel):
     barrier_latency: float
     barrier_per_warp: float
     block_cycles: float
+    first_block_cycles: float
     launch_us: dict[int, float]
     early_us: dict[int, float]
     code_bytes: int
@@ -370,6 +371,13 @@ def block_cycles(rows: Rows, multiprocessors: int) -> float:
     return (many - few) / ((256 - 32) * multiprocessors)
 
 
+def first_block_cycles(rows: Rows) -> float:
+    """The same while SMs have room: from the first to the last of the blocks that run at once, a quarter."""
+    name = "blocks of 8 warps, 0 bytes of shared memory"
+    blocks = rows("gpu", name, "blocks") / QUARTERS
+    return rows("gpu", name, "first_wave_ns") * clock(rows) / 1e3 / blocks
+
+
 def gap(rows: Rows, multiprocessors: int) -> float:
     """Of blocks of 32 warps, of which an SM has two at once, what a turn takes."""
     many, one = (returns(rows, multiprocessors, each, 32) for each in (256, 1))
@@ -495,6 +503,7 @@ def table_of(profile: Mapping[str, Any], lender: Mapping[str, Any] | None = None
         barrier_latency=latency, barrier_per_warp=each, launch_us=launch_us(rows),
         early_us=launch_us(rows, "in_graph_programmatic"),
         block_cycles=block_cycles(rows, device["multiprocessors"]),
+        first_block_cycles=first_block_cycles(rows),
 
         code_bytes=code_bytes(rows), fetch_cycles=fetch_cycles(rows),
         gap=gap(rows, device["multiprocessors"]),

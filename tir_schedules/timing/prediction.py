@@ -325,7 +325,7 @@ def beyond_l1(
     back = per_cycle / busy / table.dram_write_cost / max(1e-9, dirty_share(paths, shared))
     outside = Outside(
         1 / l2, 1 / dram, states, back, back * shared, atomic, (1, across, down, busy),
-        busy * table.block_cycles,
+        busy * table.block_cycles, busy * table.first_block_cycles,
     )  # fmt: skip
     return Beyond("dram" if any(states) else "l2", shared, 1 / costs[bound], bound, outside)
 

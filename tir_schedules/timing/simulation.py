@@ -98,7 +98,7 @@ class Outside:
     atomic_cycles: of L2, for a sector of an atomic, if all ask for as many. meeting: by Kind, how many SMs do
     atomics of a line. cold: for each block in the order in which they begin, a bit for each Kind of line that
     is not in L2 then; the last stands for those after it. block_cycles: between the beginnings of two blocks
-    of an SM, at least."""
+    of an SM, at least; first_cycles: of those that begin at once."""
 
     l2_bytes: float = inf
     dram_bytes: float = inf
@@ -108,6 +108,7 @@ class Outside:
     atomic_cycles: float = 0
     meeting: tuple[float, ...] = (1.0,) * len(abi.Kind)
     block_cycles: float = 0
+    first_cycles: float = 0
 
 
 def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
@@ -325,6 +326,7 @@ def simulate(
     gpu["barrier_per_warp"], gpu["barrier_latency"] = round(table.barrier_per_warp), table.barrier_latency
     gpu["queue_loads"], gpu["queue_stores"] = table.queue_loads, table.queue_stores
     gpu["block_gap"], gpu["block_turn"] = table.gap, outside.block_cycles
+    gpu["first_turn"] = outside.first_cycles
     gpu["dram_wait"] = table.dram_wait
     gpu["bank_window"], gpu["line_instructions"] = WINDOW, CODE_LINE // INSTRUCTION
     gpu["line_cycles"] = table.fetch_cycles * CODE_LINE / INSTRUCTION

@@ -139,7 +139,7 @@ struct Sm {
         if (!paths[w].length) continue;
         Warp warp;
         warp.path = paths + w, warp.at = 0, warp.slot = warp.block = b, warp.number = warps.size(), warp.place = w;
-        warp.next = (u64)(b * gpu.block_turn);
+        warp.next = (u64)(b * gpu.first_turn);
         join(warp);
         cores[warps.size() % 4].warps.push_back(warps.size());
         warps.push_back(warp), wakes.push_back(0);
