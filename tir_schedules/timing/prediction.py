@@ -43,6 +43,10 @@ ALIKE = 0.1
 FILLS = 4
 """Blocks that are simulated where there are more, times those that an SM has at once."""
 
+APART = (1.0, 0.5, 1.5)
+"""How far blocks of an SM begin apart, times the mean. Blocks take turns at what they share, by how far apart
+they are, and SMs differ in that: the mean of these stands for all."""
+
 REASONS = tuple(one.name.lower() for one in Reason if one is not Reason.REASONS)
 
 
@@ -175,7 +179,11 @@ def time_of(
     l1_bytes = table.l1_bytes(resident * (binary.shared_bytes + find_sm(kernel.arch).reserved))
     short, rows = shortened(paths), rows_of(paths.code, table)
 
-    cycles, simulated = in_turn(short, rows, resident, busiest, table, l1_bytes, beyond, prod(kernel.cluster))
+    found = [
+        in_turn(short, rows, resident, busiest, table, l1_bytes, apart(beyond, each), prod(kernel.cluster))
+        for each in (APART if resident > 1 else (1.0,))
+    ]
+    cycles, simulated = sum(each for each, _ in found) / len(found), found[0][1]
     cycles = max(cycles, blocks * table.block_cycles)  # they begin one after the other
     warps = blocks * len(paths.warps)
     of_block = short.paths[-1]
@@ -350,6 +358,12 @@ def dirty_share(paths: BlockPaths, shared: float) -> float:
     written = 32 * int(np.bitwise_count(pieces(WRITES, Happening.STORED)["sectors"]).sum())
     read = LINE * len(np.unique(pieces(READS, Happening.BEGUN)["line"])) / shared
     return written / max(1, written + read)
+
+
+def apart(beyond: Beyond, times: float) -> Beyond:
+    """The same where blocks begin so many times as far apart."""
+    outside = replace(beyond.outside, first_cycles=times * beyond.outside.first_cycles)
+    return replace(beyond, outside=outside)
 
 
 def copies_of(paths: BlockPaths) -> float:
