@@ -70,6 +70,17 @@ def test_many_blocks_go_on_as_the_first_ones():
     assert many.cycles == pytest.approx(few.cycles + 5 * (few.cycles - half.cycles) / 2)
 
 
+def test_blocks_of_an_sm_begin_at_several_distances(monkeypatch):
+    """The mean of them is told, and they differ."""
+    monkeypatch.setattr(prediction, "kept", lambda does, *given: does(*given))
+    found = {}
+    for apart in (prediction.APART, *((each,) for each in prediction.APART)):
+        monkeypatch.setattr(prediction, "APART", apart)
+        found[apart] = time_of(2 * SMS, 1).launches[0].cycles
+    mean, *each = found.values()
+    assert mean == pytest.approx(np.mean(each)) and len({*each}) > 1
+
+
 def test_cycles_are_not_time():
     slow, fast = time_of(SMS, 1, 1000), time_of(SMS, 1, 2000)
     assert slow.cycles == fast.cycles

@@ -337,20 +337,47 @@ def test_what_l2_sent_takes_the_data_path_again():
     assert found.cycles > TABLE.l2_latency[3] + 8 * 16
 
 
+def test_loads_that_l1_lacks_ask_at_once():
+    """Another load passes their registers, which keep the way back when they come."""
+    loads = [("LDG.E.128 R4, [R2.64]", {"writes": 0})] * 4
+    code = program(*loads, ("LDS R8, [R1]", {"writes": 1}), ("FADD R9, R8, R8", {"waits": (1,)}), "EXIT")
+    made = steps([4] * 4 + [1], [])
+    made.made["first_piece"][:4], made.made["pieces"][:4] = np.arange(4) * 4, 4
+    made = replace(made, pieces=np.array([(line, 15, 0) for line in range(16)], cpu_abi.LINE_PIECE))
+    found = simulate(code, [path([*range(7)], [0, 1, 2, 3, 4, -1, -1])], made, TABLE, issues=7)
+    issued = dict(zip(found.issues["number"].tolist(), found.issues["cycle"].tolist()))
+    back = 4 * 4 * TABLE.path_cycles["global"]
+    assert issued[5] - issued[4] < TABLE.shared_latency[4] + 6 < back
+
+
+def test_a_copy_that_dram_has_is_there_later():
+    copy = ("LDGSTS.E.BYPASS.128 [R0], [R2.64]", {})
+    code = program(copy, ("LDGDEPBAR", {"writes": 0}), "DEPBAR.LE SB0, 0x0")
+    given = [path([0, 1, 2], [0, -1, -1])], steps([1], [(7, 15)])
+    none = TABLE.model_copy(update={"copy_dram_more": 0.0})
+    found = {
+        outside: [simulate(code, *given, table, outside=outside).cycles for table in (TABLE, none)]
+        for outside in (COLD, Outside())
+    }
+    assert found[COLD][0] - found[COLD][1] == pytest.approx(TABLE.copy_dram_more, abs=1)
+    assert len({*found[Outside()]}) == 1
+
+
 def test_what_is_stored_makes_a_full_l2_write_back():
-    """As many bytes as are stored, which loads from DRAM wait for; none where L2 has room."""
+    """As many bytes as are stored, or come in beside them, which loads from DRAM wait for; none where L2 has
+    room."""
     code = program(*LOAD_AND_WAIT, "STG.E [R2.64], R4")
     made = steps([4] * 8, [(line, 15) for line in range(8)])
 
-    def cycles(turns, cold, back):
+    def cycles(turns, cold, back, evict=np.inf):
         places = [each for k in range(turns) for each in (k, -1, k)]
-        outside = Outside(dram_bytes=0.1, cold=(cold,), back_bytes=back)
+        outside = Outside(dram_bytes=0.1, cold=(cold,), back_bytes=back, evict_bytes=evict)
         return simulate(code, [path([0, 1, 2] * turns, places)], made, NO_WAITS, outside=outside).cycles
 
-    with_stores, alone, warm = (
-        cycles(8, *given) - cycles(4, *given) for given in ((1, 0.1), (1, np.inf), (0, 0.1))
+    with_stores, alone, warm, beside = (
+        cycles(8, *given) - cycles(4, *given) for given in ((1, 0.1), (1, np.inf), (0, 0.1), (1, np.inf, 0.1))
     )
-    assert alone == pytest.approx(4 * 1280, rel=0.02)
+    assert beside == pytest.approx(with_stores, rel=0.02) and alone == pytest.approx(4 * 1280, rel=0.02)
     assert with_stores == pytest.approx(2 * alone, rel=0.02) and warm < alone / 2
 
 
