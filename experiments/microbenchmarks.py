@@ -28,6 +28,7 @@ import micro_addresses
 import micro_arithmetic
 import micro_bursts
 import micro_memory
+import micro_residency
 import micro_system
 import micro_units
 from micro_probes import Probe, measure, repeated
@@ -53,7 +54,8 @@ NEWEST = "sm_90a"
 FAMILIES: dict[str, Callable[[], Iterable[Probe]]] = {
     "arithmetic": micro_arithmetic.probes, "memory": micro_memory.probes,
     "addresses": micro_addresses.probes, "bursts": micro_bursts.probes,
-    "gpu": micro_system.l2_rates, "units": micro_units.probes,
+    "residency": micro_residency.probes, "gpu": micro_system.l2_rates,
+    "units": micro_units.probes,
 }  # fmt: skip
 """Each runs in a process of its own: a kernel that fails or hangs ends only that one. What could is last."""
 
