@@ -84,8 +84,12 @@ class Arrays:
 
 
 def there(array: np.ndarray, xp: Any) -> Any:
-    """An array of a module; of formats that only ml_dtypes has, the bits."""
-    return xp.asarray(array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array)
+    """An array of a module; of formats that only ml_dtypes has, and of structures, the bits."""
+    return xp.asarray(bits(array))
+
+
+def bits(array: np.ndarray) -> np.ndarray:
+    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array
 
 
 def pack(options: Namespace) -> int:
@@ -154,7 +158,7 @@ def copies(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def numbers(step: Step) -> dict[str, np.generic]:
     """Numbers that a launch passes."""
-    return {name: cast(np.generic, np.asarray(value)[()]) for name, value in step.values.items()}
+    return {name: cast(np.generic, bits(np.asarray(value))[()]) for name, value in step.values.items()}
 
 
 def restored(entry: Json, archive: zipfile.ZipFile) -> tuple[Binary, Arrays]:
