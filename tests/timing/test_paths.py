@@ -338,3 +338,35 @@ extern "C" __global__ void __maxnreg__(32) k(const float *x, float *y, int n) {{
     arguments = {"x": np.ones(400, np.float32), "y": np.zeros(32, np.float32), "n": 6}
     block = follow(compile_kernel(kernel), arguments, ["y"])
     assert block.executed["LDL"] and block.executed["LDG"] == 7 * 40 and block.agreement == 1
+
+
+def test_an_atomic_that_one_lane_does_behind_the_last_exit_is_met():
+    """All of its instructions but one are ptxas's own, and that one depends on a predicate."""
+    source = """\
+extern "C" __global__ void k(const int *x, int *y, int n) {
+  int sum = 0;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) sum += x[i];
+  for (int offset = warpSize / 2; offset > 0; offset /= 2) sum += __shfl_down_sync(-1, sum, offset);
+  if (threadIdx.x % warpSize == 0) atomicAdd(y, sum);
+}
+"""
+    kernel = Kernel("k", source, "k", ("x", "y", "n"), (1, 1, 1), (64, 1, 1), "sm_90a")
+    arguments = {"x": np.ones(256, np.int32), "y": np.zeros(1, np.int32), "n": np.int32(256)}
+    block = follow(compile_kernel(kernel), arguments, ["y"])
+    assert block.executed["REDG"] + block.executed["RED"] + block.executed["ATOMG"] == 2
+    assert block.agreement == 1
+
+
+def test_quotients_of_normal_numbers_take_the_short_way():
+    """ptxas calls a routine for others, which one instruction of PTX does not tell."""
+    source = """\
+extern "C" __global__ void k(const float *x, float *y, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = x[i] / y[i];
+}
+"""
+    kernel = Kernel("k", source, "k", ("x", "y", "n"), (1, 1, 1), (64, 1, 1), "sm_90a")
+    arguments = {"x": np.ones(256, np.float32), "y": np.ones(256, np.float32), "n": np.int32(256)}
+    binary = compile_kernel(kernel)
+    block = follow(binary, arguments, ["y"])
+    assert any(one.name == "CALL" for one in block.code) and not block.executed["CALL"]
+    assert block.executed["FCHK"] == block.executed["STG"] == 2 * 4

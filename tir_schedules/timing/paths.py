@@ -266,7 +266,17 @@ class Program:
         after = [self.at(last.target)] if last.branches and last.target is not None else []
         if not last.ends and end < len(self.code):
             after.append(self.at(end))
+        if len(after) > 1:
+            after = [way for way in after if not self.is_rare(last, way)]
         return Stretch(first, end, tuple(marks), tuple(dict.fromkeys(after)))
+
+    def is_rare(self, branch: Instruction, block: int) -> bool:
+        """Whether a branch leads to a call for its own instruction of PTX, as where a quotient or a root
+        is of denormal numbers."""
+        begin, end = self.begins[block], [*self.begins[block + 1 :], len(self.code)][0]
+        return any(
+            one.name == "CALL" and one.ptx_line == branch.ptx_line for one in self.code[begin:end]
+        )
 
     def marks_ahead(self, block: int) -> tuple[tuple[tuple[int, int, bool], ...], int]:
         """Landmarks from the beginning of a block to the next branch that decides, and the block with that

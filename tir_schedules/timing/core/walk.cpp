@@ -143,7 +143,8 @@ struct Walk {
     for (u32 k = 0; k < count; ++k) certain += !first[k].optional;
     if (!certain) {
       const Stretch& last = stretches[stretch.ahead_last];
-      if (!last.ways || !depth) return {last.ways || to_come() ? 0 : rules.at_the_end, 0};
+      if (!last.ways && to_come()) return {maybe_next(first, count) ? rules.weak : 0, 0};
+      if (!last.ways || !depth) return {last.ways ? 0 : rules.at_the_end, 0};
       Fit best = ahead(last.after[0], depth - 1);
       if (last.ways > 1) {
         const Fit other = ahead(last.after[1], depth - 1);
@@ -175,6 +176,12 @@ struct Walk {
     return {(double)fitted / certain * passed, fitted};
   }
 
+  // Whether the warp may meet what it meets next in landmarks that all depend on predicates.
+  bool maybe_next(const Mark* first, u32 count) {
+    std::vector<s64> fits;
+    fitting(first, count, fits);
+    return std::any_of(fits.begin(), fits.end(), [](s64 fit) { return fit >= 0; });
+  }
   // Whether the warp still meets accesses, barriers or products.
   bool to_come() const {
     for (u64 turn = place + 1; turn < turns.size(); ++turn)
