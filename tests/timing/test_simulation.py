@@ -381,6 +381,62 @@ def test_what_is_stored_makes_a_full_l2_write_back():
     assert with_stores == pytest.approx(2 * alone, rel=0.02) and warm < alone / 2
 
 
+PAST_L1 = ("LDG.E.64.STRONG.GPU R0, [R2.64]", {"writes": 0}), ("FADD R0, R0, R0", {"waits": (0,)})
+
+
+def test_l2_keeps_the_lines_of_an_sm_as_long_as_they_fit():
+    """Of lines that are read in turn the one that is needed next has always left, if one does not fit."""
+    lines = 16
+
+    def second(held):
+        """Cycles of a second turn."""
+        outside = replace(COLD, held=held)
+        first, both = (
+            run(
+                program(*PAST_L1), times=turns * lines, costs=[4] * lines,
+                pieces=[(line, 15) for line in range(lines)],
+                accesses=[each for _ in range(turns) for line in range(lines) for each in (line, -1)],
+                outside=outside,
+            ).cycles
+            for turns in (1, 2)
+        )  # fmt: skip
+        return both - first
+
+    fits, lacks = second(128 * lines), second(128 * (lines - 1))
+    assert lacks - fits > 0.9 * lines * (TABLE.dram_latency - TABLE.l2_latency[-1])
+    assert fits < lines * (TABLE.latencies["global"] + TABLE.l2_latency[-1] + 8)
+
+
+def test_what_is_stored_is_in_l2():
+    code = program("STG.E [R2.64], R4", *PAST_L1)
+    given = dict(costs=[4], pieces=[(7, 15)], accesses=[0, 0, -1])
+    assert run(code, outside=COLD, **given).cycles < TABLE.dram_latency
+
+
+def test_dram_takes_back_half_a_line_once_and_whole():
+    """Stores to one sector, to both of a half, to one again and again, and to either half."""
+    code = program(*PAST_L1, *["STG.E [R2.64], R4"] * 4, *PAST_L1)
+    outside = Outside(dram_bytes=1e9, cold=(1,), back_bytes=0.02)
+
+    def cycles(*sectors):
+        made = steps([1] * 6, [(1, 15), *((7, each) for each in sectors), (2, 15)])
+        numbers, accesses = range(len(code)), [0, -1, 1, 2, 3, 4, 5, -1]
+        return simulate(code, [path(numbers, accesses)], made, NO_WAITS, outside=outside).cycles
+
+    one, again, half, both = cycles(1, 1, 1, 1), cycles(1, 2, 1, 2), cycles(3, 3, 3, 3), cycles(1, 4, 1, 4)
+    assert one == pytest.approx(again, abs=20) and one == pytest.approx(half, abs=20)
+    assert both - one == pytest.approx(64 / 0.02, rel=0.02)
+
+
+def test_a_word_of_a_threads_own_memory_is_a_line():
+    """L1 answers a load; a store goes on to L2 (probes "local memory")."""
+    loads, stores = (
+        [run(program(*[text] * n)).cycles for n in (64, 128)] for text in ("LDL.64 R0, [R1]", "STL [R1], R4")
+    )
+    assert loads[1] - loads[0] == pytest.approx(64 * 2 * TABLE.path_cycles["global"], rel=0.05)
+    assert stores[1] - stores[0] == pytest.approx(64 * 128 / TABLE.write_bytes, rel=0.02)
+
+
 def test_a_sector_that_is_written_in_part_takes_longer():
     """As rows of 16 bytes do in the probe, against those of whole sectors."""
     code = program(*["STG.E [R2.64], R4"] * 64)

@@ -118,6 +118,7 @@ STRUCTURES = {
             "store_each", "cluster_latency", "write_back_cycles", "part_write_cycles",
             "multicast_byte_cycles", "atomic_port", "atomic_share",
             "dram_wait", "block_turn", "first_turn", "evict_cycles", "box_dram_more", "copy_dram_more",
+            "l2_held",
         )] + [(name, "u4") for name in (
             "queue_loads", "queue_stores", "bank_window", "line_instructions", "lines_held", "pad",
         )] + [("l2_latency", "f8", (len(SHARES),)), ("meeting", "f8", (len(Kind),))]
@@ -128,8 +129,9 @@ STRUCTURES = {
         + [("source", "u2", (SOURCES,))]
         + [(name, "u1") for name in (
             "stall", "yields", "writes", "reads", "waits", "pipe", "action", "board", "stores", "banked",
-            "arrives_only", "reuse", "carries", "told",
+            "arrives_only", "reuse", "carries", "told", "local",
         )]
+        + [("pad", "u1", (7,))]
     ),
     "Path": np.dtype([("numbers", "u8"), ("accesses", "u8"), ("length", "u4"), ("pad", "u4")]),
     "Access": np.dtype([(name, "u4") for name in (

@@ -274,9 +274,7 @@ class Program:
         """Whether a branch leads to a call for its own instruction of PTX, as where a quotient or a root
         is of denormal numbers."""
         begin, end = self.begins[block], [*self.begins[block + 1 :], len(self.code)][0]
-        return any(
-            one.name == "CALL" and one.ptx_line == branch.ptx_line for one in self.code[begin:end]
-        )
+        return any(one.name == "CALL" and one.ptx_line == branch.ptx_line for one in self.code[begin:end])
 
     def marks_ahead(self, block: int) -> tuple[tuple[tuple[int, int, bool], ...], int]:
         """Landmarks from the beginning of a block to the next branch that decides, and the block with that

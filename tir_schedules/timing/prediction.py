@@ -22,7 +22,7 @@ from tir_schedules.model.machine import Steps, Watch
 from tir_schedules.model.workload import Arguments
 from tir_schedules.timing.abi import HINTED, Kind, Reason
 from tir_schedules.timing.clocks import tensor_share
-from tir_schedules.timing.gpus import LINE, GpuTable
+from tir_schedules.timing.gpus import GpuTable
 from tir_schedules.timing.keeping import kept
 from tir_schedules.timing.listing import Instruction
 from tir_schedules.timing.paths import MOST, BlockPaths, follow, made_by, watched
@@ -333,7 +333,7 @@ def beyond_l1(
     back = per_cycle / busy / table.dram_write_cost / max(1e-9, dirty_share(paths, shared))
     outside = Outside(
         1 / l2, 1 / dram, states, back, back * shared, atomic, (1, across, down, busy),
-        busy * table.block_cycles, busy * table.first_block_cycles,
+        busy * table.block_cycles, busy * table.first_block_cycles, table.l2_bytes / busy,
     )  # fmt: skip
     return Beyond("dram" if any(states) else "l2", shared, 1 / costs[bound], bound, outside)
 
@@ -355,9 +355,13 @@ def dirty_share(paths: BlockPaths, shared: float) -> float:
         begins = np.repeat(mine["first_piece"] - (np.cumsum(counts) - counts), counts)
         return steps.pieces[begins + np.arange(counts.sum())]
 
-    written = 32 * int(np.bitwise_count(pieces(WRITES, Happening.STORED)["sectors"]).sum())
-    read = LINE * len(np.unique(pieces(READS, Happening.BEGUN)["line"])) / shared
+    written, read = halves(pieces(WRITES, Happening.STORED)), halves(pieces(READS, Happening.BEGUN)) / shared
     return written / max(1, written + read)
+
+
+def halves(pieces: np.ndarray) -> int:
+    """How many halves of lines are touched. DRAM reads and writes these."""
+    return sum(len(np.unique(pieces["line"][pieces["sectors"] >> 2 * half & 3 > 0])) for half in (0, 1))
 
 
 def apart(beyond: Beyond, times: float) -> Beyond:

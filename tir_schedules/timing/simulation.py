@@ -35,7 +35,7 @@ BANKED = (Pipe.FMA, Pipe.FMA_HEAVY, Pipe.ALU, Pipe.HALF)
 NOT_MODELLED = re.compile(r"^(UBLKRED|UTMAREDG|STAS)\b")
 """Reductions by TMA, and stores that tell an mbarrier of another block."""
 
-STORES = ("STS", "STSM", "STG", "ST", "ATOMS", "RED", "REDG")
+STORES = ("STS", "STSM", "STG", "ST", "STL", "ATOMS", "RED", "REDG")
 
 GATHERS = ("POPC", "REDUX")
 """With an atomic of the same line of PTX: one lane does it for all."""
@@ -98,7 +98,8 @@ class Outside:
     atomic_cycles: of L2, for a sector of an atomic, if all ask for as many. meeting: by Kind, how many SMs do
     atomics of a line. cold: for each block in the order in which they begin, a bit for each Kind of line that
     is not in L2 then; the last stands for those after it. block_cycles: between the beginnings of two blocks
-    of an SM, at least; first_cycles: of those that begin at once."""
+    of an SM, at least; first_cycles: of those that begin at once. held: bytes
+    of L2 that the lines of an SM may take."""
 
     l2_bytes: float = inf
     dram_bytes: float = inf
@@ -109,6 +110,7 @@ class Outside:
     meeting: tuple[float, ...] = (1.0,) * len(abi.Kind)
     block_cycles: float = 0
     first_cycles: float = 0
+    held: float = inf
 
 
 def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
@@ -140,7 +142,7 @@ def fill(row: np.void, one: Instruction, table: GpuTable) -> None:
     row["interval"], row["latency"] = interval_of(one, table), latency_of(one, table)
     row["read_latency"], row["action"] = OPERANDS_READ + READ_LATER.get(one.name, 0), action_of(one)
     row["per_wavefront"] = table.per_line if pipe is Pipe.GLOBAL else table.per_wavefront
-    row["stores"] = one.name in STORES
+    row["stores"], row["local"] = one.name in STORES, one.name in ("LDL", "STL")
     row["carries"], row["path_cycles"] = registers_of(one), table.path_cycles[path_of(one)]
     row["path_more"] = table.store_cycles if row["stores"] else 0
     row["banked"] = pipe in BANKED
@@ -322,6 +324,7 @@ def simulate(
     gpu["atomic_port"], gpu["atomic_share"] = table.atomic_cycles["sector"], outside.atomic_cycles
     gpu["write_back_cycles"], gpu["evict_cycles"] = 1 / outside.back_bytes, 1 / outside.evict_bytes
     gpu["meeting"] = outside.meeting
+    gpu["l2_held"] = outside.held
     gpu["queue_cycles"] = QUEUE_CYCLES
     gpu["barrier_per_warp"], gpu["barrier_latency"] = round(table.barrier_per_warp), table.barrier_latency
     gpu["queue_loads"], gpu["queue_stores"] = table.queue_loads, table.queue_stores

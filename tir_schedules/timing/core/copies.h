@@ -17,11 +17,11 @@ struct Copies {
     return (u64)(std::max(loads_free, memory.stream(box.bytes, begin)) + latency + far);
   }
   // When its source has been read.
-  u64 store(const Access& box, u64 block, double latency, u64 t) {
+  u64 store(const Access& box, const Piece* pieces, u64 block, double latency, u64 t) {
     const double waits = memory.writes_free - gpu.write_backlog;  // as other stores do
     const double begin = std::max({stores_free, (double)t, waits});
     stores_free = begin + box.bytes * gpu.store_byte_cycles + gpu.store_each;
-    memory.store(box.bytes, 0, block, (u64)begin);
+    memory.store(pieces + box.first, box.pieces, box.bytes, 0, block, (u64)begin);
     return (u64)(stores_free - gpu.store_each + latency);
   }
 };

@@ -1,7 +1,7 @@
 // Memory beyond registers and shared memory: the L1 cache of an SM, the port to L2 behind it, and what of L2 comes
 // from DRAM first.
 #pragma once
-#include "abi.h"
+#include "granules.h"
 #include <algorithm>
 #include <list>
 #include <unordered_map>
@@ -49,16 +49,19 @@ struct Memory {
   double atomics_free = 0;  // when L2 has done the atomics that it was asked for
   double l2_free = 0, dram_free = 0;  // when all SMs' ports have, if these ask for their share all the time
   double dram_from = -1, dram_busy = 0;  // when DRAM was first asked, and for how many cycles it has been since
-  std::unordered_map<u64, u64> granules;  // 64 bytes that came from DRAM -> when L2 has them
+  Granules granules;  // that came from DRAM, or were written
   double sectors_free = 0;  // when all SMs' atomics have had their share of L2, if these ask for as many
   std::unordered_map<u64, double> done;   // UNIT_LINES -> when all SMs' atomics of these are, if these ask for as many
   std::unordered_map<u64, u64> first;     // position in a block's paths -> when its first warp was there
   u64 requested = 0, missed = 0, written = 0;  // bytes
-  Memory(const Gpu& gpu, const u8* cold) : gpu(gpu), cold(cold), l1((u64)gpu.l1_bytes) {}
+  Memory(const Gpu& gpu, const u8* cold)
+      : gpu(gpu), cold(cold), l1((u64)gpu.l1_bytes), granules(gpu.l2_held) {}
 
   static u64 name(const Piece& piece, u64 block) { return piece.line ^ (block + 1) << 48; }
 
   static u32 shared_along(const Piece& piece) { return piece.kind & ALONG_BOTH; }
+  // Bytes of this SM's share of L2 that half a line takes, which others that ask for it take as well.
+  double share_of(const Piece& piece) const { return 64 / gpu.meeting[shared_along(piece)]; }
   bool is_cold(const Piece& piece, u64 block) const { return cold[block] >> shared_along(piece) & 1; }
 
   // The cycle from which L1 has all that a load asks for; never where it has not asked for all. It holds until
@@ -126,8 +129,8 @@ struct Memory {
     u32 fresh = 0;
     for (u32 half = 0; half < 2; ++half) {
       if (!((piece.kind & HINTED ? 3 : wanted) >> half & 1)) continue;
-      const auto [found, is_fresh] = granules.emplace(number << 1 | half, 0);
-      halves[half] = &found->second;
+      const auto [found, is_fresh] = granules.use(number << 1 | half, share_of(piece));
+      halves[half] = &found->ready;
       if (is_fresh) fresh |= 1 << half, occupy_dram(64 * (gpu.dram_cycles + gpu.evict_cycles), asked);
     }
     if (fresh) {
@@ -169,18 +172,22 @@ struct Memory {
     return std::max(0.0, ready - near);
   }
   // parts: sectors that are written in part. L2 has to keep the rest of each.
-  void store(u32 bytes, u32 parts, u64 block, u64 t) {
-    write_back(bytes, block, t);
+  void store(const Piece* pieces, u32 count, u32 bytes, u32 parts, u64 block, u64 t) {
+    for (u32 k = 0; k < count; ++k) change(pieces[k], block, t);
+    written += bytes;
     const double whole = (bytes - 32.0 * parts) * gpu.write_cycles;
     writes_free = std::max(writes_free, (double)t) + whole + parts * gpu.part_write_cycles;
   }
+  // What a thread keeps in its own memory goes to L2 as well, and stays in L1.
+  void keep(u32 bytes, u64 t) { writes_free = std::max(writes_free, (double)t) + bytes * gpu.write_cycles; }
   // When an atomic is done that asks L2 to go over sectors so many times, each of which takes it some cycles. Those
   // of all SMs that meet at lines of a unit are done one after the other.
   double atomic(const Piece* pieces, u32 count, u32 times, double cycles, u64 block, u64 t) {
     double ready = t;
     for (u32 k = 0; k < count; ++k) {
       const u32 along = shared_along(pieces[k]), sectors = __builtin_popcount(pieces[k].sectors);
-      write_back(32 * sectors, block, t);
+      change(pieces[k], block, t);
+      written += 32 * sectors;
       writes_free = std::max(writes_free, (double)t) + sectors * gpu.atomic_port;
       sectors_free += sectors * gpu.atomic_share;
       double& all = done[(along == OWN ? name(pieces[k], block) : pieces[k].line) / UNIT_LINES];
@@ -191,10 +198,17 @@ struct Memory {
     atomics_free = std::max(atomics_free, ready);
     return ready;
   }
-  // What is written to an L2 that other lines fill makes it write back as much.
-  void write_back(u32 bytes, u64 block, u64 t) {
-    written += bytes;
-    if (cold[block] >> OWN & 1) occupy_dram(bytes * gpu.write_back_cycles, t);
+  // L2 keeps what is written. If other lines fill it, it makes room once for each half of a line that becomes dirty,
+  // and DRAM takes back the whole half.
+  void change(const Piece& piece, u64 block, u64 t) {
+    for (u32 half = 0; half < 2; ++half) {
+      if (!(piece.sectors >> 2 * half & 3)) continue;
+      const double bytes = share_of(piece);
+      const auto [found, is_fresh] = granules.use(name(piece, block) << 1 | half, bytes);
+      if (is_fresh) found->ready = t;
+      if (!found->dirty && cold[block] >> OWN & 1) occupy_dram(bytes * gpu.write_back_cycles, t);
+      found->dirty = true;
+    }
   }
   // When a store may leave the queue.
   double room_for_stores() const { return std::max(writes_free, atomics_free) - gpu.write_backlog; }

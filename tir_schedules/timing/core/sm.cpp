@@ -312,7 +312,8 @@ struct Sm {
     const bool global = row.action == GLOBAL_LOAD || row.action == GLOBAL_STORE || row.action == ATOMIC;
     u32 fronts = row.action == EXCHANGE;
     if (row.action >= ARRIVE) return tell_unit(core, request, row, access);
-    if (access) fronts = global ? std::max(1u, count) : access->wavefronts;
+    if (row.local) fronts = row.carries;  // a word of each lane is a line
+    else if (access) fronts = global ? std::max(1u, count) : access->wavefronts;
     data_free = t + fronts;
     if (row.action == GLOBAL_LOAD) {
       tags_free = data_free;
@@ -326,10 +327,11 @@ struct Sm {
     const u32 more = fronts ? fronts - 1 : 0;
     const double before = gpu.queue_cycles;  // a latency is from issue to issue
     u64 ready = t + (u64)(row.latency - before + row.per_wavefront * more);
+    if (row.local && row.stores) memory.keep(128 * row.carries, t);
     if (row.action == GLOBAL_STORE && access) {
       u32 sectors = 0;
       for (u32 k = 0; k < count; ++k) sectors += __builtin_popcount(pieces[access->first + k].sectors);
-      memory.store(32 * sectors, access->parts, request.block, t);
+      memory.store(pieces + access->first, count, 32 * sectors, access->parts, request.block, t);
     }
     if (row.action == ATOMIC && access) {
       const Piece* touched = pieces + access->first;
@@ -367,7 +369,7 @@ struct Sm {
       const u64 there = copies.load(*access, pieces, request.block, row.latency - gpu.queue_cycles, t);
       changes.push({there, warp.slot, warp.block, access->barrier, 0, access->bytes * access->blocks});
     } else if (access && row.action == BOX_STORE) {
-      warp.stored = std::max(warp.stored, copies.store(*access, request.block, row.latency - gpu.queue_cycles, t));
+      warp.stored = std::max(warp.stored, copies.store(*access, pieces, request.block, row.latency - gpu.queue_cycles, t));
     } else if (row.action == FLUSH) {
       read = std::max(t + 1, warp.stored);
     }
