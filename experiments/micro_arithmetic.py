@@ -35,6 +35,8 @@ INSTRUCTIONS = {
     "mufu.rcp+fadd": ("MUFU", "rcp.approx.ftz.f32 {0}, {0}; add.rn.f32 {0}, {0}, fy;", "%f"),
     "mufu.rsq": ("MUFU", "rsqrt.approx.ftz.f32 {0}, {0};", "%f"),
     "mufu.tanh": ("MUFU", "tanh.approx.f32 {0}, {0};", "%f"),
+    "div.rn": ("FCHK", "div.rn.f32 {0}, fz, {0};", "%f"),
+    "sqrt.rn": ("MUFU", "sqrt.rn.f32 {0}, {0}; add.rn.f32 {0}, {0}, fy;", "%f"),
     "i2f+f2i": ("F2I", "cvt.rzi.s32.f32 {1}, {0}; cvt.rn.f32.s32 {0}, {1};", "%f"),
     "f2f.f64": ("F2F", "cvt.rn.f32.f64 {2}, {0}; cvt.f64.f32 {0}, {2};", "%g"),
     "f2fp+hadd2.f32": (
@@ -57,7 +59,7 @@ TWICE = ("fmnmx", "vimnmx", "f2f.f64")
 """Those that stand twice in a copy."""
 
 NEEDS = {"redux": "sm_80", "hfma2.bf16": "sm_80", "mufu.tanh": "sm_75"}
-SLOW = ("dfma", "dadd", "mufu", "i2f", "f2f", "popc", "flo", "brev", "redux", "shfl")
+SLOW = ("dfma", "dadd", "mufu", "div", "sqrt", "i2f", "f2f", "popc", "flo", "brev", "redux", "shfl")
 
 
 def filled(template: str, kind: str, chain: int) -> str:

@@ -57,8 +57,8 @@ KIB = (16, 32, 64, 96, 112, 128, 144, 160, 192, 208, 224, 240)
 
 
 def near() -> Iterator[Probe]:
-    """Rings that L1 may hold, read by a block of 32 warps on each SM, by 32 blocks of a warp, and beside stores
-    to as many lines elsewhere."""
+    """Rings that L1 may hold, read by a block of 32 warps on each SM, by 32 blocks of a warp, and beside
+    stores to as many lines elsewhere."""
     for kib in KIB:
         yield near_ring(kib, 32, False)
         yield near_ring(kib, 1, False)
