@@ -75,7 +75,7 @@ class Arrays:
 
     def arguments(self, seed: int = 0, xp: Any = np) -> dict[str, Any]:
         return {
-            name: there(value, xp) if isinstance(value, np.ndarray) else value
+            name: there(value, xp) if isinstance(value, np.ndarray) else value if xp is np else bits(value)
             for name, value in self.given.items()
         }
 
@@ -84,12 +84,13 @@ class Arrays:
 
 
 def there(array: np.ndarray, xp: Any) -> Any:
-    """An array of a module; of formats that only ml_dtypes has, and of structures, the bits."""
+    """An array of a module; of formats that only ml_dtypes has, the bits."""
     return xp.asarray(bits(array))
 
 
-def bits(array: np.ndarray) -> np.ndarray:
-    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array
+def bits(value: Any) -> Any:
+    """An array or a number; of formats that numpy lacks, and of structures, the bits."""
+    return value.view(f"u{value.dtype.itemsize}") if value.dtype.kind == "V" else value
 
 
 def pack(options: Namespace) -> int:
@@ -141,7 +142,7 @@ def packed(one: Json, folder: Path, arch: str) -> tuple[Json, dict[str, bytes]]:
         "launch": {name: getattr(binary.kernel, name) for name in LAUNCH},
         "resources": asdict(binary.resources), "cubin": cubin, "ptx": ptx,
         "arrays": {name: each.text for name, each in trial.arguments.items()},
-        "values": {name: [value.dtype.str, value.item()] for name, value in numbers(step).items()},
+        "values": {name: [value.dtype.str, text_of(value)] for name, value in numbers(step).items()},
         "outputs": step.outputs(trial),
     }  # fmt: skip
     return entry, {cubin: binary.cubin, ptx: binary.ptx.encode()}
@@ -158,7 +159,17 @@ def copies(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def numbers(step: Step) -> dict[str, np.generic]:
     """Numbers that a launch passes."""
-    return {name: cast(np.generic, bits(np.asarray(value))[()]) for name, value in step.values.items()}
+    return {name: cast(np.generic, np.asarray(value)[()]) for name, value in step.values.items()}
+
+
+def text_of(value: np.generic) -> Any:
+    """A number as JSON has it; of a structure, its bytes."""
+    return value.tobytes().hex() if value.dtype.kind == "V" else value.item()
+
+
+def number_of(kind: str, text: Any) -> np.generic:
+    """What `text_of` says."""
+    return np.frombuffer(bytes.fromhex(text), kind)[0] if isinstance(text, str) else np.dtype(kind).type(text)
 
 
 def restored(entry: Json, archive: zipfile.ZipFile) -> tuple[Binary, Arrays]:
@@ -169,7 +180,7 @@ def restored(entry: Json, archive: zipfile.ZipFile) -> tuple[Binary, Arrays]:
         Resources(**entry["resources"]),
     )  # fmt: skip
     arrays = {name: array_of(name, text) for name, text in entry["arrays"].items()}
-    values = {name: np.dtype(kind).type(value) for name, (kind, value) in entry["values"].items()}
+    values = {name: number_of(kind, text) for name, (kind, text) in entry["values"].items()}
     return binary, Arrays({**arrays, **values}, tuple(entry["outputs"]))
 
 
