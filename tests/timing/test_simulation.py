@@ -409,8 +409,8 @@ def test_l2_keeps_the_lines_of_an_sm_as_long_as_they_fit():
 
 def test_what_is_stored_is_in_l2():
     code = program("STG.E [R2.64], R4", *PAST_L1)
-    given = dict(costs=[4], pieces=[(7, 15)], accesses=[0, 0, -1])
-    assert run(code, outside=COLD, **given).cycles < TABLE.dram_latency
+    found = run(code, costs=[4], pieces=[(7, 15)], accesses=[0, 0, -1], outside=COLD)
+    assert found.cycles < TABLE.dram_latency
 
 
 def test_dram_takes_back_half_a_line_once_and_whole():
