@@ -76,7 +76,7 @@ def judged_by(subject: Subject, check: Check) -> Check | None:
     to beat. Exact inputs are for sums in the accumulators' format: in C's, parts of them overflow. Reals may
     be off by a unit in the last place of the sum of magnitudes more, because no part exceeds that sum.
     """
-    workload = check.workload
+    workload: Any = check.workload  # a HalfGemm, if it rounds
     if subject.form != "vendor" or not getattr(workload, "rounds", False):
         return check
     if check.kind == EXACT:
