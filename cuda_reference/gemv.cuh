@@ -35,23 +35,23 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
             to[w] = piece.at[w];
     }
 
-    // Elements of C that are rows of the matrix times VECTORS vectors: threads along x share ROWS of them.
-    template <int WIDTH, int VECTORS, int ROWS, int AHEAD> __device__ void multiply_rows()
+    // Elements of C that are rows of the matrix times COUNT vectors: threads along x share ROWS of them.
+    template <int WIDTH, int COUNT, int ROWS, int AHEAD> __device__ void multiply_rows()
     {
         const int lanes = blockDim.x, tx = threadIdx.x, ty = threadIdx.y;
         const int first = (blockIdx.x * blockDim.y + ty) * ROWS;
         const int step = lanes * WIDTH * AHEAD, iterations = count_iterations(step);
-        Sum sums[ROWS * VECTORS] = {};
+        Sum sums[ROWS * COUNT] = {};
         for (int iteration = 0; iteration < iterations; ++iteration) {
-            In xs[ROWS][AHEAD][WIDTH], vs[AHEAD][VECTORS * WIDTH];
+            In xs[ROWS][AHEAD][WIDTH], vs[AHEAD][COUNT * WIDTH];
             const int start = (blockIdx.y * iterations + iteration) * step + tx * WIDTH;
 #pragma unroll
             for (int u = 0; u < AHEAD; ++u) {
                 const int k = start + u * lanes * WIDTH;
 #pragma unroll
-                for (int n = 0; n < VECTORS; ++n)
+                for (int n = 0; n < COUNT; ++n)
                     read<WIDTH>(vs[u] + n * WIDTH, vector,
-                                interleaved ? k * VECTORS + n * WIDTH : n * k_extent + k, k < k_extent);
+                                interleaved ? k * COUNT + n * WIDTH : n * k_extent + k, k < k_extent);
             }
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
@@ -64,42 +64,42 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
 #pragma unroll
-                for (int n = 0; n < VECTORS; ++n)
+                for (int n = 0; n < COUNT; ++n)
 #pragma unroll
                     for (int u = 0; u < AHEAD; ++u)
 #pragma unroll
                         for (int w = 0; w < WIDTH; ++w)
-                            sums[r * VECTORS + n] +=
-                                Sum(xs[r][u][w]) * Sum(vs[u][interleaved ? w * VECTORS + n : n * WIDTH + w]);
+                            sums[r * COUNT + n] +=
+                                Sum(xs[r][u][w]) * Sum(vs[u][interleaved ? w * COUNT + n : n * WIDTH + w]);
         }
         const int sharing = lanes < 32 ? lanes : 32; // lanes of a warp that have parts of one sum
 #pragma unroll
-        for (int i = 0; i < ROWS * VECTORS; ++i)
+        for (int i = 0; i < ROWS * COUNT; ++i)
             for (int s = sharing / 2; s > 0; s /= 2)
                 sums[i] += from_lane(sums[i], s);
         const int of_block = blockDim.y * ROWS;
         if (thread() % sharing == 0)
 #pragma unroll
-            for (int i = 0; i < ROWS * VECTORS; ++i)
-                of_warps[tx / 32 * of_block * VECTORS + ty * ROWS * VECTORS + i] = sums[i];
-        finish<VECTORS, true>(of_block, lanes < 32 ? 1 : lanes / 32);
+            for (int i = 0; i < ROWS * COUNT; ++i)
+                of_warps[tx / 32 * of_block * COUNT + ty * ROWS * COUNT + i] = sums[i];
+        finish<COUNT, true>(of_block, lanes < 32 ? 1 : lanes / 32);
     }
 
-    // Elements of C that are columns of the matrix times VECTORS vectors: a thread has WIDTH of the columns.
-    template <int WIDTH, int VECTORS, int AHEAD> __device__ void multiply_columns()
+    // Elements of C that are columns of the matrix times COUNT vectors: a thread has WIDTH of the columns.
+    template <int WIDTH, int COUNT, int AHEAD> __device__ void multiply_columns()
     {
         const int lanes = blockDim.x, tx = threadIdx.x, ty = threadIdx.y;
         const int column = (blockIdx.x * lanes + tx) * WIDTH;
         const int step = blockDim.y * AHEAD, iterations = count_iterations(step);
-        Sum sums[VECTORS][WIDTH] = {};
+        Sum sums[COUNT][WIDTH] = {};
         for (int iteration = 0; iteration < iterations; ++iteration) {
-            In xs[AHEAD][WIDTH], vs[AHEAD][VECTORS];
+            In xs[AHEAD][WIDTH], vs[AHEAD][COUNT];
             const int start = (blockIdx.y * iterations + iteration) * step + ty;
 #pragma unroll
             for (int u = 0; u < AHEAD; ++u) {
                 const int k = start + u * blockDim.y;
 #pragma unroll
-                for (int n = 0; n < VECTORS; ++n)
+                for (int n = 0; n < COUNT; ++n)
                     read<1>(vs[u] + n, vector, n * k_extent + k, k < k_extent);
             }
 #pragma unroll
@@ -108,7 +108,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
                 read<WIDTH>(xs[u], matrix, (long long)k * lines + column, column < lines && k < k_extent);
             }
 #pragma unroll
-            for (int n = 0; n < VECTORS; ++n)
+            for (int n = 0; n < COUNT; ++n)
 #pragma unroll
                 for (int u = 0; u < AHEAD; ++u)
 #pragma unroll
@@ -117,18 +117,18 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
         }
         for (int s = 16; s >= lanes; s /= 2)
 #pragma unroll
-            for (int n = 0; n < VECTORS; ++n)
+            for (int n = 0; n < COUNT; ++n)
 #pragma unroll
                 for (int w = 0; w < WIDTH; ++w)
                     sums[n][w] += from_lane(sums[n][w], s);
         const int of_block = lanes * WIDTH;
         if (thread() % 32 < lanes)
 #pragma unroll
-            for (int n = 0; n < VECTORS; ++n)
+            for (int n = 0; n < COUNT; ++n)
 #pragma unroll
                 for (int w = 0; w < WIDTH; ++w)
-                    of_warps[(thread() / 32 * VECTORS + n) * of_block + tx * WIDTH + w] = sums[n][w];
-        finish<VECTORS, false>(of_block, WARPS);
+                    of_warps[(thread() / 32 * COUNT + n) * of_block + tx * WIDTH + w] = sums[n][w];
+        finish<COUNT, false>(of_block, WARPS);
     }
 
     // The sum that the lane so far above has.
@@ -146,19 +146,19 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
 
     // Stores a sum of a block, whose lines are `of_block`. ROWS: sums of a line are neighbours, else those of a
     // vector.
-    template <int VECTORS, bool ROWS> __device__ void store(int of_block, int sum, Sum total)
+    template <int COUNT, bool ROWS> __device__ void store(int of_block, int sum, Sum total)
     {
-        const int line = blockIdx.x * of_block + (ROWS ? sum / VECTORS : sum % of_block);
-        const int n = ROWS ? sum % VECTORS : sum / of_block;
+        const int line = blockIdx.x * of_block + (ROWS ? sum / COUNT : sum % of_block);
+        const int n = ROWS ? sum % COUNT : sum / of_block;
         if (line < lines)
-            c[of_columns ? line * VECTORS + n : n * lines + line] = Out(total);
+            c[of_columns ? line * COUNT + n : n * lines + line] = Out(total);
     }
 
     // Adds up the sums that the warps have left for `of_block` lines and, in the last block along y, those of
     // the parts of K. Both are added in their order.
-    template <int VECTORS, bool ROWS> __device__ void finish(int of_block, int groups)
+    template <int COUNT, bool ROWS> __device__ void finish(int of_block, int groups)
     {
-        const int t = thread(), parts = gridDim.y, in_block = of_block * VECTORS;
+        const int t = thread(), parts = gridDim.y, in_block = of_block * COUNT;
         __syncthreads();
         for (int e = t; e < in_block; e += THREADS) {
             Sum total = of_warps[e];
@@ -167,7 +167,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
             if (parts > 1)
                 leave_sum<float, PLACES, false>(place(blockIdx.y, in_block, e), float(total));
             else
-                store<VECTORS, ROWS>(of_block, e, total);
+                store<COUNT, ROWS>(of_block, e, total);
         }
         if (parts == 1 || !is_last_block<false>(parts))
             return;
@@ -184,7 +184,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
             total = of_warps[t];
             for (int g = 1; g < WARPS; ++g)
                 total += of_warps[g * in_block + t];
-            store<VECTORS, ROWS>(of_block, t, total);
+            store<COUNT, ROWS>(of_block, t, total);
         }
     }
 
@@ -207,27 +207,27 @@ static __host__ __device__ constexpr int most(int a, int b)
 
 // Multiplies with the widest loads that the rows of the matrix take, at most WIDTH elements. ROWS: of a
 // thread. UNDER_WAY: its loads.
-template <int WIDTH, int VECTORS, int ROWS, int UNDER_WAY, int FULL, typename Product>
+template <int WIDTH, int COUNT, int ROWS, int UNDER_WAY, int FULL, typename Product>
 static __device__ void multiply_as_wide(Product &product, bool by_rows)
 {
     const int extent = by_rows ? product.k_extent : product.lines;
     constexpr int MORE = FULL / WIDTH;
-    constexpr int OF_ROW = most(1, UNDER_WAY / (ROWS * ((VECTORS + 1) / 2))), OF_COLUMNS = most(1, UNDER_WAY / VECTORS);
+    constexpr int OF_ROW = most(1, UNDER_WAY / (ROWS * ((COUNT + 1) / 2))), OF_COLUMNS = most(1, UNDER_WAY / COUNT);
     if constexpr (WIDTH > 1)
         if (extent % WIDTH)
-            return multiply_as_wide<WIDTH / 2, VECTORS, ROWS, UNDER_WAY, FULL>(product, by_rows);
+            return multiply_as_wide<WIDTH / 2, COUNT, ROWS, UNDER_WAY, FULL>(product, by_rows);
     if (by_rows)
-        product.template multiply_rows<WIDTH, VECTORS, ROWS, least(OF_ROW * MORE, most(8, UNDER_WAY))>();
+        product.template multiply_rows<WIDTH, COUNT, ROWS, least(OF_ROW * MORE, most(8, UNDER_WAY))>();
     else
-        product.template multiply_columns<WIDTH, VECTORS, least(OF_COLUMNS * MORE, most(8, UNDER_WAY))>();
+        product.template multiply_columns<WIDTH, COUNT, least(OF_COLUMNS * MORE, most(8, UNDER_WAY))>();
 }
 
-// The same for `vectors`, at most VECTORS.
-template <int WIDTH, int VECTORS, int ROWS, int UNDER_WAY, typename Product>
+// The same for `vectors`, at most COUNT.
+template <int WIDTH, int COUNT, int ROWS, int UNDER_WAY, typename Product>
 static __device__ void multiply_vectors(Product &product, bool by_rows, int vectors)
 {
-    if constexpr (VECTORS > 1)
-        if (vectors < VECTORS)
-            return multiply_vectors<WIDTH, VECTORS - 1, ROWS, UNDER_WAY>(product, by_rows, vectors);
-    multiply_as_wide<WIDTH, VECTORS, ROWS, UNDER_WAY, WIDTH>(product, by_rows);
+    if constexpr (COUNT > 1)
+        if (vectors < COUNT)
+            return multiply_vectors<WIDTH, COUNT - 1, ROWS, UNDER_WAY>(product, by_rows, vectors);
+    multiply_as_wide<WIDTH, COUNT, ROWS, UNDER_WAY, WIDTH>(product, by_rows);
 }

@@ -6,10 +6,10 @@
 
 #include "../program_shares.cuh"
 
-// The place where warps leave sums: 16 bytes of each lane, one after the other, VECTORS times.
-template <int PLACES, int WARPS, int VECTORS> static __device__ uint4 *place_of_parts()
+// The place where warps leave sums: 16 bytes of each lane, one after the other, PIECES times.
+template <int PLACES, int WARPS, int PIECES> static __device__ uint4 *place_of_parts()
 {
-    static uint4 streamed_parts[PLACES * WARPS * VECTORS * 32];
+    static uint4 streamed_parts[PLACES * WARPS * PIECES * 32];
     return streamed_parts;
 }
 
@@ -25,12 +25,12 @@ static __device__ inline void add_words(unsigned &sum, unsigned other, half)
 }
 
 // Leaves the sums of a warp. The mark is stored when all lanes have stored theirs.
-template <int PLACES, int WARPS, int VECTORS>
+template <int PLACES, int WARPS, int PIECES>
 static __device__ __forceinline__ void leave_part(const unsigned *sums, int program)
 {
     const int warp = program * WARPS + threadIdx.y * 4 + threadIdx.x / 32;
-    uint4 *const part = place_of_parts<PLACES, WARPS, VECTORS>() + warp * VECTORS * 32 + threadIdx.x % 32;
-    for (int v = 0; v < VECTORS; ++v)
+    uint4 *const part = place_of_parts<PLACES, WARPS, PIECES>() + warp * PIECES * 32 + threadIdx.x % 32;
+    for (int v = 0; v < PIECES; ++v)
         part[v * 32] = make_uint4(sums[4 * v], sums[4 * v + 1], sums[4 * v + 2], sums[4 * v + 3]);
     __syncwarp();
     if (threadIdx.x % 32 == 0)
@@ -39,7 +39,7 @@ static __device__ __forceinline__ void leave_part(const unsigned *sums, int prog
 }
 
 // Waits for the sums that the same warp of another program leaves, and adds them.
-template <int PLACES, int WARPS, int VECTORS, typename Sum>
+template <int PLACES, int WARPS, int PIECES, typename Sum>
 static __device__ __forceinline__ void add_part(unsigned *sums, int program)
 {
     const int warp = program * WARPS + threadIdx.y * 4 + threadIdx.x / 32;
@@ -53,8 +53,8 @@ static __device__ __forceinline__ void add_part(unsigned *sums, int program)
     }
     __syncwarp();
     const uint4 *const part =
-        place_of_parts<PLACES, WARPS, VECTORS>() + warp * VECTORS * 32 + threadIdx.x % 32;
-    for (int v = 0; v < VECTORS; ++v) {
+        place_of_parts<PLACES, WARPS, PIECES>() + warp * PIECES * 32 + threadIdx.x % 32;
+    for (int v = 0; v < PIECES; ++v) {
         const uint4 other = part[v * 32];
         add_words(sums[4 * v], other.x, Sum());
         add_words(sums[4 * v + 1], other.y, Sum());
@@ -65,14 +65,14 @@ static __device__ __forceinline__ void add_part(unsigned *sums, int program)
 
 // What a thread does with its sums of a tile when its K tiles are multiplied. leaves: whether the tile's
 // first K tile is another program's. end: the K tile behind the tile's, 0 of a tile that is not shared.
-template <int PLACES, int WARPS, int VECTORS, typename Sum>
+template <int PLACES, int WARPS, int PIECES, typename Sum>
 static __device__ __forceinline__ void share_sums(Sum &first, bool leaves, int program, int end, int each,
                                                   int extra, int programs)
 {
     unsigned *const sums = reinterpret_cast<unsigned *>(&first);
     if (leaves)
-        leave_part<PLACES, WARPS, VECTORS>(sums, program);
+        leave_part<PLACES, WARPS, PIECES>(sums, program);
     else
         for (int other = program + 1; other < programs && share_start(other, each, extra) < end; ++other)
-            add_part<PLACES, WARPS, VECTORS, Sum>(sums, other);
+            add_part<PLACES, WARPS, PIECES, Sum>(sums, other);
 }

@@ -111,10 +111,11 @@ class Records:
 
     @cached_property
     def predictions(self) -> dict[str, Json]:
-        """Predictions of each ladder that has some."""
+        """Predictions of each ladder that has some: those of an H100 if there are several, because all rungs
+        were timed on one."""
         paths = {
             family: path for family in FAMILIES
-            for path in sorted((self.folder / "predictions").glob(f"{family}_*.json"))
+            for path in sorted((self.folder / "predictions").glob(f"{family}_*.json"), reverse=True)
         }  # fmt: skip
         return {family: read_object(path) for family, path in paths.items()}
 

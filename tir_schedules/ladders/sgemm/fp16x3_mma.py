@@ -21,13 +21,13 @@ Rows of parts are along K in both layouts of B, and are filled up with zeros. So
 depends on the layout, every copy has 16 bytes, and K tiles are whole.
 
 **Sums** are promoted after each K tile, and K tiles of a short K are 16 deep, as in `bf16x6_mma`. When a sum
-is stored, it is multiplied by the powers of two of its row and its column. If K is split, each part is.
+is stored, it is multiplied by the powers of two of its row and its column. If K is split, each part is. The
+launch before reads each row by one block, so it takes long where rows are few and long.
 
 Measured on an H200, with the launch before: 104 TFLOPS at 4096 with tiles of 128x64, 83 with 64x64, and 214
 by `fp16x3`. At 2048 it is 93, 72 and 185. `fp16x3_mma` was faster than `fp16x3` where C has odd rows and K is
 short (1820x12417x64: 132 us, not 156), or where few tiles share a long K. With a long K `bf16x6_mma` is
-faster than both: at 16x72x9672 it took 5.6 us, and `fp16x3_mma` 33, because the launch before reads each row
-by one block.
+faster than both: at 16x72x9672 it took 5.6 us, and `fp16x3_mma` 33.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
