@@ -107,8 +107,8 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, gemm):
     assert Shares.of(gemm, own.config).streamed
 
 
-PLACE = "const part = place_of_parts<PLACES, WARPS, VECTORS>() + warp"
-TAKEN = "const part =\n        place_of_parts<PLACES, WARPS, VECTORS>() + warp"
+PLACE = "const part = place_of_parts<PLACES, WARPS, PIECES>() + warp"
+TAKEN = "const part =\n        place_of_parts<PLACES, WARPS, PIECES>() + warp"
 LEFT = "    __syncwarp();\n    if (threadIdx.x % 32 == 0)\n        asm"
 SEEN = "    }\n    __syncwarp();\n    const uint4"
 CLEARED = '        asm volatile("st.relaxed.gpu.global.u32 [%0], 0;" ::"l"(mark) : "memory");\n'
