@@ -64,7 +64,7 @@ def test_counters_and_listings(form):
             (line.file, line.line) for line in one.counters.lines
         }
     two = {"cuda_reference/sgemm/split_k.cu", "cuda_reference/sgemm/split_k_sum.cu"}
-    assert two < files if form == "twin" else files == {"sgemm_split_k_32x32_tir.cu"}
+    assert two < files if form == "twin" else files == {"sgemm_split_k_32x64_tir.cu"}
 
 
 @pytest.mark.parametrize("form", MAKERS)
