@@ -22,16 +22,22 @@ def rings() -> Iterator[Probe]:
         yield ring(rows, True)
 
 
-def ring(rows: int, writes: bool) -> Probe:
-    size = rows * ROW
-    begin = f"""\
-    mov.u32 %r10, %ctaid.x;
-    mul.wide.u32 wide, %r10, {size * (1 + writes)};
+def at_own_ring(number: str, size: int, index: str) -> str:
+    """%d0: where a thread, `index` of those that share a ring, begins to read, and %d1: how far on it is.
+    number: PTX that sets %r10 to the number of the ring; size: bytes from one ring to the next."""
+    return f"""\
+{number}
+    mul.wide.u32 wide, %r10, {size};
     add.u64 at, data, wide;
-    mul.wide.u32 wide, thread, 16;
+    mul.wide.u32 wide, {index}, 16;
     add.u64 %d0, at, wide;
     mov.u64 %d1, 0;
     mov.u32 %r0, y;"""
+
+
+def ring(rows: int, writes: bool) -> Probe:
+    size = rows * ROW
+    begin = at_own_ring("    mov.u32 %r10, %ctaid.x;", size * (1 + writes), "thread")
 
     def body(i: int) -> str:
         names = ", ".join(f"%r{20 + 4 * (i % 4) + k}" for k in range(4))
@@ -68,15 +74,8 @@ def near() -> Iterator[Probe]:
 
 def near_ring(kib: int, warps: int, writes: bool) -> Probe:
     size = kib * 32
-    setup = f"""\
-    mov.u32 %r10, %ctaid.x;
-    mad.lo.u32 %r10, %r10, {warps}, warp;
-    mul.wide.u32 wide, %r10, {size * (1 + writes)};
-    add.u64 at, data, wide;
-    mul.wide.u32 wide, lane, 16;
-    add.u64 %d0, at, wide;
-    mov.u64 %d1, 0;
-    mov.u32 %r0, y;"""
+    number = f"    mov.u32 %r10, %ctaid.x;\n    mad.lo.u32 %r10, %r10, {warps}, warp;"
+    setup = at_own_ring(number, size * (1 + writes), "lane")
 
     def body(i: int) -> str:
         store = f"    st.global.v4.u32 [%d2+{size}], {{y, z, y, z}};\n" if writes else ""

@@ -93,13 +93,13 @@ class Simulated:
 @dataclass(frozen=True)
 class Outside:
     """What is behind the L1 of an SM. l2_bytes, dram_bytes: a cycle that L2 and DRAM give it where all SMs
-    that are busy ask for the same; an SM that asked for less before is given more. back_bytes, evict_bytes:
-    those that it writes, and that it reads from DRAM, for each of which DRAM takes back what leaves L2.
-    atomic_cycles: of L2, for a sector of an atomic, if all ask for as many. meeting: by Kind, how many SMs do
-    atomics of a line. cold: for each block in the order in which they begin, a bit for each Kind of line that
-    is not in L2 then; the last stands for those after it. block_cycles: between the beginnings of two blocks
-    of an SM, at least; first_cycles: of those that begin at once. held: bytes
-    of L2 that the lines of an SM may take."""
+    that are busy ask for the same; an SM that asked for less before is given more. back_bytes: the same of
+    bytes that it writes. evict_bytes: the same of bytes that it reads from DRAM. Both push dirty lines out of
+    L2, and DRAM takes those back. atomic_cycles: of L2, for a sector of an atomic, if all ask for as many.
+    meeting: by Kind, how many SMs do atomics of a line. cold: for each block in the order in which they
+    begin, a bit for each Kind of line that is not in L2 then; the last stands for those after it.
+    block_cycles: between the beginnings of two blocks of an SM, at least; first_cycles: of those that begin
+    at once. held: bytes of L2 that the lines of an SM may take."""
 
     l2_bytes: float = inf
     dram_bytes: float = inf

@@ -61,7 +61,7 @@ BLOCKS = 2 * 132
 """Blocks to have where the matrix is large enough: two for each SM of an H100 or H200."""
 
 MOST_SUMS = 256
-"""Sums of a block that reads columns, of which each of its warps leaves some in shared memory."""
+"""The most sums of a block that reads columns. Each of its warps leaves its own in shared memory."""
 
 BYTES = 64
 """Bytes of a row that neighbouring threads read at least, if they read columns: two sectors, the least that
