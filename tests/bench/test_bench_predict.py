@@ -113,7 +113,8 @@ def test_small_problems_are_counted_as_they_are_and_larger_ones_are_cut_off_alik
 
 def test_a_rung_that_an_estimate_chooses_is_counted(capsys):
     found = predicted(capsys, "sgemm/fastest", "--mnk", "16,16,16", "--predict")
-    assert {row["name"] for row in found["kernels"]} == {"sgemm/split_k:32x32"}
+    (name,) = {row["name"] for row in found["kernels"]}
+    assert name.startswith("sgemm/split_k:")
 
 
 def test_registers_are_of_the_kernel_that_multiplies(capsys):
