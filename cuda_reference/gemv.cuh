@@ -3,20 +3,47 @@
 
 #include "reduce/last_block.cuh"
 
+static __host__ __device__ constexpr int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static __host__ __device__ constexpr int most(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+// The largest power of two, at most MOST, that divides an extent.
+template <int MOST> static __host__ __device__ constexpr int divisor(int extent)
+{
+    int found = MOST;
+    while (extent % found)
+        found /= 2;
+    return found;
+}
+
+// Loads under way of each row of a thread that has `rows` of them, or of its columns, if rows is 0. under_way:
+// loads of 16 bytes, each as `narrow` loads of this width.
+static __host__ __device__ constexpr int loads_ahead(int under_way, int vectors, int rows, int narrow)
+{
+    return least(most(1, under_way / (rows ? rows * ((vectors + 1) / 2) : vectors)) * narrow, most(8, under_way));
+}
+
 // WIDTH neighbours, read at once.
 template <typename T, int WIDTH> struct __align__(sizeof(T) * WIDTH) Neighbours {
     T at[WIDTH];
 };
 
 // The same for all threads: K and the rows or columns of the matrix ("lines"), and how the blocks share them.
-// THREADS: of a block. of_columns: the vectors are columns of C, else rows. interleaved: they are columns of a
-// row-major B. of_warps: shared memory for the sums that warps leave, as many as all threads have.
+// vectors: columns of C, or rows. THREADS: of a block. of_columns: the vectors are columns of C, else rows.
+// interleaved: they are columns of a row-major B. of_warps: shared memory for the sums that warps leave.
+// COUNT of functions: the most vectors that registers have room for.
 template <typename In, typename Sum, typename Out, int THREADS, int PLACES> struct Gemv {
     static constexpr int WARPS = THREADS / 32;
 
     const In *matrix, *vector;
     Out *c;
-    int lines, k_extent;
+    int lines, vectors, k_extent;
     bool of_columns, interleaved;
     Sum *of_warps;
 
@@ -35,31 +62,49 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
             to[w] = piece.at[w];
     }
 
-    // Elements of C that are rows of the matrix times COUNT vectors: threads along x share ROWS of them.
-    template <int WIDTH, int COUNT, int ROWS, int AHEAD> __device__ void multiply_rows()
+    // WIDTH neighbours along K of all vectors, from k on; zeros beyond `end`.
+    template <int WIDTH, int COUNT> __device__ void read_vectors(In *to, int k, int end) const
+    {
+        constexpr int PIECE = divisor<16 / int(sizeof(In))>(WIDTH * COUNT);
+        if (interleaved && vectors == COUNT) {
+#pragma unroll
+            for (int n = 0; n < WIDTH * COUNT; n += PIECE)
+                read<PIECE>(to + n, vector, k * COUNT + n, k < end);
+        } else {
+#pragma unroll
+            for (int n = 0; n < COUNT; ++n) {
+                In of_vector[WIDTH];
+                if (!interleaved)
+                    read<WIDTH>(of_vector, vector, n * k_extent + k, n < vectors && k < end);
+#pragma unroll
+                for (int w = 0; w < WIDTH; ++w) {
+                    if (interleaved)
+                        read<1>(of_vector + w, vector, (k + w) * vectors + n, n < vectors && k < end);
+                    to[w * COUNT + n] = of_vector[w];
+                }
+            }
+        }
+    }
+
+    // Elements of C that are rows of the matrix times vectors: threads along x share ROWS of them.
+    template <int WIDTH, int COUNT, int ROWS, int AHEAD> __device__ void multiply_rows(int of_part)
     {
         const int lanes = blockDim.x, tx = threadIdx.x, ty = threadIdx.y;
         const int first = (blockIdx.x * blockDim.y + ty) * ROWS;
-        const int step = lanes * WIDTH * AHEAD, iterations = count_iterations(step);
+        const int begin = blockIdx.y * of_part, end = least(begin + of_part, k_extent);
         Sum sums[ROWS * COUNT] = {};
-        for (int iteration = 0; iteration < iterations; ++iteration) {
+        for (int start = begin + tx * WIDTH; start - tx * WIDTH < end; start += lanes * WIDTH * AHEAD) {
             In xs[ROWS][AHEAD][WIDTH], vs[AHEAD][COUNT * WIDTH];
-            const int start = (blockIdx.y * iterations + iteration) * step + tx * WIDTH;
 #pragma unroll
-            for (int u = 0; u < AHEAD; ++u) {
-                const int k = start + u * lanes * WIDTH;
-#pragma unroll
-                for (int n = 0; n < COUNT; ++n)
-                    read<WIDTH>(vs[u] + n * WIDTH, vector,
-                                interleaved ? k * COUNT + n * WIDTH : n * k_extent + k, k < k_extent);
-            }
+            for (int u = 0; u < AHEAD; ++u)
+                read_vectors<WIDTH, COUNT>(vs[u], start + u * lanes * WIDTH, end);
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
 #pragma unroll
                 for (int u = 0; u < AHEAD; ++u) {
                     const int k = start + u * lanes * WIDTH;
                     read<WIDTH>(xs[r][u], matrix, (long long)(first + r) * k_extent + k,
-                                first + r < lines && k < k_extent);
+                                first + r < lines && k < end);
                 }
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
@@ -69,8 +114,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
                     for (int u = 0; u < AHEAD; ++u)
 #pragma unroll
                         for (int w = 0; w < WIDTH; ++w)
-                            sums[r * COUNT + n] +=
-                                Sum(xs[r][u][w]) * Sum(vs[u][interleaved ? w * COUNT + n : n * WIDTH + w]);
+                            sums[r * COUNT + n] += Sum(xs[r][u][w]) * Sum(vs[u][w * COUNT + n]);
         }
         const int sharing = lanes < 32 ? lanes : 32; // lanes of a warp that have parts of one sum
 #pragma unroll
@@ -81,31 +125,31 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
         if (thread() % sharing == 0)
 #pragma unroll
             for (int i = 0; i < ROWS * COUNT; ++i)
-                of_warps[tx / 32 * of_block * COUNT + ty * ROWS * COUNT + i] = sums[i];
-        finish<COUNT, true>(of_block, lanes < 32 ? 1 : lanes / 32);
+                if (i % COUNT < vectors)
+                    of_warps[(tx / 32 * of_block + ty * ROWS + i / COUNT) * vectors + i % COUNT] = sums[i];
+        finish<true>(of_block, lanes < 32 ? 1 : lanes / 32);
     }
 
-    // Elements of C that are columns of the matrix times COUNT vectors: a thread has WIDTH of the columns.
-    template <int WIDTH, int COUNT, int AHEAD> __device__ void multiply_columns()
+    // Elements of C that are columns of the matrix times vectors: a thread has WIDTH of the columns.
+    template <int WIDTH, int COUNT, int AHEAD> __device__ void multiply_columns(int of_part)
     {
         const int lanes = blockDim.x, tx = threadIdx.x, ty = threadIdx.y;
         const int column = (blockIdx.x * lanes + tx) * WIDTH;
-        const int step = blockDim.y * AHEAD, iterations = count_iterations(step);
+        const int begin = blockIdx.y * of_part, end = least(begin + of_part, k_extent);
         Sum sums[COUNT][WIDTH] = {};
-        for (int iteration = 0; iteration < iterations; ++iteration) {
+        for (int start = begin + ty; start - ty < end; start += blockDim.y * AHEAD) {
             In xs[AHEAD][WIDTH], vs[AHEAD][COUNT];
-            const int start = (blockIdx.y * iterations + iteration) * step + ty;
 #pragma unroll
             for (int u = 0; u < AHEAD; ++u) {
                 const int k = start + u * blockDim.y;
 #pragma unroll
                 for (int n = 0; n < COUNT; ++n)
-                    read<1>(vs[u] + n, vector, n * k_extent + k, k < k_extent);
+                    read<1>(vs[u] + n, vector, n * k_extent + k, n < vectors && k < end);
             }
 #pragma unroll
             for (int u = 0; u < AHEAD; ++u) {
                 const int k = start + u * blockDim.y;
-                read<WIDTH>(xs[u], matrix, (long long)k * lines + column, column < lines && k < k_extent);
+                read<WIDTH>(xs[u], matrix, (long long)k * lines + column, column < lines && k < end);
             }
 #pragma unroll
             for (int n = 0; n < COUNT; ++n)
@@ -127,8 +171,9 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
             for (int n = 0; n < COUNT; ++n)
 #pragma unroll
                 for (int w = 0; w < WIDTH; ++w)
-                    of_warps[(thread() / 32 * COUNT + n) * of_block + tx * WIDTH + w] = sums[n][w];
-        finish<COUNT, false>(of_block, WARPS);
+                    if (n < vectors)
+                        of_warps[(thread() / 32 * vectors + n) * of_block + tx * WIDTH + w] = sums[n][w];
+        finish<false>(of_block, WARPS);
     }
 
     // The sum that the lane so far above has.
@@ -139,26 +184,27 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
 
     __device__ static int thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
 
-    __device__ int count_iterations(int step) const
+    // The extent of a part of K: as few steps as all parts need.
+    __device__ int extent_of_part(int step) const
     {
-        return (k_extent + step * int(gridDim.y) - 1) / (step * int(gridDim.y));
+        return (k_extent + step * int(gridDim.y) - 1) / (step * int(gridDim.y)) * step;
     }
 
     // Stores a sum of a block, whose lines are `of_block`. ROWS: sums of a line are neighbours, else those of a
     // vector.
-    template <int COUNT, bool ROWS> __device__ void store(int of_block, int sum, Sum total)
+    template <bool ROWS> __device__ void store(int of_block, int sum, Sum total)
     {
-        const int line = blockIdx.x * of_block + (ROWS ? sum / COUNT : sum % of_block);
-        const int n = ROWS ? sum % COUNT : sum / of_block;
+        const int line = blockIdx.x * of_block + (ROWS ? sum / vectors : sum % of_block);
+        const int n = ROWS ? sum % vectors : sum / of_block;
         if (line < lines)
-            c[of_columns ? line * COUNT + n : n * lines + line] = Out(total);
+            c[of_columns ? line * vectors + n : n * lines + line] = Out(total);
     }
 
     // Adds up the sums that the warps have left for `of_block` lines and, in the last block along y, those of
     // the parts of K. Both are added in their order.
-    template <int COUNT, bool ROWS> __device__ void finish(int of_block, int groups)
+    template <bool ROWS> __device__ void finish(int of_block, int groups)
     {
-        const int t = thread(), parts = gridDim.y, in_block = of_block * COUNT;
+        const int t = thread(), parts = gridDim.y, in_block = of_block * vectors;
         __syncthreads();
         for (int e = t; e < in_block; e += THREADS) {
             Sum total = of_warps[e];
@@ -167,7 +213,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
             if (parts > 1)
                 leave_sum<float, PLACES, false>(place(blockIdx.y, in_block, e), float(total));
             else
-                store<COUNT, ROWS>(of_block, e, total);
+                store<ROWS>(of_block, e, total);
         }
         if (parts == 1 || !is_last_block<false>(parts))
             return;
@@ -184,7 +230,7 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
             total = of_warps[t];
             for (int g = 1; g < WARPS; ++g)
                 total += of_warps[g * in_block + t];
-            store<COUNT, ROWS>(of_block, t, total);
+            store<ROWS>(of_block, t, total);
         }
     }
 
@@ -195,39 +241,20 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
     }
 };
 
-static __host__ __device__ constexpr int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static __host__ __device__ constexpr int most(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 // Multiplies with the widest loads that the rows of the matrix take, at most WIDTH elements. ROWS: of a
-// thread. UNDER_WAY: its loads.
-template <int WIDTH, int COUNT, int ROWS, int UNDER_WAY, int FULL, typename Product>
+// thread. UNDER_WAY: its loads. COUNT: the most vectors. Their number decides how parts share K.
+template <int WIDTH, int COUNT, int ROWS, int UNDER_WAY, int FULL = WIDTH, typename Product>
 static __device__ void multiply_as_wide(Product &product, bool by_rows)
 {
-    const int extent = by_rows ? product.k_extent : product.lines;
-    constexpr int MORE = FULL / WIDTH;
-    constexpr int OF_ROW = most(1, UNDER_WAY / (ROWS * ((COUNT + 1) / 2))), OF_COLUMNS = most(1, UNDER_WAY / COUNT);
+    constexpr int NARROW = FULL / WIDTH;
     if constexpr (WIDTH > 1)
-        if (extent % WIDTH)
+        if ((by_rows ? product.k_extent : product.lines) % WIDTH)
             return multiply_as_wide<WIDTH / 2, COUNT, ROWS, UNDER_WAY, FULL>(product, by_rows);
+    const int step = (by_rows ? blockDim.x * WIDTH : blockDim.y) *
+                     loads_ahead(UNDER_WAY, product.vectors, by_rows ? ROWS : 0, NARROW);
+    const int of_part = product.extent_of_part(step);
     if (by_rows)
-        product.template multiply_rows<WIDTH, COUNT, ROWS, least(OF_ROW * MORE, most(8, UNDER_WAY))>();
+        product.template multiply_rows<WIDTH, COUNT, ROWS, loads_ahead(UNDER_WAY, COUNT, ROWS, NARROW)>(of_part);
     else
-        product.template multiply_columns<WIDTH, COUNT, least(OF_COLUMNS * MORE, most(8, UNDER_WAY))>();
-}
-
-// The same for `vectors`, at most COUNT.
-template <int WIDTH, int COUNT, int ROWS, int UNDER_WAY, typename Product>
-static __device__ void multiply_vectors(Product &product, bool by_rows, int vectors)
-{
-    if constexpr (COUNT > 1)
-        if (vectors < COUNT)
-            return multiply_vectors<WIDTH, COUNT - 1, ROWS, UNDER_WAY>(product, by_rows, vectors);
-    multiply_as_wide<WIDTH, COUNT, ROWS, UNDER_WAY, WIDTH>(product, by_rows);
+        product.template multiply_columns<WIDTH, COUNT, loads_ahead(UNDER_WAY, COUNT, 0, NARROW)>(of_part);
 }

@@ -35,6 +35,8 @@
 
 constexpr int PLACES = 264 * 32;
 constexpr int WIDTH = 8; // elements of 16 bytes
+// Sums that warps leave; the launch has so many lanes that there are no more.
+constexpr int LEFT = least(BLOCK * most(TM, WIDTH) * VECTORS, most(4096, BLOCK * most(8, VECTORS)));
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 hgemm_gemv(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__restrict__ C, int M, int N, int K)
@@ -42,9 +44,9 @@ hgemm_gemv(const IN *__restrict__ A, const IN *__restrict__ B, OUT *__restrict__
 #ifdef SIZE_M
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
-    __shared__ ACC of_warps[BLOCK * most(TM, WIDTH) * VECTORS];
+    __shared__ ACC of_warps[LEFT];
     const bool of_a = N <= M;
     Gemv<IN, ACC, OUT, BLOCK, PLACES> product{
-        of_a ? A : B, of_a ? B : A, C, of_a ? M : N, K, of_a, of_a && !NT, of_warps};
-    multiply_vectors<WIDTH, VECTORS, TM, LOADS>(product, of_a || NT, of_a ? N : M);
+        of_a ? A : B, of_a ? B : A, C, of_a ? M : N, of_a ? N : M, K, of_a, of_a && !NT, of_warps};
+    multiply_as_wide<WIDTH, VECTORS, TM, LOADS>(product, of_a || NT);
 }

@@ -26,6 +26,8 @@
 
 constexpr int PLACES = 264 * 32;
 constexpr int WIDTH = 4; // elements of 16 bytes
+// Sums that warps leave; the launch has so many lanes that there are no more.
+constexpr int LEFT = least(BLOCK * most(TM, WIDTH) * VECTORS, most(4096, BLOCK * most(8, VECTORS)));
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 sgemm_gemv(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
@@ -33,9 +35,9 @@ sgemm_gemv(const float *__restrict__ A, const float *__restrict__ B, float *__re
 #ifdef SIZE_M
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
-    __shared__ float of_warps[BLOCK * most(TM, WIDTH) * VECTORS];
+    __shared__ float of_warps[LEFT];
     const bool of_a = N <= M;
     Gemv<float, float, float, BLOCK, PLACES> product{
-        of_a ? A : B, of_a ? B : A, C, of_a ? M : N, K, of_a, of_a && !NT, of_warps};
-    multiply_vectors<WIDTH, VECTORS, TM, LOADS>(product, of_a || NT, of_a ? N : M);
+        of_a ? A : B, of_a ? B : A, C, of_a ? M : N, of_a ? N : M, K, of_a, of_a && !NT, of_warps};
+    multiply_as_wide<WIDTH, VECTORS, TM, LOADS>(product, of_a || NT);
 }

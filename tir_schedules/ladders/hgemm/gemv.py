@@ -1,4 +1,4 @@
-"""C is one column or one row, of matrices in 16-bit formats: the kernels of `sgemm/gemv`.
+"""C is one column or one row, or a few, of matrices in 16-bit formats: the kernels of `sgemm/gemv`.
 
 If B is stored as N x K (`nt`), an element of C is the product of a row of B and the vector, also if M = 1. If
 B is stored as K x N (`nn`) and M = 1, threads have columns of B. A load of 16 bytes has eight elements.
@@ -32,13 +32,23 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
 
 
 CONFIGS = {
-    **configs_as(Config, {name: each for name, each in gemv.CONFIGS.items() if each.vectors == 1}),
+    **configs_as(Config, gemv.CONFIGS),
     "1x16": Config(tm=1, loads=16),
 }
 
 
-def choose(gemm: HalfGemm) -> str:
-    """By rows one row to a thread, with 16 loads of it under way where there are many rows, because DRAM is
+def choose(gemm: HalfGemm) -> str | Config:
+    """Where C has a few rows or columns, the configuration for several vectors, of just so many as there
+    are."""
+    count = min(gemm.m, gemm.n)
+    if count == 1:
+        return choose_of_one(gemm)
+    most = CONFIGS["few" if gemv.by_rows(gemm) else "few_rows"]
+    return replace(most, vectors=min(count, most.vectors))
+
+
+def choose_of_one(gemm: HalfGemm) -> str:
+    """Where C has one row or one column. By rows one row to a thread, with 16 loads of it under way where there are many rows, because DRAM is
     read fastest in long pieces: on an H200 1x11008x4096 took 23.1 us, 24.0 with 8 loads, and 25.5 with two of
     each of four rows. By columns blocks of 256 threads where they need no parts of K: 1x14336x4096 took 31.9
     us, and 34.7 with 1024. A shape that no configuration takes gets the default."""
@@ -59,7 +69,7 @@ RUNG = replace(
     config=CONFIGS["4x2"],
     configs=CONFIGS,
     choose=choose,
-    shapes="M = 1 or N = 1; others are for hgemm/repacked",
+    shapes="M or N up to 8; others are for hgemm/repacked",
     refuses=refuses,
     dtypes=OPERANDS,
     outputs=RESULTS,

@@ -43,7 +43,8 @@ the vector once for every four rows, 9.4 MB, mostly from L1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from tir_schedules.errors import BadInput
@@ -56,12 +57,13 @@ from tir_schedules.workloads import element_type
 from tir_schedules.workloads.gemm import Gemm
 
 FULL_MASK = 0xFFFFFFFF
-MOST_VECTORS = 8
+MOST_VECTORS = 16
 BLOCKS = 2 * 132
 """Blocks to have where the matrix is large enough: two for each SM of an H100 or H200."""
 
-MOST_SUMS = 256
-"""The most sums of a block that reads columns. Each of its warps leaves its own in shared memory."""
+MOST_SUMS, MOST_LEFT = 256, 4096
+"""The most sums of a block that reads columns, unless BYTES need more. Each of its warps leaves its own in
+shared memory. And the most sums that the warps of a block by rows leave."""
 
 BYTES = 64
 """Bytes of a row that neighbouring threads read at least, if they read columns: two sectors, the least that
@@ -141,10 +143,12 @@ def by_rows(gemm: Gemm) -> bool:
 
 def width_of(gemm: Gemm) -> int:
     """Elements of the widest load that all rows of the matrix are multiples of."""
-    extent, width = gemm.k if by_rows(gemm) else gemm.n, gemm.vector
-    while extent % width:
-        width //= 2
-    return width
+    return piece_of(gemm.k if by_rows(gemm) else gemm.n, gemm.vector)
+
+
+def piece_of(extent: int, most: int) -> int:
+    """Elements of the widest load, at most so many, that an extent is a multiple of: a power of two."""
+    return math.gcd(extent, most)
 
 
 def power_of_two(least: int) -> int:
@@ -170,13 +174,15 @@ def plan_of(gemm: Gemm, config: Config) -> Plan:
 
     if rows:
         most = min(block, power_of_two(ceil_div(gemm.k, width * ahead)))
-        lanes = min(WARP, most)
+        left = max(MOST_LEFT, 8 * block)
+        lanes = max(min(WARP, most), power_of_two(ceil_div(block * values * vectors, left)))
         while lanes < most and plan(lanes).tiles < BLOCKS:
             lanes *= 2
     else:
-        most = min(WARP, power_of_two(ceil_div(lines, width)), MOST_SUMS // (width * vectors))
-        lanes = min(most, BYTES // (width * element_type(gemm.dtype).itemsize))
-        while lanes < most and plan(2 * lanes).tiles >= BLOCKS:
+        enough = BYTES // (width * element_type(gemm.dtype).itemsize)
+        most = min(WARP, power_of_two(ceil_div(lines, width)), max(enough, MOST_SUMS // (width * vectors)))
+        lanes = min(most, enough)
+        while 2 * lanes <= most and plan(2 * lanes).tiles >= BLOCKS:
             lanes *= 2
     alone = plan(lanes)
     parted = alone.sums <= WARP and alone.sums == power_of_two(alone.sums) and (lanes == block or not rows)
@@ -202,8 +208,8 @@ def reason_against(gemm: Gemm, config: Config, others: str) -> str:
         return f"loads is {config.loads}: it can be 1, 2, 4, 8 or 16"
     if not 1 <= config.vectors <= MOST_VECTORS:
         return f"vectors is {config.vectors}: it can be 1 to {MOST_VECTORS}"
-    if 4 * config.block * max(config.tm, gemm.vector) * config.vectors > STATIC_SHARED:
-        return f"sums of {config.block} threads, tm {config.tm} and {config.vectors} vectors exceed 48 KiB"
+    if 4 * config.block * max(8, config.vectors) > STATIC_SHARED:
+        return f"sums of {config.block} threads and {config.vectors} vectors exceed 48 KiB"
     return ""
 
 
@@ -237,8 +243,11 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     leaders = min(lanes, WARP)
     shared_groups = max(groups, warps if parts > 1 else 1)
     loads, rounds = (V, U, W) if rows else (1, U, W), ceil_div(S, block)
-    near = W if rows else 1  # elements of a vector that a thread reads at once
     in_rows_of_b = of_a and not gemm.transposed
+    near = W if rows else 1  # neighbours along K that a thread has of each vector
+    # So many are read at once; where columns of B are the vectors, elements of one k follow each other.
+    piece = piece_of(W * count, gemm.vector) if in_rows_of_b else near
+    pieces = near * count // piece
     mine = V * count  # sums of a thread
     rest_folds = (WARP // 2 // S).bit_length() if S < WARP else 0
     zero, nothing = FloatImm(wide, 0.0), FloatImm(operands, 0.0)
@@ -249,10 +258,10 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
 
     def of_vector(A: Any, B: Any, k: Any, n: Any, w: Any) -> Any:
         """What a thread reads of the vectors from k on, at (n, w): elements of vector n, or where columns of
-        B are the vectors, neighbours in rows of B."""
+        B are the vectors, those of piece n of rows of B."""
         if not in_rows_of_b:
             return (B if of_a else A)[n, k + w]
-        place = k * count + n * near + w
+        place = k * count + n * piece + w
         return B[place // count, place % count]
 
     def of_piece(n: Any, w: Any) -> Any:
@@ -297,10 +306,10 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     @T.macro
     def read(A, B, xs, vs, sums, part, tile, ty, tx):
         for iteration in T.serial(iterations):
-            for u, n, w in T.grid(U, count, near):
+            for u, n, w in T.grid(U, pieces, piece):
                 with T.sblock("vector"):
                     k = T.meta_var(at(part, iteration, u, ty, tx, 0))
-                    vs[u, n * near + w] = T.if_then_else(k < K, of_vector(A, B, k, n, w), nothing)
+                    vs[u, n * piece + w] = T.if_then_else(k < K, of_vector(A, B, k, n, w), nothing)
             for v, u, w in T.grid(*loads):
                 with T.sblock("matrix"):
                     i = T.meta_var(line(tile, ty, tx, v if rows else w))
@@ -422,11 +431,14 @@ def choose_of_one(gemm: Gemm) -> str:
     return "4x2" if gemm.m * gemm.n >= ROWS_FROM else "1x8"
 
 
-def choose(gemm: Gemm) -> str:
-    """The same, or where C has a few rows or columns the configuration for several vectors."""
-    if min(gemm.m, gemm.n) == 1:
+def choose(gemm: Gemm) -> str | Config:
+    """The same, or where C has a few rows or columns the configuration for several vectors, of just so many
+    as there are, because the twin computes as many as it has room for."""
+    count = min(gemm.m, gemm.n)
+    if count == 1:
         return choose_of_one(gemm)
-    return "few" if by_rows(gemm) else "few_rows"
+    most = CONFIGS["few" if by_rows(gemm) else "few_rows"]
+    return replace(most, vectors=min(count, most.vectors))
 
 
 RUNG = Rung(
