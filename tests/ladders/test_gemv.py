@@ -53,6 +53,8 @@ KINDS = [
     ("nn", "float32", "bfloat16", "bfloat16"),
     ("nt", "float32", "bfloat16"),
 ]
+# With room for more vectors than there are, and for as many along a short K.
+ROOMY = find("hgemm/gemv:vectors=6,tm=8") + find("hgemm/gemv:vectors=3,block=128,loads=16")
 HALVES = [(HGEMM, HalfGemm(*shape, *KINDS[place % 6])) for place, shape in enumerate(SHAPES)]
 # Both of them: aligned rows or columns in several turns, odd ones of the other, and parts of K.
 BY_DEFAULT = [
@@ -60,6 +62,9 @@ BY_DEFAULT = [
     *((SGEMM, Gemm(*SHAPES[place])) for place in (1, 5, 6)),
     (SGEMM, Gemm(*SHAPES[5], layout="nt")),
     *HALVES[2:4],
+    (HGEMM, HalfGemm(*FEW[1], *KINDS[1])),
+    (HGEMM, HalfGemm(*FEW[6], *KINDS[4])),
+    (ROOMY[0], HalfGemm(97, 3, 104, "nn")),
 ]
 EVERY = [
     *HALVES,
@@ -70,8 +75,14 @@ EVERY = [
         for layout in ("nn", "nt")
     ),
     *((SGEMM, Gemm(*shape, layout=layout)) for shape in FEW for layout in ("nn", "nt")),
-    (find("hgemm/gemv:vectors=2")[0], HalfGemm(97, 2, 104, "nn", "float32")),
-    (find("hgemm/gemv:vectors=2")[0], HalfGemm(2, 97, 104, "nn", "float32")),
+    *(
+        (HGEMM, HalfGemm(*shape, *KINDS[(place + turn) % 6]))
+        for turn in (0, 1, 4)
+        for place, shape in enumerate(FEW)
+    ),
+    *((rung, gemm) for rung in ROOMY for gemm in (HalfGemm(97, 3, 104, "nn"), HalfGemm(3, 97, 101, "nn"))),
+    (find("hgemm/gemv:vectors=16,block=512")[0], HalfGemm(12, 99, 260, "nn")),
+    (find("hgemm/gemv:vectors=16,tm=2")[0], HalfGemm(99, 13, 260, "nn", *KINDS[4][1:])),
     *(
         (rung, HalfGemm(*shape, *KINDS[(place + turn) % 6]))
         for turn, rung in enumerate(VARIANTS["hgemm"])
@@ -100,6 +111,7 @@ def test_the_twin_is_right_on_any_shape(one, k, column, kind, few):
         (SGEMM, Gemm(*shape, layout=kind[0])),
         (SGEMM, Gemm(*several, layout=kind[0])),
         (HGEMM, HalfGemm(*shape, *kind)),
+        (HGEMM, HalfGemm(*several, *kind)),
     ):
         assert outcome_of([load_twin(rung, gemm, ARCH)], gemm, CpuMachine()).faults == ()
 
@@ -142,7 +154,16 @@ def test_guards_and_barriers_are_not_to_be_missed(shape):
 def test_a_shape_of_rows_and_columns_is_for_another_rung(capsys):
     for rung, gemm, takes in (
         (SGEMM, Gemm(9, 9, 4), "C is 9x9, and this rung takes 8 rows or columns at most: use sgemm/split_k"),
-        (HGEMM, HalfGemm(2, 3, 4), "C is 2x3, and this rung takes one row or one column: use hgemm/repacked"),
+        (
+            HGEMM,
+            HalfGemm(9, 9, 4),
+            "C is 9x9, and this rung takes 8 rows or columns at most: use hgemm/repacked",
+        ),
+        (
+            find("hgemm/gemv:4x2")[0],
+            HalfGemm(2, 3, 4),
+            "C is 2x3, and this rung takes one row or one column: use hgemm/repacked",
+        ),
     ):
         with pytest.raises(BadInput, match=takes):
             lower(rung, gemm, ARCH)
@@ -152,13 +173,13 @@ def test_a_shape_of_rows_and_columns_is_for_another_rung(capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("field, value", [("block", 100), ("tm", 3), ("loads", 5), ("vectors", 9)])
+@pytest.mark.parametrize("field, value", [("block", 100), ("tm", 3), ("loads", 5), ("vectors", 17)])
 def test_other_configurations_are_refused(field, value):
     (rung,) = find(f"sgemm/gemv:{field}={value}")
     with pytest.raises(BadInput, match=f"{field} is {value}: it can be "):
         lower(rung, Gemm(8, 1, 8), ARCH)
-    (rung,) = find("sgemm/gemv:block=1024,vectors=4")
-    with pytest.raises(BadInput, match="sums of 1024 threads, tm 4 and 4 vectors exceed 48 KiB"):
+    (rung,) = find("sgemm/gemv:block=1024,vectors=16")
+    with pytest.raises(BadInput, match="sums of 1024 threads and 16 vectors exceed 48 KiB"):
         lower(rung, Gemm(8, 1, 8), ARCH)
 
 

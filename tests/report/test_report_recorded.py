@@ -113,7 +113,7 @@ def test_rungs_are_counted_by_the_cpu_machine(tmp_path):
 
 
 def test_rungs_that_do_not_take_the_small_shape_are_not_counted():
-    """hgemm/gemv takes one row or one column; compiling it for the small shape would end in a refusal."""
+    """hgemm/gemv takes a few rows or columns; compiling it for the small shape would end in a refusal."""
     groups = [group for group, _ in recorded.find_recorded(None).groups().values()]
     halves = [group for group in groups if next(iter(group.cells.values()))["family"] == "hgemm"]
     asked = [rung.name for group in halves for rung, _ in jobs_of(group, ["hgemm/gemv", "hgemm/repacked"])]

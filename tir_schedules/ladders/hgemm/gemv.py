@@ -5,6 +5,9 @@ B is stored as K x N (`nn`) and M = 1, threads have columns of B. A load of 16 b
 Tensor cores do not help, because an element of the matrix is multiplied once. The kind of GEMM names the
 format of sums. If C has another format, sums are rounded to it once. Lanes and blocks convert sums in float16
 to float32 before they pass them on, because a shuffle moves words of 32 bits. This conversion is exact.
+
+Tiles of `split_k` read rows by TMA, and a launch before copies rows that are not multiples of 16 bytes. Here
+the matrix is read once at any length of its rows.
 """
 
 from __future__ import annotations
@@ -48,10 +51,11 @@ def choose(gemm: HalfGemm) -> str | Config:
 
 
 def choose_of_one(gemm: HalfGemm) -> str:
-    """Where C has one row or one column. By rows one row to a thread, with 16 loads of it under way where there are many rows, because DRAM is
-    read fastest in long pieces: on an H200 1x11008x4096 took 23.1 us, 24.0 with 8 loads, and 25.5 with two of
-    each of four rows. By columns blocks of 256 threads where they need no parts of K: 1x14336x4096 took 31.9
-    us, and 34.7 with 1024. A shape that no configuration takes gets the default."""
+    """Where C has one row or one column. By rows one row to a thread, with 16 loads of it under way where
+    there are many rows, because DRAM is read fastest in long pieces: on an H200 1x11008x4096 took 23.1 us,
+    24.0 with 8 loads, and 25.5 with two of each of four rows. By columns blocks of 256 threads where they
+    need no parts of K: 1x14336x4096 took 31.9 us, and 34.7 with 1024. A shape that no configuration takes
+    gets the default."""
     if gemv.by_rows(gemm):
         return "1x16" if gemm.m * gemm.n >= ROWS_FROM else "1x8"
     if gemv.reason_against(gemm, CONFIGS["columns"], ""):

@@ -22,8 +22,9 @@ under way for every length of rows.
 
 The products are by mma, because wgmma cannot read rows that start at any address. So this rung is for
 matrices with few rows or columns, whose rate memory limits. It is also for small matrices, because it needs
-no launch before the products. Warps may share a tile along K (`warps_k`): they take turns at the steps of a K
-tile. Blocks along z have parts of K, which a second launch adds up, as in `split_k`.
+no launch before the products. Tiles fit C: 4583x4x7585 takes tiles of 128x16, and 69x252x205665 tiles of
+80x128. Warps may share a tile along K (`warps_k`): they take turns at the steps of a K tile. Blocks along z
+have parts of K, which a second launch adds up, as in `split_k`.
 
 The kernel is written in TVMScript and calls the device functions of the twin (the kernel by hand in
 `cuda_reference`), because no primitive makes a layout in which odd rows lie one element further.
@@ -36,7 +37,11 @@ The kernel is written in TVMScript and calls the device functions of the twin (t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from typing import Iterator
 
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.hgemm import hopper
@@ -362,9 +367,37 @@ CONFIGS = {
 }
 
 
-def choose(gemm: HalfGemm) -> str:
-    """The configuration that is estimated to be the fastest."""
-    return min(CONFIGS, key=lambda name: microseconds(gemm, CONFIGS[name]))
+def sides_of(extent: int) -> list[int]:
+    """Extents of tiles along a side of C: powers of two, and the side itself if one tile has all of it."""
+    least = ceil_div(extent, STEP) * STEP
+    return sorted({each for each in (*SIDES, least) if each <= min(least, SIDES[-1])})
+
+
+def forms(gemm: HalfGemm) -> Iterator[Config]:
+    """Configurations whose tiles are no larger than C, with the most stages of each that two blocks of an SM
+    have room for, or four, or six."""
+    for bm, bn, bk in product(sides_of(gemm.m), sides_of(gemm.n), (32, 64, 128)):
+        for warps_m, warps_n, warps_k in WARPS:
+            tile = Config(bm, bn, bk, 2, warps_m, warps_n, warps_k)
+            if refuses(gemm, tile):
+                continue
+            stage = 2 * sum(stage_of(gemm, tile))
+            for stages in sorted(
+                {min(MOST_STAGES, (ROOM // blocks - 1024) // stage) for blocks in (2, 4, 6)}
+            ):
+                if stages >= 2 and not refuses(gemm, form := replace(tile, stages=stages)):
+                    yield form
+
+
+@lru_cache(maxsize=1024)
+def choose(gemm: HalfGemm) -> Config:
+    """The configuration that is estimated to be the fastest; of equals that with the most stages."""
+    return min(forms(gemm), key=lambda form: (round(microseconds(gemm, form), 2), -form.stages))
+
+
+SIDES, MOST_STAGES = (16, 32, 64, 128), 6
+WARPS = [each for each in product((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4)) if math.prod(each) in (4, 8)]
+"""Warps along rows, columns and K of a tile."""
 
 
 RUNG = Rung(
