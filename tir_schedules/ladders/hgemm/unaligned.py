@@ -374,17 +374,15 @@ def sides_of(extent: int) -> list[int]:
 
 
 def forms(gemm: HalfGemm) -> Iterator[Config]:
-    """Configurations whose tiles are no larger than C, with the most stages of each that two blocks of an SM
-    have room for, or four, or six."""
+    """Configurations whose tiles are no larger than C, with the most stages of each that one of ROOMS
+    holds."""
     for bm, bn, bk in product(sides_of(gemm.m), sides_of(gemm.n), (32, 64, 128)):
         for warps_m, warps_n, warps_k in WARPS:
             tile = Config(bm, bn, bk, 2, warps_m, warps_n, warps_k)
             if refuses(gemm, tile):
                 continue
             stage = 2 * sum(stage_of(gemm, tile))
-            for stages in sorted(
-                {min(MOST_STAGES, (ROOM // blocks - 1024) // stage) for blocks in (2, 4, 6)}
-            ):
+            for stages in sorted({min(MOST_STAGES, room // stage) for room in ROOMS}):
                 if stages >= 2 and not refuses(gemm, form := replace(tile, stages=stages)):
                     yield form
 
@@ -398,6 +396,10 @@ def choose(gemm: HalfGemm) -> Config:
 SIDES, MOST_STAGES = (16, 32, 64, 128), 6
 WARPS = [each for each in product((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4)) if math.prod(each) in (4, 8)]
 """Warps along rows, columns and K of a tile."""
+
+ROOMS = 99 << 10, ROOM // 4 - 1024, ROOM // 6 - 1024
+"""Bytes of shared memory for the stages of a tile. The first leaves room for two blocks of an SM, and a block
+has so much on every GPU since sm_80; the others leave room for four and six."""
 
 
 RUNG = Rung(
