@@ -1,9 +1,9 @@
 // Tiles of matrices whose rows start at any address: asynchronous copies, fragments, products.
 //
-// Rows that are multiples of 8, 4 or 2 elements are copied in as many at a time, 16, 8 or 4 bytes. If rows
-// have an odd number of elements, every second row starts on 4 bytes. Copies of the others, rows 1, 3, ...,
-// begin with the last element of the row before, in words of 4 bytes, so these rows are one element further
-// in shared memory. Elements beyond the matrix become 0, because a copy takes only the bytes that are inside.
+// Rows that are multiples of 8 or 4 elements are copied in as many at a time, 16 or 8 bytes. Others are copied
+// 16 bytes at a time, too: their copies begin on the multiple of 16 bytes before the row, with the last
+// elements of the row before, so these rows lie up to seven elements further in shared memory, see
+// `elements_before`. Elements beyond the matrix become 0, because a copy takes only the bytes that are inside.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,6 +16,12 @@
 static __device__ __forceinline__ int thread_of_block()
 {
     return threadIdx.y * 32 + threadIdx.x;
+}
+
+// Elements between the multiple of 16 bytes before a row and the row.
+static __device__ __forceinline__ int elements_before(int row, int columns)
+{
+    return static_cast<int>(static_cast<unsigned>(row) * static_cast<unsigned>(columns) % 8);
 }
 
 // Starts a copy of BYTES to shared memory, `inside` of them from the source; zeros follow them.
@@ -33,13 +39,13 @@ static __device__ __forceinline__ void start_row_copy(unsigned target, const voi
 }
 
 // Starts the copy of a tile of HEIGHT x WIDTH at (row, col) of a rows x cols matrix to rows of STRIDE
-// elements. PIECE: elements of a copy, that cols are a multiple of; 1 for an odd number of them. col is
-// even.
+// elements. PIECE: elements of a copy, that cols are a multiple of: 8, 4; 1 for others. row and col are
+// multiples of 8.
 template <int HEIGHT, int WIDTH, int STRIDE, int PIECE, int THREADS, typename T>
 static __device__ __forceinline__ void start_rows(T *tile, const T *matrix, int row, int col, int rows,
                                                   int cols)
 {
-    constexpr int ELEMENTS = PIECE == 1 ? 2 : PIECE, PIECES = WIDTH / ELEMENTS + (PIECE == 1);
+    constexpr int ELEMENTS = PIECE == 1 ? 8 : PIECE, PIECES = WIDTH / ELEMENTS + (PIECE == 1);
     constexpr int DOWN = THREADS / PIECES; // rows from a thread's piece to its next, where EVEN
     constexpr bool EVEN = THREADS % PIECES == 0;
     const int thread = thread_of_block();
@@ -50,7 +56,7 @@ static __device__ __forceinline__ void start_rows(T *tile, const T *matrix, int 
         const int r = EVEN ? thread / PIECES + i * DOWN : at / PIECES;
         const int c = EVEN ? thread % PIECES : at % PIECES;
         if (HEIGHT * PIECES % THREADS == 0 || at < HEIGHT * PIECES) {
-            const int from = col + c * ELEMENTS - (PIECE == 1 ? (row + r) & 1 : 0);
+            const int from = col + c * ELEMENTS - (PIECE == 1 ? elements_before(r, cols) : 0);
             const int left = row + r < rows ? min(max(cols - from, 0), ELEMENTS) : 0;
             const T *source = matrix + (left > 0 ? static_cast<long long>(row + r) * cols + from : 0);
             start_row_copy<2 * ELEMENTS>(to + 2 * (r * STRIDE + c * ELEMENTS), source, 2 * left);
@@ -70,6 +76,15 @@ template <int PENDING> static __device__ __forceinline__ void wait_for_rows()
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
+// Neighbours as a register of a fragment. even: whether the first has an even place.
+template <typename T> static __device__ __forceinline__ unsigned neighbours_at(const T *first, bool even)
+{
+    if (even)
+        return *reinterpret_cast<const unsigned *>(first);
+    return *reinterpret_cast<const unsigned short *>(first) |
+           static_cast<unsigned>(*reinterpret_cast<const unsigned short *>(first + 1)) << 16;
+}
+
 // Two elements as a register of a fragment.
 template <typename T> static __device__ __forceinline__ unsigned pair_of(const T *first, const T *second)
 {
@@ -77,17 +92,18 @@ template <typename T> static __device__ __forceinline__ unsigned pair_of(const T
            static_cast<unsigned>(*reinterpret_cast<const unsigned short *>(second)) << 16;
 }
 
-// A fragment of 16 x 16 of A in rows of STRIDE. If ODD, rows 1, 3, ... begin one element further.
+// A fragment of 16 x 16 of A in rows of STRIDE. If ODD, rows begin further, see `elements_before`: columns of
+// the matrix say how far.
 template <int STRIDE, bool ODD, typename T>
-static __device__ __forceinline__ void read_of_a(unsigned (&value)[4], const T *tile, int row, int k)
+static __device__ __forceinline__ void read_of_a(unsigned (&value)[4], const T *tile, int row, int k, int columns)
 {
     const int lane = threadIdx.x;
     if constexpr (ODD) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int r = row + lane / 4 + i % 2 * 8;
-            const T *const place = tile + r * STRIDE + k + lane % 4 * 2 + i / 2 * 8 + (r & 1);
-            value[i] = pair_of(place, place + 1);
+            const T *const place = tile + r * STRIDE + k + lane % 4 * 2 + i / 2 * 8;
+            value[i] = neighbours_at(place + elements_before(r, columns), columns % 2 == 0);
         }
     } else {
         load_matrices<false>(value, shared_address(tile + (row + lane % 16) * STRIDE + k + lane / 16 * 8));
@@ -97,7 +113,7 @@ static __device__ __forceinline__ void read_of_a(unsigned (&value)[4], const T *
 // A fragment of 16 along K and 16 columns of B, for two products. BY_COLUMNS: a row of the tile is a column
 // of B.
 template <int STRIDE, bool BY_COLUMNS, bool ODD, typename T>
-static __device__ __forceinline__ void read_of_b(unsigned (&value)[4], const T *tile, int k, int column)
+static __device__ __forceinline__ void read_of_b(unsigned (&value)[4], const T *tile, int k, int column, int columns)
 {
     const int lane = threadIdx.x;
     if constexpr (ODD) {
@@ -105,9 +121,10 @@ static __device__ __forceinline__ void read_of_b(unsigned (&value)[4], const T *
         for (int i = 0; i < 4; ++i) {
             const int j = column + lane / 4 + i / 2 * 8, at = k + lane % 4 * 2 + i % 2 * 8;
             if constexpr (BY_COLUMNS)
-                value[i] = pair_of(tile + j * STRIDE + at + (j & 1), tile + j * STRIDE + at + 1 + (j & 1));
+                value[i] = neighbours_at(tile + j * STRIDE + at + elements_before(j, columns), columns % 2 == 0);
             else
-                value[i] = pair_of(tile + at * STRIDE + j, tile + (at + 1) * STRIDE + j + 1);
+                value[i] = pair_of(tile + at * STRIDE + j + elements_before(at, columns),
+                                   tile + (at + 1) * STRIDE + j + elements_before(at + 1, columns));
         }
     } else if constexpr (BY_COLUMNS) {
         load_matrices<false>(
@@ -150,11 +167,12 @@ static __device__ __forceinline__ void add_product(half *sums, const unsigned (&
 
 // Adds the products of a K tile to a warp's sums of HEIGHT x WIDTH, of each 16 x 8 a lane's four. Warps in
 // turn have steps of 16 along K, this one from the step `first` on. at_a, at_b: where the tiles of A and B
-// begin. row, column: of the warp's tile in that of the block.
+// begin. row, column: of the warp's tile in that of the block. a_columns, b_columns: of the matrices as they
+// are stored.
 template <int HEIGHT, int WIDTH, int DEPTH, int DEEP, int A_STRIDE, bool A_ODD, int B_STRIDE, bool B_ODD,
           bool BY_COLUMNS, typename S, typename T>
 static __device__ __forceinline__ void add_tiles(S *sums, const T *stages, int at_a, int at_b, int row,
-                                                 int column, int first)
+                                                 int column, int first, int a_columns, int b_columns)
 {
     const T *const tile_a = stages + at_a, *const tile_b = stages + at_b;
 #pragma unroll
@@ -163,10 +181,10 @@ static __device__ __forceinline__ void add_tiles(S *sums, const T *stages, int a
         unsigned a[HEIGHT / 16][4], b[WIDTH / 16][4];
 #pragma unroll
         for (int i = 0; i < HEIGHT / 16; ++i)
-            read_of_a<A_STRIDE, A_ODD>(a[i], tile_a, row + i * 16, k);
+            read_of_a<A_STRIDE, A_ODD>(a[i], tile_a, row + i * 16, k, a_columns);
 #pragma unroll
         for (int j = 0; j < WIDTH / 16; ++j)
-            read_of_b<B_STRIDE, BY_COLUMNS, B_ODD>(b[j], tile_b, k, column + j * 16);
+            read_of_b<B_STRIDE, BY_COLUMNS, B_ODD>(b[j], tile_b, k, column + j * 16, b_columns);
 #pragma unroll
         for (int i = 0; i < HEIGHT / 16; ++i)
 #pragma unroll

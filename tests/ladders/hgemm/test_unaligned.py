@@ -66,8 +66,8 @@ FAULTS = {
     "no barrier": ("__syncthreads();", ""),
     "no wait": ("wait_for_rows<0>();", ""),
     "odd rows read as even": (", true, 40, true, ", ", false, 40, true, "),
-    "odd rows copied as even": ("(row + r) & 1", "0"),
-    "copies beyond a row": ("max(cols - from, 0)", "2"),
+    "odd rows copied as even": ("elements_before(r, cols) : 0", "0 : 0"),
+    "copies beyond a row": ("max(cols - from, 0)", "8"),
 }
 
 

@@ -2,23 +2,19 @@
 
 TMA takes only rows of a multiple of 16 bytes, so `repacked` first copies other rows to a
 workspace. That reads and writes a matrix once more. If few rows of A are multiplied by all of B, the products
-read B once, and the copy takes longer than the products. Here cp.async reads B from its own place. The number
-of elements of a row decides how large a copy is:
+read B once, and the copy takes longer than the products. Here cp.async reads B from its own place.
 
-    elements of a row    a multiple of 8    of 4    of 2    odd
-    bytes of a copy      16                 8       4       4
-
-If rows have an odd number of elements, a row starts on a multiple of 4 bytes or one element after it. In the
-second case its copies begin with the last element of the row before, and the row lies one element further in
-shared memory:
+A copy has 16 bytes, or 8 if rows are multiples of 8 bytes. If they are not, copies of a row begin on the
+multiple of 16 bytes before it, with the last elements of the row before, and the row lies up to seven
+elements further in shared memory:
 
     matrix, rows of 9      a a a a a a a a a b b b b b b b b b c c c c c c c c c
-    copies of row 1                       |a b|b b|b b|b b|b b|
+    copies of row 1                       |a b b b b b b b|b b c c c c c c|
     row 1 in shared memory                 - b b b b b b b b b
 
-Fragments of odd rows are read element by element, and those of even rows by ldmatrix. A copy takes the bytes
-that are inside the matrix and fills the rest with zeros, so there are no other guards. Several K tiles are
-under way for every length of rows.
+Fragments of such rows are read one or two elements at a time, those of others by ldmatrix. A copy takes the
+bytes that are inside the matrix and fills the rest with zeros, so there are no other guards. Several K tiles
+are under way for every length of rows.
 
 The products are by mma, because wgmma cannot read rows that start at any address. So this rung is for
 matrices with few rows or columns, whose rate memory limits. It is also for small matrices, because it needs
@@ -27,7 +23,7 @@ no launch before the products. Tiles fit C: 4583x4x7585 takes tiles of 128x16, a
 have parts of K, which a second launch adds up, as in `split_k`.
 
 The kernel is written in TVMScript and calls the device functions of the twin (the kernel by hand in
-`cuda_reference`), because no primitive makes a layout in which odd rows lie one element further.
+`cuda_reference`), because no primitive makes a layout in which rows lie some elements further.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx. What it makes of statements
@@ -120,8 +116,8 @@ def shared_bytes(gemm: HalfGemm, config: Config) -> int:
 
 
 def piece_of(columns: int) -> int:
-    """Elements of a copy, which rows are a multiple of: 8, 4, 2 or 1."""
-    return next(piece for piece in (8, 4, 2, 1) if columns % piece == 0)
+    """Elements that rows are a multiple of: 8, 4 or 1."""
+    return next(piece for piece in (8, 4, 1) if columns % piece == 0)
 
 
 def parts_of(gemm: HalfGemm, config: Config) -> int:
@@ -245,6 +241,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
                                             products, T.address_of(sums[0]),
                                             tiles.data, tile % stages * stage,
                                             tile % stages * stage + a_tile, row, column, ty // across,
+                                            K, b_columns,
                                         )
                                     )  # fmt: skip
                             if config.warps_k > 1:
@@ -317,7 +314,7 @@ a few K tiles neither hides much of the other: blocks read all of them before th
 
 def copies_of(rows: int, columns: int, piece: int) -> int:
     """Copies of a lane for a tile."""
-    return rows * (columns // 2 + 1 if piece == 1 else columns // piece)
+    return rows * (columns // 8 + 1 if piece == 1 else columns // piece)
 
 
 def microseconds(gemm: HalfGemm, config: Config) -> float:
