@@ -7,8 +7,8 @@
 //   C: of several parts a matrix of floats for each, whose rows are filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up. Of one part it is C
 //
-// K tiles come by asynchronous copies of 16 or 8 bytes. Rows that are multiples of neither come by 16 bytes,
-// too, see unaligned.cuh. Products are by mma.
+// K tiles come by asynchronous copies of 16 or 8 bytes, and rows of a B that is stored K x N of 4. Rows that are
+// multiples of neither come by 16 bytes, too, see unaligned.cuh. Products are by mma.
 // WARPS_K warps take turns at steps along K, and their sums are added at the end. SPLITS goes to the launch:
 // 0 leaves the number of parts to the shape.
 
@@ -46,10 +46,10 @@ constexpr int SUMS = WM * WN / 32; // of a lane
 constexpr int A_STRIDE = BK + 8, B_ROWS = NT ? BN : BK, B_COLS = NT ? BK : BN, B_STRIDE = B_COLS + 8;
 constexpr int TILE_A = BM * A_STRIDE, STAGE = TILE_A + B_ROWS * B_STRIDE;
 
-// Elements that the length of rows is a multiple of: 8, 4 or 1.
-static __device__ __forceinline__ int piece_of(int columns)
+// Elements that the length of rows is a multiple of: 8, 4 or 1, or 2 where rows lie across K.
+static __device__ __forceinline__ int piece_of(int columns, bool across)
 {
-    return columns % 8 == 0 ? 8 : columns % 4 == 0 ? 4 : 1;
+    return columns % 8 == 0 ? 8 : columns % 4 == 0 ? 4 : across && columns % 2 == 0 ? 2 : 1;
 }
 
 // Starts the copy of a tile of a matrix in such pieces.
@@ -61,16 +61,18 @@ static __device__ __forceinline__ void start_rows_of(int piece, IN *tile, const 
         start_rows<HEIGHT, WIDTH, STRIDE, 8, THREADS>(tile, matrix, row, col, rows, cols);
     else if (piece == 4)
         start_rows<HEIGHT, WIDTH, STRIDE, 4, THREADS>(tile, matrix, row, col, rows, cols);
+    else if (piece == 2)
+        start_rows<HEIGHT, WIDTH, STRIDE, 2, THREADS>(tile, matrix, row, col, rows, cols);
     else
         start_rows<HEIGHT, WIDTH, STRIDE, 1, THREADS>(tile, matrix, row, col, rows, cols);
 }
 
-// Multiplies a block's tile. A_ODD, B_ODD: whether rows are not multiples of 8 bytes.
+// Multiplies a block's tile. A_ODD, B_ODD: whether rows come by any 16 bytes.
 template <bool A_ODD, bool B_ODD>
 static __device__ __forceinline__ void multiply_rows(const IN *A, const IN *B, void *C, int M, int N, int K,
                                                      IN *shared)
 {
-    const int a_piece = piece_of(K), b_piece = piece_of(NT ? K : N);
+    const int a_piece = piece_of(K, false), b_piece = piece_of(NT ? K : N, !NT);
     const int count = ((K + BK - 1) / BK + gridDim.z - 1) / gridDim.z; // K tiles of a part
     const int block_row = blockIdx.y * BM, block_col = blockIdx.x * BN;
     const int deep = threadIdx.y / (WARPS_M * WARPS_N), wide = threadIdx.y % (WARPS_M * WARPS_N);
@@ -123,7 +125,7 @@ hgemm_unaligned(const IN *__restrict__ A, const IN *__restrict__ B, void *__rest
 #endif
     extern __shared__ __align__(16) unsigned char dynamic_shared[];
     IN *const shared = reinterpret_cast<IN *>(dynamic_shared);
-    const bool a_odd = K % 4, b_odd = (NT ? K : N) % 4;
+    const bool a_odd = K % 4, b_odd = NT ? K % 4 : N % 2;
     if (a_odd && b_odd)
         multiply_rows<true, true>(A, B, C, M, N, K, shared);
     else if (a_odd)

@@ -1,6 +1,6 @@
 // Tiles of matrices whose rows start at any address: asynchronous copies, fragments, products.
 //
-// Rows that are multiples of 8 or 4 elements are copied in as many at a time, 16 or 8 bytes. Others are copied
+// Rows that are multiples of 8, 4 or 2 elements are copied in as many at a time. Others are copied
 // 16 bytes at a time, too: their copies begin on the multiple of 16 bytes before the row, with the last
 // elements of the row before, so these rows lie up to seven elements further in shared memory, see
 // `elements_before`. Elements beyond the matrix become 0, because a copy takes only the bytes that are inside.
@@ -39,7 +39,7 @@ static __device__ __forceinline__ void start_row_copy(unsigned target, const voi
 }
 
 // Starts the copy of a tile of HEIGHT x WIDTH at (row, col) of a rows x cols matrix to rows of STRIDE
-// elements. PIECE: elements of a copy, that cols are a multiple of: 8, 4; 1 for others. row and col are
+// elements. PIECE: elements of a copy, that cols are a multiple of: 8, 4, 2; 1 for any. row and col are
 // multiples of 8.
 template <int HEIGHT, int WIDTH, int STRIDE, int PIECE, int THREADS, typename T>
 static __device__ __forceinline__ void start_rows(T *tile, const T *matrix, int row, int col, int rows,
@@ -99,11 +99,12 @@ static __device__ __forceinline__ void read_of_a(unsigned (&value)[4], const T *
 {
     const int lane = threadIdx.x;
     if constexpr (ODD) {
+        const int before = elements_before(lane / 4, columns); // as of every eighth row
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int r = row + lane / 4 + i % 2 * 8;
             const T *const place = tile + r * STRIDE + k + lane % 4 * 2 + i / 2 * 8;
-            value[i] = neighbours_at(place + elements_before(r, columns), columns % 2 == 0);
+            value[i] = neighbours_at(place + before, columns % 2 == 0);
         }
     } else {
         load_matrices<false>(value, shared_address(tile + (row + lane % 16) * STRIDE + k + lane / 16 * 8));
@@ -117,14 +118,15 @@ static __device__ __forceinline__ void read_of_b(unsigned (&value)[4], const T *
 {
     const int lane = threadIdx.x;
     if constexpr (ODD) {
+        const int row = BY_COLUMNS ? lane / 4 : lane % 4 * 2; // of eight
+        const int before = elements_before(row, columns), before_next = elements_before(row + 1, columns);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int j = column + lane / 4 + i / 2 * 8, at = k + lane % 4 * 2 + i % 2 * 8;
             if constexpr (BY_COLUMNS)
-                value[i] = neighbours_at(tile + j * STRIDE + at + elements_before(j, columns), columns % 2 == 0);
+                value[i] = neighbours_at(tile + j * STRIDE + at + before, columns % 2 == 0);
             else
-                value[i] = pair_of(tile + at * STRIDE + j + elements_before(at, columns),
-                                   tile + (at + 1) * STRIDE + j + elements_before(at + 1, columns));
+                value[i] = pair_of(tile + at * STRIDE + j + before, tile + (at + 1) * STRIDE + j + before_next);
         }
     } else if constexpr (BY_COLUMNS) {
         load_matrices<false>(

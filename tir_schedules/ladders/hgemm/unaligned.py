@@ -4,9 +4,9 @@ TMA takes only rows of a multiple of 16 bytes, so `repacked` first copies other 
 workspace. That reads and writes a matrix once more. If few rows of A are multiplied by all of B, the products
 read B once, and the copy takes longer than the products. Here cp.async reads B from its own place.
 
-A copy has 16 bytes, or 8 if rows are multiples of 8 bytes. If they are not, copies of a row begin on the
-multiple of 16 bytes before it, with the last elements of the row before, and the row lies up to seven
-elements further in shared memory:
+A copy has 16 bytes, or 8 if rows are multiples of 8 bytes; of rows of a B that is stored K x N it may have 4.
+Copies of other rows begin on the multiple of 16 bytes before the row, with the last elements of the row
+before, and the row lies up to seven elements further in shared memory:
 
     matrix, rows of 9      a a a a a a a a a b b b b b b b b b c c c c c c c c c
     copies of row 1                       |a b b b b b b b|b b c c c c c c|
@@ -115,9 +115,15 @@ def shared_bytes(gemm: HalfGemm, config: Config) -> int:
     )
 
 
-def piece_of(columns: int) -> int:
-    """Elements that rows are a multiple of: 8, 4 or 1."""
-    return next(piece for piece in (8, 4, 1) if columns % piece == 0)
+def piece_of(columns: int, across: bool = False) -> int:
+    """Elements that rows are a multiple of: 8, 4 or 1, or 2 where they lie across K, because ldmatrix reads
+    fragments of these."""
+    return next(piece for piece in ((8, 4, 2, 1) if across else (8, 4, 1)) if columns % piece == 0)
+
+
+def pieces_of(gemm: HalfGemm) -> tuple[int, int]:
+    """Those of rows of A, and of B as it is stored."""
+    return piece_of(gemm.k), piece_of(gemm.stored["B"][1], not gemm.transposed)
 
 
 def parts_of(gemm: HalfGemm, config: Config) -> int:
@@ -171,7 +177,7 @@ def prim_func(gemm: HalfGemm, config: Config, name: str) -> PrimFunc:
     (columns, rows, parts), threads = launch(gemm, config).grid, WARP * config.warps
     bm, bn, bk, stages, count = config.bm, config.bn, config.bk, config.stages, k_tiles_of(gemm, config)
     b_rows, b_columns = gemm.stored["B"]
-    a_piece, b_piece = piece_of(K), piece_of(b_columns)
+    a_piece, b_piece = pieces_of(gemm)
     (a_stride, b_stride), (a_tile, b_tile) = strides_of(gemm, config), stage_of(gemm, config)
     stage, across = a_tile + b_tile, config.warps_m * config.warps_n
     sums_of_lane = config.rows * config.columns // WARP
@@ -324,7 +330,7 @@ def microseconds(gemm: HalfGemm, config: Config) -> float:
     blocks = ceil_div(gemm.m, config.bm) * ceil_div(gemm.n, config.bn) * parts
     fitting = occupancy("sm_90", (WARP * config.warps,), WARP, shared_bytes(gemm, config)).blocks
     beside = min(fitting, ceil_div(blocks, SMS))
-    pieces = piece_of(gemm.k), piece_of(gemm.stored["B"][1])
+    pieces = pieces_of(gemm)
     b_tile = (config.bn, config.bk) if gemm.transposed else (config.bk, config.bn)
     copies = [copies_of(*tile, piece) / WARP for tile, piece in zip([(config.bm, config.bk), b_tile], pieces)]
     copying = sum(each * (WHOLE if piece * 2 == 16 else COPIED) for each, piece in zip(copies, pieces))
