@@ -158,7 +158,7 @@ def test_a_shape_says_what_its_rungs_take(tool):
     code, out, _ = tool(*asked, "--json")
     found = json.loads(out)
     rungs = {row["rung"]: row for row in found["rungs"]}
-    assert code == 0 and found["fastest"]["rung"].startswith("hgemm/unaligned:bm=128")
+    assert code == 0 and found["fastest"]["rung"].startswith("hgemm/unaligned:")
     assert rungs["hgemm/mma_xor_swizzle"]["microseconds"] < rungs["hgemm/wmma_async"]["microseconds"]
     assert "element by element" in rungs["hgemm/wmma_async"]["why"]
     assert "needs sm_90a" in rungs["hgemm/repacked"]["why"] and not rungs["hgemm/repacked"]["microseconds"]

@@ -115,8 +115,8 @@ def test_a_twin_of_run_time_sizes_takes_what_a_schedule_takes():
     ],
 )
 def test_it_is_chosen_where_memory_bounds(shape, layout, chosen):
-    """At the first two it took 92 and 1.9 us on an H100; what was chosen before took 195 and 2.9. At the third
-    it took 28 us on an H200, and split_k 59."""
+    """At the first two it took 92 and 1.9 us on an H100; what was chosen before took 195 and 2.9. At the
+    third it took 28 us on an H200, and split_k 59."""
     found, _ = fastest(
         "hgemm", HalfGemm(*shape, layout=layout, accumulate="float32", output="float16"), "sm_90a"
     )
