@@ -25,7 +25,7 @@ LINES = """\
   asm volatile("griddepcontrol.launch_dependents;");
   asm volatile("griddepcontrol.wait;" ::: "memory");
 """
-SET_UP = re.compile(r"^  set_up_ring\(.*\n  __syncthreads\(\);\n", re.M)
+SET_UP = re.compile(r"^  set_up_ring\(.*\n  (?:__syncthreads|sync_cluster)\(\);\n", re.M)
 """What a kernel with a ring does before it reads anything: barriers are set up, beside the launch before."""
 LEAST_ARCH = 90
 MOST_THREADS = 132 * 2048
