@@ -31,10 +31,12 @@ static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, 
 
 // One thread starts the copy engine, which loads EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT:
 // they are rows of the matrix; else there is a row for each k, and boxes have 64 columns. If BLOCKS blocks of
-// a cluster need the same, each loads a part for all of them.
+// a cluster need the same, each loads a part for all of them: this one part `block`, for those whose bits are
+// set in `blocks`.
 template <int EXTENT, bool BY_EXTENT, int BLOCKS = 1>
 static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorMap &map, int first, int k0,
-                                                    unsigned barrier, unsigned block = 0)
+                                                    unsigned barrier, unsigned block = 0,
+                                                    unsigned short blocks = (1 << BLOCKS) - 1)
 {
     constexpr int SHARE = EXTENT / BLOCKS, ROWS_OF_BOX = BY_EXTENT ? SHARE : 64;
     static_assert(SHARE % ROWS_OF_BOX == 0 && ROWS_OF_BOX % 8 == 0, "shares must be boxes, in whole patterns");
@@ -46,7 +48,7 @@ static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorM
         if constexpr (BLOCKS == 1)
             load_box(target, map, row, col, barrier);
         else
-            load_box_for((1 << BLOCKS) - 1, target, map, row, col, barrier);
+            load_box_for(blocks, target, map, row, col, barrier);
     }
 }
 

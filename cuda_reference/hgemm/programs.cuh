@@ -14,6 +14,9 @@
 #define IN_CLUSTERS_1_1
 #define IN_CLUSTERS_2_1 __cluster_dims__(2, 1, 1)
 #define IN_CLUSTERS_1_2 __cluster_dims__(2, 1, 1)
+#define IN_CLUSTERS_2_2 __cluster_dims__(4, 1, 1)
+#define IN_CLUSTERS_4_1 __cluster_dims__(4, 1, 1)
+#define IN_CLUSTERS_1_4 __cluster_dims__(4, 1, 1)
 #define IN_CLUSTERS_(BLOCKS_M, BLOCKS_N) IN_CLUSTERS_##BLOCKS_M##_##BLOCKS_N
 #define IN_CLUSTERS(BLOCKS_M, BLOCKS_N) IN_CLUSTERS_(BLOCKS_M, BLOCKS_N)
 
@@ -33,22 +36,37 @@ struct TileShape {
     static constexpr int BLOCKS = STACKED * BESIDE;
     static constexpr int HEIGHT = BY_COLUMNS ? TALL : TALL / WARPGROUPS; // of a warpgroup's tile
     static constexpr int WIDTH = BY_COLUMNS ? WIDE / WARPGROUPS : WIDE;
-    static_assert(STACKED == 1 || BESIDE == 1, "blocks of a cluster share one of the operands");
 
-    // The K tile of a block: of X, and behind it of Y.
+    // The row of a block in its cluster, as wgmma has them, and its column.
+    static __device__ __forceinline__ unsigned row_of(unsigned block)
+    {
+        return block % STACKED;
+    }
+
+    static __device__ __forceinline__ unsigned column_of(unsigned block)
+    {
+        return BESIDE > 1 ? block / STACKED : 0;
+    }
+
+    // The K tile of a block: of X, and behind it of Y. Blocks in a row of the cluster need the same of X,
+    // those in a column the same of Y. FIRST_ROW, FIRST_COLUMN: a bit for each block there.
     struct Operands {
         static constexpr int BYTES_OF_A = TALL * ROW_BYTES, BYTES = BYTES_OF_A + WIDE * ROW_BYTES;
+        static constexpr unsigned FIRST_COLUMN = (1 << STACKED) - 1;
+        static constexpr unsigned FIRST_ROW = ((1 << BLOCKS) - 1) / FIRST_COLUMN;
 
         static __device__ __forceinline__ void load(unsigned stage, const CUtensorMap &X_map,
                                                     const CUtensorMap &Y_map, int x, int y, int k0,
                                                     unsigned barrier, unsigned block)
         {
-            load_operand<TALL, X_BY_ROWS, BESIDE>(stage, X_map, x, k0, barrier, block);
-            load_operand<WIDE, Y_BY_ROWS, STACKED>(stage + BYTES_OF_A, Y_map, y, k0, barrier, block);
+            const unsigned row = row_of(block), column = column_of(block);
+            load_operand<TALL, X_BY_ROWS, BESIDE>(stage, X_map, x, k0, barrier, column, FIRST_ROW << row);
+            load_operand<WIDE, Y_BY_ROWS, STACKED>(stage + BYTES_OF_A, Y_map, y, k0, barrier, row,
+                                                   FIRST_COLUMN << column * STACKED);
         }
     };
 
-    template <int STAGE_COUNT> using RingOf = Ring<Operands, STAGE_COUNT, BLOCKS>;
+    template <int STAGE_COUNT> using RingOf = Ring<Operands, STAGE_COUNT, STACKED, BESIDE>;
 
     template <typename Sum, typename Element>
     using Tile = WarpgroupTile<HEIGHT, WIDTH, Sum, Element, !Y_BY_ROWS, !X_BY_ROWS>;
@@ -71,15 +89,15 @@ struct TileShape {
 };
 
 // Prepares the ring before all threads use it, and the maps before they are needed. WARPGROUPS: those that
-// multiply. BLOCKS: of a cluster; no block may copy to barriers of another that are not initialised yet.
-template <int WARPGROUPS, typename Operands, int STAGE_COUNT, int BLOCKS, typename... Maps>
-static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT, BLOCKS> &ring, const Maps &...maps)
+// multiply. No block of a cluster may copy to barriers of another that are not initialised yet.
+template <int WARPGROUPS, typename Ring, typename... Maps>
+static __device__ __forceinline__ void begin(Ring &ring, const Maps &...maps)
 {
     if (threadIdx.x == 0 && threadIdx.y == WARPGROUPS) {
         (prefetch_map(maps), ...);
         ring.initialise(WARPGROUPS);
     }
-    if constexpr (BLOCKS > 1)
+    if constexpr (Ring::BLOCKS > 1)
         sync_cluster();
     else
         __syncthreads();
@@ -90,7 +108,7 @@ static __device__ __forceinline__ void begin(Ring<Operands, STAGE_COUNT, BLOCKS>
 // while the other one of its cluster copies to it or arrives there.
 template <typename Shape, int STRIPE, typename Sum, typename Element, int STAGE_COUNT, typename Store>
 static __device__ __forceinline__ void
-multiply_tiles(unsigned stages, Ring<typename Shape::Operands, STAGE_COUNT, Shape::BLOCKS> &ring,
+multiply_tiles(unsigned stages, typename Shape::template RingOf<STAGE_COUNT> &ring,
                const CUtensorMap &A_map, const CUtensorMap &B_map, int M, int N, int first, int k_tiles,
                const Store &store)
 {
@@ -105,8 +123,8 @@ multiply_tiles(unsigned stages, Ring<typename Shape::Operands, STAGE_COUNT, Shap
     const auto for_each_tile = [&](const auto &work) {
         for (int number = blockIdx.x / BLOCKS; number < rows * cols; number += gridDim.x / BLOCKS) {
             const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
-            work((at.row * STACKED + (STACKED > 1 ? block : 0)) * Shape::TALL,
-                 (at.col * BESIDE + (BESIDE > 1 ? block : 0)) * Shape::WIDE);
+            work((at.row * STACKED + Shape::row_of(block)) * Shape::TALL,
+                 (at.col * BESIDE + Shape::column_of(block)) * Shape::WIDE);
         }
     };
 
@@ -171,7 +189,7 @@ template <typename Shape, int STRIPE, typename Sum, typename Element, typename R
           int STAGE_COUNT>
 static __device__ __forceinline__ void
 multiply_tiles_through_boxes(unsigned stages,
-                             Ring<typename Shape::Operands, STAGE_COUNT, Shape::BLOCKS> &ring,
+                             typename Shape::template RingOf<STAGE_COUNT> &ring,
                              const CUtensorMap &A_map, const CUtensorMap &B_map, const CUtensorMap &C_map,
                              int M, int N, int k_tiles)
 {

@@ -24,6 +24,14 @@ static __device__ inline void store_transposed_matrices(unsigned address, const 
                  : "memory");
 }
 
+// Two of them.
+static __device__ inline void store_transposed_matrices(unsigned address, const unsigned (&value)[2])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address),
+                 "r"(value[0]), "r"(value[1])
+                 : "memory");
+}
+
 // So many bytes from shared memory.
 static __device__ __forceinline__ void read_shared(unsigned short &value, unsigned from)
 {
@@ -49,7 +57,8 @@ static __device__ __forceinline__ void copy_box(Element *matrix, int row, int co
                                                 unsigned source)
 {
     constexpr int ACROSS = ROW / sizeof(Piece), DOWN = 128 / ACROSS; // threads along a row, rows at a time
-    constexpr int TURNS = HEIGHT / DOWN, TOGETHER = TURNS % 8 == 0 ? 8 : TURNS % 4 == 0 ? 4 : 2;
+    constexpr int TURNS = HEIGHT / DOWN;
+    constexpr int TOGETHER = TURNS % 8 == 0 ? 8 : TURNS % 4 == 0 ? 4 : TURNS % 2 == 0 ? 2 : 1;
     const int byte = threadIdx.x % ACROSS * sizeof(Piece), c = col + byte / int(sizeof(Element));
     for (int turn = 0; turn < TURNS; turn += TOGETHER) {
         Piece pieces[TOGETHER];
@@ -145,11 +154,21 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
     }
 };
 
+// Rows of a box that divide so many rows of C: as many as there can be up to 64, but first multiples of 16,
+// which stmatrix stores at once. Boxes of 8 rows would be too many, so there is one box instead.
+static constexpr __host__ __device__ int rows_of_box(int rows)
+{
+    for (int each : {64, 48, 32, 56, 40, 24, 16})
+        if (rows % each == 0)
+            return each;
+    return rows;
+}
+
 // The same of a tile whose sums are those of C's transpose: HEIGHT columns and WIDTH rows of C. A box has 64
-// columns, the rows of a wgmma, and 16 to 64 rows of C.
+// columns, the rows of a wgmma, and some rows of C.
 template <int HEIGHT, int WIDTH, typename Result, int MOST> struct TransposedBoxes {
     static constexpr int COLS = 64, ROW = ROW_BYTES;
-    static constexpr int ROWS = WIDTH % 64 == 0 ? 64 : WIDTH % 48 == 0 ? 48 : WIDTH % 32 == 0 ? 32 : 16;
+    static constexpr int ROWS = rows_of_box(WIDTH);
     static constexpr int BOX = ROWS * ROW_BYTES; // bytes
     static constexpr int DOWN = WIDTH / ROWS, COUNT = HEIGHT / COLS * DOWN;
     static constexpr int PLACES = COUNT < MOST ? COUNT : MOST, BYTES = PLACES * BOX;
@@ -170,18 +189,26 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct TransposedBox
     {
         const int part = number / DOWN, box = number % DOWN;
         const unsigned chunk = threadIdx.x / 32 * 2 + threadIdx.x % 16 / 8;
+        const unsigned to = place + threadIdx.x % 8 * ROW_BYTES + (chunk ^ threadIdx.x % 8) * 16;
 #pragma unroll
-        for (int j = 0; j < ROWS / 16; ++j) {
-            unsigned value[4];
+        for (int j = 0; j < ROWS / 16; ++j)
+            write_columns<4>(to + (j * 16 + threadIdx.x % 32 / 16 * 8) * ROW_BYTES, tile, part,
+                             box * (ROWS / 8) + 2 * j);
+        if constexpr (ROWS % 16 != 0)
+            write_columns<2>(to + (ROWS - 8) * ROW_BYTES, tile, part, box * (ROWS / 8) + ROWS / 8 - 1);
+    }
+
+    // Matrices of a warp, two of 8 columns of the sums each. first: which 8 columns.
+    template <int MATRICES, typename Tile>
+    static __device__ __forceinline__ void write_columns(unsigned to, const Tile &tile, int part, int first)
+    {
+        unsigned value[MATRICES];
 #pragma unroll
-            for (int matrix = 0; matrix < 4; ++matrix) {
-                const int column = box * (ROWS / 8) + 2 * j + matrix / 2; // of the sums, in steps of 8
-                const auto both = tile.template pair<Result>(part, column, matrix % 2);
-                value[matrix] = reinterpret_cast<const unsigned &>(both);
-            }
-            const unsigned row = j * 16 + threadIdx.x % 32 / 16 * 8 + threadIdx.x % 8;
-            store_transposed_matrices(place + row * ROW_BYTES + (chunk ^ row % 8) * 16, value);
+        for (int matrix = 0; matrix < MATRICES; ++matrix) {
+            const auto both = tile.template pair<Result>(part, first + matrix / 2, matrix % 2);
+            value[matrix] = reinterpret_cast<const unsigned &>(both);
         }
+        store_transposed_matrices(to, value);
     }
 };
 

@@ -23,9 +23,10 @@ template <int STAGE_COUNT> struct PipelineState {
     }
 };
 
-// Lies in shared memory, the stages elsewhere. Operands: KTile. BLOCKS: of the cluster, where they fill each
-// other's stages.
-template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
+// Lies in shared memory, the stages elsewhere. Operands: KTile. STACKED, BESIDE: rows and columns of blocks in
+// the cluster. Those of a row fill each other's stages, and so do those of a column.
+template <typename Operands, int STAGE_COUNT, int STACKED = 1, int BESIDE = 1> struct Ring {
+    static constexpr int BLOCKS = STACKED * BESIDE, SHARING = STACKED + BESIDE - 1;
     unsigned long long full[STAGE_COUNT], empty[STAGE_COUNT];
 
     // One thread, before all others use it. consumers: warpgroups.
@@ -33,7 +34,7 @@ template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
     {
         for (int stage = 0; stage < STAGE_COUNT; ++stage) {
             initialise_barrier(shared_address(&full[stage]), 1);
-            initialise_barrier(shared_address(&empty[stage]), consumers * (WARPGROUP / 32) * BLOCKS);
+            initialise_barrier(shared_address(&empty[stage]), consumers * (WARPGROUP / 32) * SHARING);
         }
         publish_barriers();
     }
@@ -47,9 +48,18 @@ template <typename Operands, int STAGE_COUNT, int BLOCKS = 1> struct Ring {
             if (lane == 0)
                 arrive(barrier);
         } else {
-            if (lane < BLOCKS)
+            if (lane < BLOCKS && shares_with(lane))
                 arrive_in_cluster(address_in_block(barrier, lane));
         }
+    }
+
+    // Whether this block and another fill each other's stages.
+    static __device__ __forceinline__ bool shares_with(unsigned block)
+    {
+        if constexpr (SHARING == BLOCKS)
+            return true;
+        const unsigned own = block_in_cluster();
+        return block % STACKED == own % STACKED || block / STACKED == own / STACKED;
     }
 
     // The producer's thread: fills `k_tiles` stages, when they are free. load(stage, k0, barrier): starts the

@@ -9,10 +9,10 @@
 //   K x N; of C, boxes as in result_boxes.cuh
 //
 // As tma_store.cu, with one side of a tile as free as wgmma's columns. With SWAP it computes C^T = B^T A^T:
-// the rows of wgmma, multiples of 64, are columns of C, and its columns, here multiples of 16, are rows of C.
-// With PART_COLUMNS each warpgroup that multiplies has all rows of a tile, as wgmma has them, and some of the
-// columns. Blocks of a cluster have neighbouring tiles, and each loads half of what both need for both. Rows
-// of A, B and C must be multiples of 16 bytes.
+// the rows of wgmma, multiples of 64, are columns of C, and its columns, multiples of 8, are rows of C. Without
+// it columns are multiples of 16. With PART_COLUMNS each warpgroup that multiplies has all rows of a tile, as
+// wgmma has them, and some of the columns. Blocks of a cluster have neighbouring tiles, and each loads a part
+// of what several need for all of them. Rows of A, B and C must be multiples of 16 bytes.
 
 #include <cuda.h>
 #include <cuda_bf16.h>

@@ -80,6 +80,22 @@ template <int PENDING> static __device__ inline void wait_for_products()
 #define NAMES_120 NAMES_116 ", %116, %117, %118, %119"
 #define NAMES_124 NAMES_120 ", %120, %121, %122, %123"
 #define NAMES_128 NAMES_124 ", %124, %125, %126, %127"
+#define NAMES_2 "%0, %1"
+#define NAMES_6 NAMES_4 ", %4, %5"
+#define NAMES_10 NAMES_8 ", %8, %9"
+#define NAMES_14 NAMES_12 ", %12, %13"
+#define NAMES_18 NAMES_16 ", %16, %17"
+#define NAMES_22 NAMES_20 ", %20, %21"
+#define NAMES_26 NAMES_24 ", %24, %25"
+#define NAMES_30 NAMES_28 ", %28, %29"
+#define NAMES_34 NAMES_32 ", %32, %33"
+#define NAMES_38 NAMES_36 ", %36, %37"
+#define NAMES_42 NAMES_40 ", %40, %41"
+#define NAMES_46 NAMES_44 ", %44, %45"
+#define NAMES_50 NAMES_48 ", %48, %49"
+#define NAMES_54 NAMES_52 ", %52, %53"
+#define NAMES_58 NAMES_56 ", %56, %57"
+#define NAMES_62 NAMES_60 ", %60, %61"
 #define SUMS_4(kind) kind(d[0]), kind(d[1]), kind(d[2]), kind(d[3])
 #define SUMS_8(kind) SUMS_4(kind), kind(d[4]), kind(d[5]), kind(d[6]), kind(d[7])
 #define SUMS_12(kind) SUMS_8(kind), kind(d[8]), kind(d[9]), kind(d[10]), kind(d[11])
@@ -112,6 +128,22 @@ template <int PENDING> static __device__ inline void wait_for_products()
 #define SUMS_120(kind) SUMS_116(kind), kind(d[116]), kind(d[117]), kind(d[118]), kind(d[119])
 #define SUMS_124(kind) SUMS_120(kind), kind(d[120]), kind(d[121]), kind(d[122]), kind(d[123])
 #define SUMS_128(kind) SUMS_124(kind), kind(d[124]), kind(d[125]), kind(d[126]), kind(d[127])
+#define SUMS_2(kind) kind(d[0]), kind(d[1])
+#define SUMS_6(kind) SUMS_4(kind), kind(d[4]), kind(d[5])
+#define SUMS_10(kind) SUMS_8(kind), kind(d[8]), kind(d[9])
+#define SUMS_14(kind) SUMS_12(kind), kind(d[12]), kind(d[13])
+#define SUMS_18(kind) SUMS_16(kind), kind(d[16]), kind(d[17])
+#define SUMS_22(kind) SUMS_20(kind), kind(d[20]), kind(d[21])
+#define SUMS_26(kind) SUMS_24(kind), kind(d[24]), kind(d[25])
+#define SUMS_30(kind) SUMS_28(kind), kind(d[28]), kind(d[29])
+#define SUMS_34(kind) SUMS_32(kind), kind(d[32]), kind(d[33])
+#define SUMS_38(kind) SUMS_36(kind), kind(d[36]), kind(d[37])
+#define SUMS_42(kind) SUMS_40(kind), kind(d[40]), kind(d[41])
+#define SUMS_46(kind) SUMS_44(kind), kind(d[44]), kind(d[45])
+#define SUMS_50(kind) SUMS_48(kind), kind(d[48]), kind(d[49])
+#define SUMS_54(kind) SUMS_52(kind), kind(d[52]), kind(d[53])
+#define SUMS_58(kind) SUMS_56(kind), kind(d[56]), kind(d[57])
+#define SUMS_62(kind) SUMS_60(kind), kind(d[60]), kind(d[61])
 
 // d = a @ b, or d += a @ b if `add`. A, B, ADD, A_K, B_K: the names of the operands behind the COUNT sums.
 #define WGMMA(COLUMNS, TYPES, COUNT, kind, A, B, ADD, A_K, B_K)                                             \
@@ -159,34 +191,66 @@ template <int PENDING> static __device__ inline void wait_for_products()
         WGMMA(COLUMNS, "f16.f16.f16", COUNT, "+r", A, B, ADD, A_K, B_K);                                    \
     }
 SUMS_OF_FLOATS(256, 128, "%128", "%129", "%130", "%131", "%132")
+SUMS_OF_FLOATS(248, 124, "%124", "%125", "%126", "%127", "%128")
 SUMS_OF_FLOATS(240, 120, "%120", "%121", "%122", "%123", "%124")
+SUMS_OF_FLOATS(232, 116, "%116", "%117", "%118", "%119", "%120")
 SUMS_OF_FLOATS(224, 112, "%112", "%113", "%114", "%115", "%116")
+SUMS_OF_FLOATS(216, 108, "%108", "%109", "%110", "%111", "%112")
 SUMS_OF_FLOATS(208, 104, "%104", "%105", "%106", "%107", "%108")
+SUMS_OF_FLOATS(200, 100, "%100", "%101", "%102", "%103", "%104")
 SUMS_OF_FLOATS(192, 96, "%96", "%97", "%98", "%99", "%100")
+SUMS_OF_FLOATS(184, 92, "%92", "%93", "%94", "%95", "%96")
 SUMS_OF_FLOATS(176, 88, "%88", "%89", "%90", "%91", "%92")
+SUMS_OF_FLOATS(168, 84, "%84", "%85", "%86", "%87", "%88")
 SUMS_OF_FLOATS(160, 80, "%80", "%81", "%82", "%83", "%84")
+SUMS_OF_FLOATS(152, 76, "%76", "%77", "%78", "%79", "%80")
 SUMS_OF_FLOATS(144, 72, "%72", "%73", "%74", "%75", "%76")
+SUMS_OF_FLOATS(136, 68, "%68", "%69", "%70", "%71", "%72")
 SUMS_OF_FLOATS(128, 64, "%64", "%65", "%66", "%67", "%68")
+SUMS_OF_FLOATS(120, 60, "%60", "%61", "%62", "%63", "%64")
 SUMS_OF_FLOATS(112, 56, "%56", "%57", "%58", "%59", "%60")
+SUMS_OF_FLOATS(104, 52, "%52", "%53", "%54", "%55", "%56")
 SUMS_OF_FLOATS(96, 48, "%48", "%49", "%50", "%51", "%52")
+SUMS_OF_FLOATS(88, 44, "%44", "%45", "%46", "%47", "%48")
 SUMS_OF_FLOATS(80, 40, "%40", "%41", "%42", "%43", "%44")
+SUMS_OF_FLOATS(72, 36, "%36", "%37", "%38", "%39", "%40")
 SUMS_OF_FLOATS(64, 32, "%32", "%33", "%34", "%35", "%36")
+SUMS_OF_FLOATS(56, 28, "%28", "%29", "%30", "%31", "%32")
 SUMS_OF_FLOATS(48, 24, "%24", "%25", "%26", "%27", "%28")
+SUMS_OF_FLOATS(40, 20, "%20", "%21", "%22", "%23", "%24")
 SUMS_OF_FLOATS(32, 16, "%16", "%17", "%18", "%19", "%20")
+SUMS_OF_FLOATS(24, 12, "%12", "%13", "%14", "%15", "%16")
 SUMS_OF_FLOATS(16, 8, "%8", "%9", "%10", "%11", "%12")
+SUMS_OF_FLOATS(8, 4, "%4", "%5", "%6", "%7", "%8")
 SUMS_OF_HALVES(256, 64, "%64", "%65", "%66", "%67", "%68")
+SUMS_OF_HALVES(248, 62, "%62", "%63", "%64", "%65", "%66")
 SUMS_OF_HALVES(240, 60, "%60", "%61", "%62", "%63", "%64")
+SUMS_OF_HALVES(232, 58, "%58", "%59", "%60", "%61", "%62")
 SUMS_OF_HALVES(224, 56, "%56", "%57", "%58", "%59", "%60")
+SUMS_OF_HALVES(216, 54, "%54", "%55", "%56", "%57", "%58")
 SUMS_OF_HALVES(208, 52, "%52", "%53", "%54", "%55", "%56")
+SUMS_OF_HALVES(200, 50, "%50", "%51", "%52", "%53", "%54")
 SUMS_OF_HALVES(192, 48, "%48", "%49", "%50", "%51", "%52")
+SUMS_OF_HALVES(184, 46, "%46", "%47", "%48", "%49", "%50")
 SUMS_OF_HALVES(176, 44, "%44", "%45", "%46", "%47", "%48")
+SUMS_OF_HALVES(168, 42, "%42", "%43", "%44", "%45", "%46")
 SUMS_OF_HALVES(160, 40, "%40", "%41", "%42", "%43", "%44")
+SUMS_OF_HALVES(152, 38, "%38", "%39", "%40", "%41", "%42")
 SUMS_OF_HALVES(144, 36, "%36", "%37", "%38", "%39", "%40")
+SUMS_OF_HALVES(136, 34, "%34", "%35", "%36", "%37", "%38")
 SUMS_OF_HALVES(128, 32, "%32", "%33", "%34", "%35", "%36")
+SUMS_OF_HALVES(120, 30, "%30", "%31", "%32", "%33", "%34")
 SUMS_OF_HALVES(112, 28, "%28", "%29", "%30", "%31", "%32")
+SUMS_OF_HALVES(104, 26, "%26", "%27", "%28", "%29", "%30")
 SUMS_OF_HALVES(96, 24, "%24", "%25", "%26", "%27", "%28")
+SUMS_OF_HALVES(88, 22, "%22", "%23", "%24", "%25", "%26")
 SUMS_OF_HALVES(80, 20, "%20", "%21", "%22", "%23", "%24")
+SUMS_OF_HALVES(72, 18, "%18", "%19", "%20", "%21", "%22")
 SUMS_OF_HALVES(64, 16, "%16", "%17", "%18", "%19", "%20")
+SUMS_OF_HALVES(56, 14, "%14", "%15", "%16", "%17", "%18")
 SUMS_OF_HALVES(48, 12, "%12", "%13", "%14", "%15", "%16")
+SUMS_OF_HALVES(40, 10, "%10", "%11", "%12", "%13", "%14")
 SUMS_OF_HALVES(32, 8, "%8", "%9", "%10", "%11", "%12")
+SUMS_OF_HALVES(24, 6, "%6", "%7", "%8", "%9", "%10")
 SUMS_OF_HALVES(16, 4, "%4", "%5", "%6", "%7", "%8")
+SUMS_OF_HALVES(8, 2, "%2", "%3", "%4", "%5", "%6")

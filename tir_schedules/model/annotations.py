@@ -18,9 +18,9 @@ MBARRIER_PIPELINE = "tir_schedules.mbarrier_pipeline"
 """On a loop over K tiles: how many stages the pipeline has."""
 
 WARP_SPECIALIZATION = "tir_schedules.warp_specialization"
-"""On a loop over K tiles: how many stages the pipeline has, and how many blocks a cluster. Then, of the boxes
-of C in a warpgroup's tile: rows, columns, and how many fit into shared memory at a time. Last, whether
-warpgroups have columns of a tile each, else rows."""
+"""On a loop over K tiles: how many stages the pipeline has, and how many rows and columns of blocks a
+cluster. Then, of the boxes of C in a warpgroup's tile: rows, columns, and how many fit into shared memory at
+a time. Last, whether warpgroups have columns of a tile each, else rows."""
 
 PERSISTENT_KERNEL = "tir_schedules.persistent_kernel"
 """On the loop on blockIdx.y: how many persistent blocks compute all tiles, how many rows of tiles a stripe

@@ -82,15 +82,15 @@ class Schedule(TvmSchedule):
         self,
         loop: Loop,
         stages: int,
-        cluster: int = 1,
+        cluster: tuple[int, int] = (1, 1),
         boxes: tuple[int, int, int] = (0, 0, 0),
         part_columns: bool = False,
     ) -> None:
         """Warp specialization: a producer warpgroup copies the K tiles of a loop into stages, the others
-        multiply them. cluster: blocks that share copies. boxes: of C in a warpgroup's tile, rows and columns
-        of boxes, and how many fit into shared memory at a time; zeros where C is stored from registers.
-        part_columns: whether warpgroups have columns of a tile each, else rows."""
-        numbers = [stages, cluster, *boxes, int(part_columns)]
+        multiply them. cluster: rows and columns of blocks that share copies. boxes: of C in a warpgroup's
+        tile, rows and columns of boxes, and how many fit into shared memory at a time; zeros where C is
+        stored from registers. part_columns: whether warpgroups have columns of a tile each, else rows."""
+        numbers = [stages, *cluster, *boxes, int(part_columns)]
         self._on_loop(loop, annotations.WARP_SPECIALIZATION, numbers)
 
     def make_persistent(

@@ -32,9 +32,12 @@ ARCH = "sm_90a"
 WARPGROUP = 128
 DEPTH = 64  # of a K tile: rows of 128 bytes, what the swizzle takes
 ROWS, COLUMNS = 64, 64  # of a product, and of a box
-STEP = 16
-"""What a side of a tile is a multiple of, where it is free: two of the steps that wgmma's columns have, as
-`stmatrix` takes them."""
+STEP, SWAPPED_STEP = 16, 8
+"""What a side of a tile is a multiple of, where it is free. wgmma's columns have steps of 8. If A and B are
+not swapped, these are columns of C, and 8 of them would be 16 bytes, half a sector."""
+
+MOST_BLOCKS = 4
+"""Blocks of a cluster."""
 
 ROW_BYTES = 128  # of a box in shared memory
 SIZES = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes
@@ -56,6 +59,10 @@ BARRIERS = 1024
 SHARED = "shared.dyn"
 WAVE = 132
 """Blocks that an H100 or H200 executes at a time: one for each SM."""
+
+CLUSTERS = {1: WAVE, 2: WAVE // 2, 4: 30}
+"""Blocks of a cluster -> clusters that it executes at a time. The SMs of a GPC are 16 or 18. Clusters of four
+leave two of 18 idle."""
 
 SHAPES = "any; 16-byte copies where rows of A and B are multiples of 8, else one element at a time"
 SHAPES_OF_BOXES = "any with rows of A and B of a multiple of 8; others are for hgemm/repacked"
@@ -188,13 +195,14 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         return "bm and bn must be from 1 to 256"
     if {tiling.swap, tiling.part_columns} - {0, 1}:
         return f"swap is {tiling.swap} and part_columns {tiling.part_columns}: each is 0 or 1"
-    if tiling.blocks not in (1, 2) or min(tiling.cluster_m, tiling.cluster_n) < 1:
+    if {tiling.cluster_m, tiling.cluster_n} - {1, 2, 4} or tiling.blocks > MOST_BLOCKS:
         return (
             f"cluster_m is {tiling.cluster_m} and cluster_n {tiling.cluster_n}:"
-            " a cluster has one or two blocks"
+            f" a cluster has 1, 2 or {MOST_BLOCKS} blocks"
         )
     in_rows = along_k(gemm, tiling)[1]
-    step, why = (STEP, "") if in_rows else (COLUMNS, " where B is stored KxN")
+    step = SWAPPED_STEP if tiling.swap else STEP
+    step, why = (step, "") if in_rows else (COLUMNS, " where B is stored KxN")
     if tiling.wide % (step * (tiling.consumers if tiling.part_columns else 1)):
         each = " for each consumer" if tiling.part_columns else ""
         return f"{'bm' if tiling.swap else 'bn'} must be a multiple of {step}{each}{why}"
@@ -463,8 +471,12 @@ def copy_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, lead
     """
     from tir_schedules.tir.intrinsics.boxes import load
 
-    for copy, in_rows, tall, blocks in zip(
-        tiles.copies, along_k(gemm, tiling), (tiling.tall, tiling.wide), (tiling.beside, tiling.stacked)
+    for copy, in_rows, tall, blocks, apart in zip(
+        tiles.copies,
+        along_k(gemm, tiling),
+        (tiling.tall, tiling.wide),
+        (tiling.beside, tiling.stacked),
+        (tiling.stacked, 1),
     ):
         sch.compute_at(copy, tiles.k_tile)
         row, column = sch.get_loops(copy)[-2:]
@@ -474,7 +486,8 @@ def copy_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, lead
         sch.reorder(box_row, box_column, row, column)
         unroll(sch, (box_row, box_column))
         announced = tiling.stage_bytes if leader and copy is tiles.copies[0] else 0
-        sch.tensorize(row, load(rows, gemm.dtype, in_rows, leader, announced, blocks))
+        shared = (True, apart, tiling.blocks) if 1 < blocks < tiling.blocks else ()
+        sch.tensorize(row, load(rows, gemm.dtype, in_rows, leader, announced, blocks, COLUMNS, *shared))
     sch.encode_tensor_maps()
 
 

@@ -11,6 +11,11 @@ from tir_schedules.tir.schedule import Schedule, unroll
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
+HEIGHTS = (64, 48, 32, 56, 40, 24, 16)
+"""Rows of a box of C where A and B are swapped, those first that are to be taken first. stmatrix stores 16
+rows at once. With boxes of 40 rows in place of 32, ptxas serialized the products of 160x192 in three
+warpgroups."""
+
 
 @dataclass(frozen=True)
 class Persistent(Ring):
@@ -46,10 +51,11 @@ def reason_against_places(gemm: HalfGemm, config: Stored) -> str:
 
 def box_of(gemm: HalfGemm, config: Tiling) -> tuple[int, int]:
     """Rows and columns of a box of C. Its rows have 128 bytes, or 64 or 32 where those of a warpgroup's tile
-    are not a multiple of more. Where A and B are swapped it has 16 to 64 of the rows that a warpgroup has."""
+    are not a multiple of more. Where A and B are swapped it has 16 to 64 of the rows that a warpgroup has, or
+    all of them if only boxes of 8 rows would divide them."""
     if config.swap:
-        parts = range(hopper.STEP, hopper.ROWS + 1, hopper.STEP)
-        return max(part for part in parts if config.columns % part == 0), hopper.COLUMNS
+        fitting = (height for height in HEIGHTS if config.columns % height == 0)
+        return next(fitting, config.columns), hopper.COLUMNS
     size = SIZES[gemm.result]
     return hopper.ROWS, next((w for w in (128, 64) if config.columns * size % w == 0), 32) // size
 
@@ -77,8 +83,13 @@ def programs_of(gemm: Gemm, config: Persistent) -> int:
     """Blocks of the grid: whole clusters, as few as take the tiles in as many rounds as the most of them do.
     Of 512 tiles 132 programs take four each at most, and so do 128, which leave more power to each other."""
     tiles = tiles_of(gemm, config)
-    rounds = ceil_div(tiles, max(1, config.programs // config.blocks))
+    rounds = ceil_div(tiles, clusters_at_once(config.programs, config.blocks))
     return config.blocks * ceil_div(tiles, rounds)
+
+
+def clusters_at_once(programs: int, blocks: int) -> int:
+    """Clusters of so many blocks that are executed at a time, of that many programs at most."""
+    return max(1, min(programs // blocks, hopper.CLUSTERS[blocks]))
 
 
 def tiles_of(gemm: Gemm, config: Tiling) -> int:
@@ -110,7 +121,7 @@ def specialize_warps(sch: Schedule, gemm: HalfGemm, config: Ring) -> Tiles:
     hopper.copy_boxes(sch, gemm, config, tiles)
     boxes = boxes_of(gemm, config) if isinstance(config, Stored) else (0, 0, 0)
     part_columns = config.part_columns > 0
-    sch.specialize_warps(tiles.k_tile, config.stages, config.blocks, boxes, part_columns)
+    sch.specialize_warps(tiles.k_tile, config.stages, (config.stacked, config.beside), boxes, part_columns)
     return tiles
 
 

@@ -6,10 +6,11 @@ of 128x192 for 132 SMs. It has 11 x 12 = 132 tiles of 144x128, one for each SM, 
 smaller.
 
 A product of wgmma has 64 rows, but its number of columns is any multiple of 8 up to 256. So one side of a
-tile is free. Here it is a multiple of 16, because stmatrix stores 16 columns at once. Either side can be the
-free one, because C^T = B^T A^T: with A and B swapped (`swap`) the rows of wgmma are columns of C. The sums
-are then those of C's transpose. stmatrix transposes them, 8 x 8 at a time, on their way to shared memory, so
-that C is written by rows as before. So a C of few rows can take tiles of 16 rows and 128 columns.
+tile is free. Either side can be the free one, because C^T = B^T A^T: with A and B swapped (`swap`) the rows
+of wgmma are columns of C. The sums are then those of C's transpose. stmatrix transposes them, 8 x 8 at a
+time, on their way to shared memory, so that C is written by rows as before. Rows of a tile are then a
+multiple of 8, so three tiles of 88 take a C of 258 rows. Columns of a tile that is not swapped are a
+multiple of 16, because 8 columns of C are half a sector.
 
 Two warpgroups divide a tile along the rows of wgmma, or along its columns (`part_columns`). A tile of 192x192
 has three times 64 rows, which two warpgroups cannot divide evenly. Along the columns each warpgroup takes 96,
@@ -19,7 +20,9 @@ in all.
 Two blocks of a cluster share the columns of B (`cluster_m`) or the rows of A (`cluster_n`) that both need:
 each copies half of them for both, see `cluster`. That pays if rows of A and B are not multiples of 32 bytes,
 as at 3000 x 3000. Then a row of a K tile begins within a sector, and takes more sectors of L2 than its bytes
-fill.
+fill. Four blocks share more: four in a line one side, or two rows of two blocks both sides. In the latter a
+block has nothing from the one across the diagonal, so only blocks of its row and its column tell it that
+they are done with a stage.
 
 In the emitted CUDA look for the number of columns in the name of wgmma, and for stmatrix with `.trans`.
 """
@@ -76,7 +79,7 @@ def choose(gemm: HalfGemm) -> str | Config:
 
 RUNG = cluster.RUNG.followed_by(
     "tile_shapes",
-    "tiles of any multiple of 16 rows or columns, A and B swapped where that fills the SMs better",
+    "tiles of any multiple of 8 rows or 16 columns, A and B swapped where that fills the SMs better",
     schedule,
     configs=CONFIGS,
     choose=choose,

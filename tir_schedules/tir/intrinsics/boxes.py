@@ -73,32 +73,48 @@ def load(
     blocks: int,
     columns: int = COLUMNS,
     seen: bool = True,
+    apart: int = 1,
+    cluster: int = 0,
 ) -> Intrinsic:
     """A box of a matrix to shared memory, in the stage of its K tile.
 
     leader: the first thread of a block is to ask for it; else the one that comes here. announced: bytes that
     it announces before, 0 where that is done elsewhere. blocks: of a cluster which all need the box; they
-    take turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all. seen:
-    whether TVM is to see that it writes to shared memory; where it does, and the threads read that by plain
-    loads, it places barriers between.
+    take turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all. apart:
+    the difference of their numbers in the cluster, from one to the next. cluster: its blocks, where these are
+    more. seen: whether TVM is to see that it writes to shared memory; where it does, and the threads read
+    that by plain loads, it places barriers between.
     """
+    sharing = sum(1 << apart * block for block in range(blocks))  # a bit for each, if block 0 is one of them
 
     def copying_block(row: Any, column: Any) -> Any:
         return T.Cast("uint32", (row // rows if along_k else column // columns) % blocks)
 
+    def own_number() -> Any:
+        return call("block_in_cluster", returns="uint32")
+
+    def turn() -> Any:
+        """Which of the blocks that share the box this one is."""
+        return own_number() if cluster <= blocks else own_number() // T.uint32(apart) % T.uint32(blocks)
+
+    def sharing_blocks() -> Any:
+        if cluster <= blocks:
+            return sharing
+        return T.shift_left(T.uint32(sharing), own_number() - turn() * T.uint32(apart))
+
     def is_mine(row: Any, column: Any) -> Any:
         if leader:
             return ring.first_thread()
-        if blocks > 1:
-            return call("block_in_cluster", returns="uint32") == copying_block(row, column)
-        return True
+        return turn() == copying_block(row, column) if blocks > 1 else True
 
     def announce() -> Any:
         return call("arrive_announcing", ring.full(), announced) if announced else T.int32(0)
 
     def loaded(place: Any, matrix: Any, row: Any, column: Any) -> Any:
         arguments = place, tensor_map(matrix, rows, columns, along_k), row, column, ring.full()
-        return call("load_box_for", 2**blocks - 1, *arguments) if blocks > 1 else call("load_box", *arguments)
+        if blocks > 1:
+            return call("load_box_for", sharing_blocks(), *arguments)
+        return call("load_box", *arguments)
 
     def pointer(box: Any) -> Any:
         # MergeSharedMemoryAllocations does not see a buffer that is known by address_of alone.

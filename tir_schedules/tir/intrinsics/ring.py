@@ -68,6 +68,17 @@ static __device__ inline void release_in_cluster(unsigned barrier, unsigned bloc
 }
 """
 
+RELEASE_IN_ROW_AND_COLUMN = """\
+// A lane of each warp says that its warp is done with a stage, to blocks of the same row and column of the
+// cluster. stacked: its rows.
+static __device__ inline void release_in_row_and_column(unsigned barrier, unsigned stacked, unsigned blocks)
+{
+    const unsigned block = threadIdx.x % 32, own = block_in_cluster();
+    if (block < blocks && (block % stacked == own % stacked || block / stacked == own / stacked))
+        arrive_in_cluster(address_in_block(barrier, block));
+}
+"""
+
 
 def full() -> Any:
     """The address of the mbarrier that tells when the K tile's stage is full."""
@@ -104,9 +115,15 @@ def set_up(stages: int, full: int, empty: int = 0) -> Any:
     return tirx.Evaluate(cuda_func_call("set_up_ring", barrier(0), stages, full, empty, source_code=SET_UP))
 
 
-def release(number: Any, blocks: int) -> Any:
-    """Slot `number` released by a warp, in all blocks of a cluster."""
-    empty = barrier(number + MOST_STAGES)
+def release(number: Any, stacked: int = 1, beside: int = 1) -> Any:
+    """Slot `number` released by a warp, in all blocks that fill it: those of the same row and column of the
+    cluster, which has so many rows and columns of blocks."""
+    empty, blocks = barrier(number + MOST_STAGES), stacked * beside
     if blocks == 1:
-        return tirx.Evaluate(cuda_func_call("release_stage", empty, source_code=RELEASE))
-    return tirx.Evaluate(cuda_func_call("release_in_cluster", empty, blocks, source_code=RELEASE_IN_CLUSTER))
+        released = cuda_func_call("release_stage", empty, source_code=RELEASE)
+    elif blocks in (stacked, beside):
+        released = cuda_func_call("release_in_cluster", empty, blocks, source_code=RELEASE_IN_CLUSTER)
+    else:
+        text = RELEASE_IN_ROW_AND_COLUMN
+        released = cuda_func_call("release_in_row_and_column", empty, stacked, blocks, source_code=text)
+    return tirx.Evaluate(released)

@@ -70,6 +70,20 @@ TRANSPOSED = """{pairs}
 }}
 """
 
+TRANSPOSED_EIGHT = """\
+// Stores 4 sums of a thread, 8 columns of its warp's 16 rows, in the box at an address, whose rows are these
+// columns. first: the first of the 8 columns.
+static __device__ __forceinline__ void store_eight_transposed(unsigned box, int first, {sums} &sum)
+{{
+    const {sums} *const sums = &sum;
+{pairs}
+    const unsigned values[2] = {{{values}}};
+    const unsigned row = first + threadIdx.x % 8;
+    const unsigned piece = (threadIdx.x / 32 * 2 + threadIdx.x % 16 / 8) ^ row % 8;
+    store_transposed_matrices(box + row * 128 + piece * 16, values);
+}}
+"""
+
 FLOATS = """    const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
     const unsigned place = box + row * {row_bytes} + threadIdx.x % 2 * 8;
     const unsigned piece = part * 4 + threadIdx.x % 4 / 2;
@@ -106,18 +120,19 @@ def text_of(accumulate: str, result: str, row_bytes: int) -> str:
     )
 
 
-def transposed_text_of(accumulate: str, result: str) -> str:
-    """The same of sums that are transposed on their way."""
-    pairs, values = pairs_of(accumulate, result)
+def transposed_text_of(accumulate: str, result: str, columns: int = PART) -> str:
+    """The same of sums that are transposed on their way, of 16 columns or of 8."""
+    pairs, values = pairs_of(accumulate, result, columns // 4)
     sums = "float" if accumulate == "float32" else "half"
-    return (TRANSPOSED_HEAD + TRANSPOSED).format(sums=sums, pairs=pairs, values=values)
+    text = TRANSPOSED_HEAD + TRANSPOSED if columns == PART else TRANSPOSED_EIGHT
+    return text.format(sums=sums, pairs=pairs, values=values)
 
 
-def pairs_of(accumulate: str, result: str) -> tuple[str, str]:
-    """Statements that make four pairs of 8 sums, and these as operands of stmatrix."""
+def pairs_of(accumulate: str, result: str, count: int = 4) -> tuple[str, str]:
+    """Statements that make so many pairs of sums, and these as operands of stmatrix."""
     made = PAIRS[accumulate, result]
-    pairs = [f"    const auto pair_{i} = {made}(sums[{2 * i}], sums[{2 * i + 1}]);" for i in range(4)]
-    return "\n".join(pairs), ", ".join(f"reinterpret_cast<const unsigned &>(pair_{i})" for i in range(4))
+    pairs = [f"    const auto pair_{i} = {made}(sums[{2 * i}], sums[{2 * i + 1}]);" for i in range(count)]
+    return "\n".join(pairs), ", ".join(f"reinterpret_cast<const unsigned &>(pair_{i})" for i in range(count))
 
 
 def boxes_map(rows: int, columns: int, swap: bool = False) -> Callable[[Any, Any], list[Any]]:
@@ -155,8 +170,9 @@ def store_transposed(
 ) -> PrimFunc:
     """64 rows and `rows` columns of sums to shared memory, as a box of so many rows and 64 columns."""
     text = transposed_text_of(accumulate, result)
+    last = transposed_text_of(accumulate, result, rows % PART) if rows % PART else ""
     formats = accumulate, result
-    return through_box(describes, (rows, ROWS), True, places, formats, engine, "store_transposed", text)
+    return through_box(describes, (rows, ROWS), True, places, formats, engine, "store_transposed", text, last)
 
 
 def through_box(
@@ -168,9 +184,11 @@ def through_box(
     engine: bool,
     name: str,
     text: str,
+    last: str = "",
 ) -> PrimFunc:
     """A half of an intrinsic. box: its rows and columns. formats: of sums and of C. name, text: of the device
-    function that stores a thread's sums of 16 columns of a wgmma."""
+    function that stores a thread's sums of 16 columns of a wgmma. last: text of the one that stores those of
+    8 columns that are left."""
     (rows, columns), (accumulate, result) = box, formats
     length = rows if transposed else columns  # columns of the wgmma
     sums = length // 2
@@ -211,6 +229,16 @@ def through_box(
                         T.evaluate(
                             cuda_func_call(
                                 name, address, part, C[0, thread, part * (PART // 2)], source_code=text
+                            )
+                        )
+                    if length % PART > 0:
+                        T.evaluate(
+                            cuda_func_call(
+                                "store_eight_transposed",
+                                address,
+                                length - 8,
+                                C[0, thread, sums - 4],
+                                source_code=last,
                             )
                         )
                     if engine:

@@ -76,7 +76,7 @@ def tma_prefetch(function: Any, module: IRModule, context: transform.PassContext
             iteration = [bind_mbarriers(work[0], stage, parity), *again, *work[1:]]
         else:
             wait = evaluate("wait_for_parity", ring.barrier(stage), parity)
-            iteration = [wait, *work, evaluate("__syncwarp"), ring.release(stage, 1), *again]
+            iteration = [wait, *work, evaluate("__syncwarp"), ring.release(stage), *again]
         annotations = {name: value for name, value in loop.annotations.items() if name != TMA_PREFETCH}
         body = tirx.SeqStmt(iteration)
         main_loop = tirx.For(k_tile, loop.min, loop.extent, loop.kind, body, loop.thread_binding, annotations)

@@ -43,12 +43,12 @@ unroll the producer's loop, which makes much code that is executed once."""
 class Work:
     """The statements of a block for a tile: before the loop over K tiles, in it, and behind it.
 
-    tiles: the loop over the block's tiles, if it has one. parts: a loop over parts of K whose sums are
-    added to others, with the statements that clear these sums and those that add them, if there is one;
-    before, after: what stands around it. k_loop: the loop over K tiles; copies, multiply: its body. stages:
-    of the pipeline. blocks: of a cluster. box_rows, box_columns: of the boxes of C in a warpgroup's tile.
-    places: how many boxes of a warpgroup shared memory holds; they take turns. part_columns: whether
-    warpgroups have columns of boxes, else rows of them.
+    tiles: the loop over the block's tiles, if it has one. parts: a loop over parts of K whose sums are added
+    to others, with the statements that clear these sums and those that add them, if there is one; before,
+    after: what stands around it. k_loop: the loop over K tiles; copies, multiply: its body. stages: of the
+    pipeline. stacked, beside: rows and columns of blocks in a cluster. box_rows, box_columns: of the boxes of
+    C in a warpgroup's tile. places: how many boxes of a warpgroup shared memory holds; they take turns.
+    part_columns: whether warpgroups have columns of boxes, else rows of them.
     """
 
     tiles: Any
@@ -59,11 +59,17 @@ class Work:
     multiply: tirx.Stmt
     after: Sequence[tirx.Stmt]
     stages: int
-    blocks: int
+    stacked: int
+    beside: int
     box_rows: int
     box_columns: int
     places: int
     part_columns: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a cluster."""
+        return self.stacked * self.beside
 
     @classmethod
     def find(cls, threads: Any) -> "Work | None":
@@ -147,7 +153,7 @@ def warp_specialization(
             substitute(sequence(products), threads.loop_var, member),
         )
         meet = "sync_cluster" if work.blocks > 1 else "__syncthreads"
-        warps = consumers * WARPGROUP // 32 * work.blocks
+        warps = consumers * WARPGROUP // 32 * (work.stacked + work.beside - 1)
         body = [
             tirx.IfThenElse(role, on_one_thread(tirx.Evaluate(boxes.prefetch())), None),
             ring.set_up(work.stages, 1, warps),
@@ -299,7 +305,7 @@ def producer(work: Work, state: PipelineState, stage_bytes: int) -> tirx.Stmt:
 def consumer(work: Work, state: PipelineState) -> tirx.Stmt:
     """A consumer's loop: multiplies K tiles. It releases a stage when the products of the next have
     started."""
-    release = ring.release(state.previous_stage, work.blocks)
+    release = ring.release(state.previous_stage, work.stacked, work.beside)
     behind = tirx.IfThenElse(work.k_loop.loop_var > 0, release, None)
     k_tiles = work.loop_over_k_tiles([work.multiply, behind], state)
     done = work.loop_over_parts([k_tiles, evaluate("wait_for_products<0>"), release], False)

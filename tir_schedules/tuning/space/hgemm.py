@@ -129,10 +129,10 @@ STAGES: Fields = {"stages": (2, 3, 4, 5, 6, 7, 8)}
 GROUPS: Fields = {"group": (1, 2, 4, 8, 16, 32)}
 BOXES: Fields = {"boxes": (1, 2, 3, 4, 8)}
 CLUSTER: Fields = {"cluster": (1, 2, 4)}
-SIDE = (16, 64, 96, 128, 144, 160, 192, 256)
+SIDE = (16, 64, 88, 96, 128, 144, 160, 192, 256)
 FREE_TILES: Fields = {
     "bm": SIDE, "bn": SIDE, "consumers": (1, 2, 3), "swap": (0, 1), "part_columns": (0, 1),
-    "cluster_m": (1, 2), "cluster_n": (1, 2), "stages": (3, 4, 6, 8), "boxes": (1, 2, 3),
+    "cluster_m": (1, 2, 4), "cluster_n": (1, 2, 4), "stages": (3, 4, 6, 8), "boxes": (1, 2, 3),
 }  # fmt: skip
 
 WHOLE_ROWS = Constraint(f"bm must be a multiple of {hopper.ROWS} for each of the consumers", whole_rows, TILE)
