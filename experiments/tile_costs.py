@@ -38,9 +38,9 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_90a"
 FOLDER = Path(__file__).parent / "results" / "tile_costs"
-RECORDED = (FOLDER / "h100.json", FOLDER / "h200.json")
+RECORDED = (FOLDER / "h100.json", FOLDER / "h200_clusters.json", FOLDER / "h200.json")
 """The later ones count where several have a form in a way. Those on an H100 had stripes of 16 rows of tiles;
-they alone have few tiles, and odd rows."""
+they alone have few tiles. The second has clusters of four, tiles in steps of 8 rows, and odd rows."""
 
 DEPTHS = (18 * hopper.DEPTH, 66 * hopper.DEPTH)
 ODD = {16: 8, 32: 16, 64: 32}
@@ -91,6 +91,9 @@ ONCE = {
     "swapped": Way((1, 1), 1, (12, 11)),
     "rows shared": Way((1, 2)),
     "columns shared": Way((2, 1), 0, (12, 11)),
+    "rows and columns shared": Way((2, 2), 0, (12, 10)),
+    "rows shared by four": Way((1, 4), 0, (10, 12)),
+    "columns shared by four": Way((4, 1), 0, (12, 10)),
     "few": Way((1, 1), 0, (4, 4)),
 }
 AGAIN = {
@@ -102,7 +105,7 @@ AGAIN = {
     "swapped, columns shared": Way((1, 2), 1).again(),
 }
 """In one round of tiles, and in several. Blocks side by side share rows of A, blocks below each other columns
-of B."""
+of B. Clusters of four take 120 SMs, in one round: several rounds are faster without them."""
 
 Form = tuple[int, int, int, int]
 
@@ -162,7 +165,7 @@ def measured(recorded: Iterable[dict[str, Any]]) -> dict[tuple[Form, Way], dict[
 
 def cycles_of_k_tile(way: Way, by_depth: dict[int, float]) -> float:
     short, long = (by_depth[depth] for depth in DEPTHS)
-    rounds = max(1, prod(way.tiles) // hopper.WAVE)
+    rounds = max(1, round(prod(way.tiles) / hopper.WAVE))
     return (long - short) * hopper.DEPTH / (DEPTHS[1] - DEPTHS[0]) / rounds
 
 

@@ -19,7 +19,7 @@ from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, TypeV
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.hgemm.tile_costs import K_TILE, Estimate, copying
+from tir_schedules.ladders.hgemm.tile_costs import K_TILE, Estimate, copying, cycles_of_rows
 from tir_schedules.ladders.hgemm.tile_shape import Config
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
 from tir_schedules.model.rung import Preparation
@@ -68,19 +68,20 @@ def parts_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
     more than leave an SM for each tile of each part."""
     k_tiles = ceil_div(gemm.k, hopper.DEPTH)
     tiles = specialization.tiles_of(gemm, config) * config.blocks
-    most = min(k_tiles, hopper.WAVE // tiles, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
+    sms = hopper.CLUSTERS[config.blocks] * config.blocks
+    most = min(k_tiles, sms // tiles, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
     counts = {ceil_div(k_tiles, ceil_div(k_tiles, parts)) for parts in range(1, max(1, most) + 1)}
     return min(sorted(counts), key=lambda parts: Estimate.of(gemm, config, parts).microseconds)
 
 
 def forms() -> Iterator[dict[str, int]]:
-    """The fields of every form, both ways round, with and without pairs."""
+    """The fields of every form, both ways round, with and without clusters."""
     for (tall, consumers, part_columns), ways in K_TILE.items():
         measured = ways["alone"]
-        for wide in range(min(measured), max(measured) + 1, hopper.STEP):
-            for swap in (0, 1):
+        for swap, step in ((0, hopper.STEP), (1, hopper.SWAPPED_STEP)):
+            for wide in range(min(measured), max(measured) + 1, step):
                 bm, bn = (wide, tall) if swap else (tall, wide)
-                for cluster_m, cluster_n in ((1, 1), (2, 1), (1, 2)):
+                for cluster_m, cluster_n in ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2)):
                     yield {
                         "bm": bm, "bn": bn, "consumers": consumers, "swap": swap,
                         "part_columns": part_columns, "cluster_m": cluster_m, "cluster_n": cluster_n,
@@ -107,13 +108,24 @@ def settle(gemm: HalfGemm, config: C) -> C | None:
 
 
 def settled(gemm: HalfGemm, kind: type[C], **fields: Any) -> Iterator[C]:
-    """The forms that a gemm can have, as configurations of a rung. fields: of each."""
+    """The forms that a gemm can have, as configurations of a rung: with clusters of four only where rows of A
+    or B are odd, because these share the copies of such rows, and with an odd multiple of 8 rows only where
+    that saves tiles. fields: of each."""
+    odd = cycles_of_rows(gemm, kind(**fields), 1) > 0
     for form in FORMS:
         config = kind(**form, **fields)
+        if config.blocks > 2 and not odd or config.bm % hopper.STEP and not is_lowest(gemm, config):
+            continue
         found = None if hopper.reason_against_tile(gemm, config) else settle(gemm, config)
         if found:
             rows = ceil_div(gemm.n if found.swap else gemm.m, found.tall * found.stacked)
             yield replace(found, group=height_of_stripes(rows))
+
+
+def is_lowest(gemm: HalfGemm, config: hopper.Tiling) -> bool:
+    """Whether lower tiles would be more."""
+    lower = config.bm - hopper.SWAPPED_STEP
+    return ceil_div(gemm.m, lower * config.cluster_m) > ceil_div(gemm.m, config.bm * config.cluster_m)
 
 
 def height_of_stripes(rows: int) -> int:

@@ -48,6 +48,9 @@ tile, where SMs have one tile each, and several. A form is used alone, with A an
 share rows or columns, or by few SMs. Measured by `experiments/tile_costs.py`. Between measured columns the
 cycles are interpolated linearly."""
 
+OF_FOUR = ("rows and columns shared", "rows shared by four", "columns shared by four")
+"""How clusters of four use a form. They alone take longer than their products where tiles are small."""
+
 PRODUCTS = 2048
 """Multiply-adds of the tensor cores of an SM in a cycle."""
 
@@ -57,12 +60,14 @@ less COPIED times the bytes that an SM gets in a cycle, and CLOCK at most. A GPU
 within its power. Fitted to launches on an H200, whose clocks were 1240 to 1950 MHz; this is off by 70 MHz in
 the root mean square."""
 
-ROWS, ROW_START = {64: (0.53, 0.68), 32: (0.51, 1.3), 16: (0.82, 2.8)}, 180
+ROWS, ROW_START, CROWD = {64: (0.53, 0.68), 32: (0.51, 1.3), 16: (0.82, 2.8)}, 180, 0.7
 """Bytes that rows of a matrix are multiples of -> cycles in which an SM gets a row of a K tile, 128 bytes:
-the first, and the other times the share of SMs that multiply. Only the rows that it copies itself count.
-ROW_START is added to their sum. A K tile takes as long as its rows where that is more than its products take.
-Sectors have 32 bytes: of rows that start within one TMA reads five for four. So 128x256 took 1566 cycles
-where rows are multiples of 16 bytes, 1018 where they are of 32, and 1013 of whole lines."""
+the first, and the other times the share of SMs that multiply, to the power of CROWD. Two SMs share a way to
+L2, and blocks of a cluster are on such two, so there the other counts in full. Only the rows that an SM
+copies itself count. ROW_START is added to their sum. A K tile takes as long as its rows where that is more
+than its products take. Sectors have 32 bytes: of rows that start within one TMA reads five for four. So
+128x256 took 1566 cycles where rows are multiples of 16 bytes, 1018 where they are of 32, and 1013 of whole
+lines."""
 
 LATENCY = 900
 """Cycles from a copy's start until its first bytes are there. A stage is copied, waits, is multiplied, and is
@@ -100,11 +105,12 @@ then takes as long as reading 1 + IN_PART times its bytes, because sectors are w
 took 53 us, and 163. MANY: times as long where several warpgroups of a block write. Tiles of 128x256 took 59
 and 186 us. At 4501x1535x128, whose C L2 holds, 64x128 took 11.1 us."""
 
-LAUNCH, FIRST, PAIR, SHALLOW = 3120, 0.034, 750, 890
+LAUNCH, FIRST, SHALLOW = 3120, 0.034, 890
+MEETING = {1: 0, 2: 750, 4: 1750}
 """Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
-are there, and as many again while all SMs read. PAIR: those that come with clusters, because blocks meet
-before their first copies and at the end. SHALLOW: those of a ring of fewer than ENOUGH_STAGES stages, where
-nothing hides the wait for the first K tiles."""
+are there, and as many again while all SMs read. MEETING: those that come with clusters of so many blocks,
+because these meet before their first copies and at the end. SHALLOW: those of a ring of fewer than
+ENOUGH_STAGES stages, where nothing hides the wait for the first K tiles."""
 
 ENOUGH_STAGES = 4
 
@@ -173,10 +179,10 @@ class Estimate:
     @classmethod
     def of(cls, gemm: HalfGemm, config: hopper.Tiling, parts: int = 1) -> "Estimate":
         clusters, blocks = specialization.tiles_of(gemm, config), config.blocks
-        rounds = ceil_div(clusters, max(1, hopper.WAVE // blocks // parts))
+        rounds = ceil_div(clusters, specialization.clusters_at_once(hopper.WAVE // parts, blocks))
         share = ceil_div(clusters, rounds) * blocks * parts / hopper.WAVE
         elements = config.bm * config.bn
-        once = cycles_once(elements, share) + (PAIR if blocks > 1 else 0)
+        once = cycles_once(elements, share) + MEETING[blocks]
         if rounds == 1 and getattr(config, "stages", ENOUGH_STAGES) < ENOUGH_STAGES:
             once += SHALLOW
         k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
@@ -325,7 +331,9 @@ def form_of(config: hopper.Tiling) -> tuple[int, int, int, int]:
 
 def way_of(config: hopper.Tiling) -> str:
     """How a form is used, as K_TILE_AGAIN has it."""
-    shared = ("rows shared" if config.beside > 1 else "columns shared") if config.blocks > 1 else ""
+    sides = [name for name, blocks in (("rows", config.beside), ("columns", config.stacked)) if blocks > 1]
+    shared = f"{' and '.join(sides)} shared" if sides else ""
+    shared += " by four" if config.blocks == 4 and len(sides) == 1 else ""
     return ", ".join(filter(None, ("swapped" * config.swap, shared))) or "alone"
 
 
@@ -346,8 +354,9 @@ def form_cost(
         return found
     if table is not K_TILE:
         return form_cost(K_TILE, tall, consumers, part_columns, wide, way)
-    way = "few" if way == "few" else "alone"
-    return by_size({kind: ways[way] for kind, ways in K_TILE.items()}, tall * wide)
+    way = way.removeprefix("swapped, ")
+    way = way if way in OF_FOUR or way == "few" else "alone"
+    return by_size({kind: ways[way] for kind, ways in K_TILE.items() if way in ways}, tall * wide)
 
 
 def interpolated(measured: Mapping[int, float], wide: int) -> float | None:
@@ -370,13 +379,13 @@ def by_size(table: Mapping[tuple[int, int, int], Mapping[int, float]], size: int
 def cycles_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float:
     """In which an SM gets the rows of a K tile that it copies, while a share of the SMs do. Of B there is a
     row for each column: stored K x N, it comes in boxes of 64 rows and columns."""
-    found = 0.0
+    found, crowd = 0.0, share**CROWD if config.blocks == 1 else 1
     b_row = gemm.k if gemm.transposed else gemm.n
     for rows, row in ((config.bm / config.cluster_n, gemm.k), (config.bn / config.cluster_m, b_row)):
         whole = alignment(2 * row, getattr(config, "line", 16))
         if whole in ROWS:
             start, busy = ROWS[whole]
-            found += rows * (start + busy * share)
+            found += rows * (start + busy * crowd)
     return found + ROW_START if found else 0
 
 
@@ -404,7 +413,8 @@ def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
     if not config.swap or not getattr(config, "boxes", 0):
         return 0
     height, _ = specialization.box_of(gemm, config)
-    return BOX * config.rows // hopper.ROWS * (config.columns / height - config.columns / hopper.ROWS)
+    more = config.columns / height - config.columns / hopper.ROWS
+    return BOX * config.rows // hopper.ROWS * max(0, more)
 
 
 def bytes_of_operands(gemm: HalfGemm) -> int:
