@@ -499,10 +499,66 @@ def copies_under_way() -> Iterator[Probe]:
             )  # fmt: skip
 
 
+def copies_of_own() -> Iterator[Probe]:
+    """Copies beside ldmatrix, where no two copies of a turn read or write the same place: do their moves and
+    ldmatrix take turns at the data path, or does the slower of the two decide?"""
+    for name, (source, target) in OWN_PLACES.items():
+        for each in (0, 2, 4):
+            for warps, copies in ((8, (3, 6)), (16, (2, 3))):
+                yield Probe(
+                    f"cp.async.cg of 16, own places, {name}, each with {each} ldsm.x4, {warps} warps",
+                    "cp.async", "LDGSTS",
+                    lambda i, n=each, size=8 * warps * target: "\n".join(
+                        [f"    cp.async.cg.shared.global [%r30+{2048 + i * size}], [%d{i}], 16;"]
+                        + [matrix("x4", (i + k) % 4) for k in range(n)]
+                    ),
+                    own_sources(source, target), declare=SHARED_ARRAY, sink=sums(4), copies=copies,
+                    warps=warps, needs="sm_80", data_bytes=1 << 20,
+                    after=lambda n: "    cp.async.commit_group;\n    cp.async.wait_group 0;",
+                )  # fmt: skip
+
+
+def copies_issued() -> Iterator[Probe]:
+    """How long a warp takes to issue its copies: the clock is read as soon as the last is issued. Then all
+    warps of the block wait for all copies."""
+    for name, (source, target) in OWN_PLACES.items():
+        for warps, counts in ((1, range(1, 9)), (8, range(1, 7)), (16, range(1, 4))):
+            for count in counts:
+                yield Probe(
+                    f"{count} cp.async.cg of 16, {name}, {warps} warps", "copies issued", "LDGSTS",
+                    lambda i, size=8 * warps * target: (
+                        f"    cp.async.cg.shared.global [%r30+{2048 + i * size}], [%d{i}], 16;"
+                    ),
+                    own_sources(source, target) + "\n    mov.u32 %r102, 0;",
+                    before=lambda n: "    bar.sync 0;\n    mov.u32 %r100, %clock;",
+                    after=lambda n: (
+                        "    mov.u32 %r101, %clock;\n    sub.u32 %r102, %r101, %r100;\n"
+                        "    cp.async.commit_group;\n    cp.async.wait_group 0;"
+                    ),
+                    declare=SHARED_ARRAY, sink=("%r102",), copies=(count, count), warps=warps,
+                    needs="sm_80", data_bytes=1 << 20, notes={"requests": count},
+                )  # fmt: skip
+
+
+OWN_PLACES = {
+    "512 bytes to 512": (64, 64),
+    "512 bytes to rows of 80": (64, 80),
+    "rows of 64 to rows of 80": (4096, 80),
+}
+"""As SCATTERED, without changed places."""
+
+
+def own_sources(source: int, target: int) -> str:
+    """PTX as `scattered` has it, with lines of each warp's own."""
+    lines = [f"    mul.wide.u32 wide, warp, {8 * max(source, 512)};"]
+    lines += [f"    add.u64 %d{n}, %d{n}, wide;" for n in range(8)]
+    return "\n".join([scattered(source, target, ""), *lines])
+
+
 def probes() -> Iterator[Probe]:
     for family in (
         shared_loads, loads_beside_ffma, shared_broadcasts, shared_stores, matrices, constants, global_loads,
         cached_words, words_of_l2, global_stores, shared_words, queue, barriers, async_copies,
-        copies_beside_matrices, copies_to_rows, copies_under_way,
+        copies_beside_matrices, copies_to_rows, copies_under_way, copies_of_own, copies_issued,
     ):  # fmt: skip
         yield from family()

@@ -47,7 +47,8 @@ def test_names_are_unique():
      "tma/tensor load of a box of 64x64, swizzle 128$",
      "tma/tensor store of a box of 64x64, swizzle 128$", "cluster/ld.shared::cluster of 4 bytes latency",
      "global/ldg.128 rate, l1, 16", "cp.async/cp.async.ca of 4, l1, 16", "barrier/bar.sync, 4",
-     "global/.* lines of l2, 8", "cp.async/.*rows of 64 to rows of 80, 2 and 3 under way, 16"],
+     "global/.* lines of l2, 8", "cp.async/.*rows of 64 to rows of 80, 2 and 3 under way, 16",
+     "cp.async/.*own places, rows of 64 .*each with 2 ldsm.x4, 8", "issued/6 .*rows of 64 .*80, 8"],
 )  # fmt: skip
 def test_the_cpu_machine_executes_it_to_its_end(name):
     """And finds nothing out of bounds, misaligned, or waiting in vain."""
