@@ -10,6 +10,7 @@ from typing import Any, Iterator, Sequence
 import numpy as np
 from micro_arithmetic import CHAINS, INSTRUCTIONS, filled, setup_of
 from micro_probes import DATA, Probe, arguments, flush, notes_of
+from micro_short import measured as short_launches
 from micro_streams import GROUP, ROW, Build, dram_streams
 from micro_units import ARRAY, DESCRIPTORS, HOPPER, wgmma
 
@@ -461,6 +462,6 @@ def later(monitor: Any) -> Any:
 MEASURES = {
     "lines of L2": lines_of_l2, "near and far": near_and_far, "pages": pages, "cold code": cold_code,
     "DRAM latency": chase, "DRAM rates": dram_rates, "DRAM streams": dram_streams,
-    "launches": launches,
+    "short launches": short_launches, "launches": launches,
     "blocks": blocks_in_turn, "clocks": clocks,
 }  # fmt: skip

@@ -5,6 +5,7 @@ import json
 
 import micro_arithmetic
 import micro_memory
+import micro_short
 import micro_streams
 import micro_system
 import micro_units
@@ -74,6 +75,29 @@ def test_tiles_cover_a_matrix(monkeypatch, width, down):
     probe = micro_streams.tiles("write", width, down, size, 1)
     assert touched(probe, size // turn, size) == 1
     assert touched(probe, size // turn // 2, size) == 0.5
+
+
+def test_short_launches_move_each_word_and_add_once_for_each_warp():
+    tile = micro_short.tile("rows of a tile", "rows of the tile across")
+    words = micro_short.ARRAY // 4
+    data = np.concatenate([np.arange(1, words + 1), np.zeros(words, int)]).astype(np.int32)
+    launched_once(tile, data)
+    matrix = data[:words].reshape(micro_short.SIDE // 32, 32, micro_short.SIDE // 32, 32)
+    assert (data[words:].reshape(matrix.shape) == matrix.transpose(2, 1, 0, 3)).all()
+    adding = micro_short.adding(0, "an integer added")
+    assert launched_once(adding, data)[0] == micro_short.ADDING_BLOCKS * micro_short.ADDING_WARPS
+
+
+def launched_once(probe, data):
+    """What a launch leaves in its result."""
+    binary = microbenchmarks.built(probe, probe.copies[0], "sm_90a", 1)
+    arguments = {
+        OUT: np.zeros((1, probe.warps, 4), np.int64), SINK: np.zeros(probe.warps * 32, np.int32),
+        DATA: data, TURNS_NAME: 1,
+    }  # fmt: skip
+    execution = CpuMachine().run(binary, arguments, [OUT, SINK, DATA])
+    assert not {finding.kind for finding in execution.findings} & {"out_of_bounds", "misaligned", "race"}
+    return arguments[SINK]
 
 
 def touched(probe, turns, size):
