@@ -12,9 +12,8 @@ from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 HEIGHTS = (64, 48, 32, 56, 40, 24, 16)
-"""Rows of a box of C where A and B are swapped, those first that are to be taken first. stmatrix stores 16
-rows at once. With boxes of 40 rows in place of 32, ptxas serialized the products of 160x192 in three
-warpgroups."""
+"""Rows of a box of C where A and B are swapped, those first that are to be taken first: stmatrix stores 16 at
+once."""
 
 
 @dataclass(frozen=True)

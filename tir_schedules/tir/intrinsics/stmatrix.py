@@ -19,7 +19,7 @@ from tvm.script import tirx as T
 from tir_schedules.tir.intrinsics import in_halves
 from tir_schedules.tir.intrinsics.boxes import BOXES
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.intrinsics.wgmma import ROWS, SUM_BYTES, SUMS, THREADS, share
+from tir_schedules.tir.intrinsics.wgmma import ROWS, SUM_BYTES, SUMS, THREADS, operands_of, share
 from tir_schedules.tir.schedule import PrimFunc
 
 PART = 16  # columns that are stored at once
@@ -128,6 +128,18 @@ def transposed_text_of(accumulate: str, result: str, columns: int = PART) -> str
     return text.format(sums=sums, pairs=pairs, values=values)
 
 
+def complete_text(count: int, accumulate: str) -> str:
+    """A device function behind which so many registers of sums are read. Without it the compiler put
+    conversions of sums of 160x192, in boxes of 40 rows, before the wait for them, and ptxas serialized the
+    products."""
+    head, outputs = operands_of(count, accumulate)
+    return f"""// Sums are read from here on.
+static __device__ __forceinline__ void complete_sums{head.format("")}
+    asm volatile("" : {outputs} : : "memory");
+}}
+"""
+
+
 def pairs_of(accumulate: str, result: str, count: int = 4) -> tuple[str, str]:
     """Statements that make so many pairs of sums, and these as operands of stmatrix."""
     made = PAIRS[accumulate, result]
@@ -192,6 +204,7 @@ def through_box(
     (rows, columns), (accumulate, result) = box, formats
     length = rows if transposed else columns  # columns of the wgmma
     sums = length // 2
+    complete = complete_text(length * SUM_BYTES[accumulate] // 8, accumulate)
 
     def place_of_sum(i: Any, j: Any) -> tuple[Any, Any]:
         return share(j, i) if transposed else share(i, j)
@@ -225,6 +238,8 @@ def through_box(
                             if thread == 0:
                                 T.evaluate(wait(0))
                         T.evaluate(sync_own_warpgroup())
+                    if length % PART > 0:
+                        T.evaluate(cuda_func_call("complete_sums", C[0, thread, 0], source_code=complete))
                     for part in T.unroll(length // PART):
                         T.evaluate(
                             cuda_func_call(
