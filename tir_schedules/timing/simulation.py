@@ -35,7 +35,7 @@ BANKED = (Pipe.FMA, Pipe.FMA_HEAVY, Pipe.ALU, Pipe.HALF)
 NOT_MODELLED = re.compile(r"^(UBLKRED|UTMAREDG|STAS)\b")
 """Reductions by TMA, and stores that tell an mbarrier of another block."""
 
-STORES = ("STS", "STSM", "STG", "ST", "STL", "ATOMS", "RED", "REDG")
+STORES = ("STS", "STSM", "STG", "ST", "STL", "ATOMS", "RED", "REDG", "LDGSTS")
 
 GATHERS = ("POPC", "REDUX")
 """With an atomic of the same line of PTX: one lane does it for all."""

@@ -90,6 +90,7 @@ struct SubCore {
   u64 halves[2] = {};     // the two halves of FMA; the second alone multiplies integers
   u64 held_from = 0, held_as = NEVER;  // of the first request: when L1 has it, as of so many changes of L1
   double path_free = 0;   // when its way to the data path takes the next request
+  u64 moves_free = 0;     // when the moves of its last copy are over; the next one stays in the queue until then
   double back_free = 0;   // when the way back takes the next registers that L2 sent
   Banks banks;
   s32 latest = -1;
@@ -202,7 +203,8 @@ struct Sm {
       for (u64 when : core.free) see(when);
       see(core.halves[0]), see(core.halves[1]);
       see(core.banks.free[0]), see(core.banks.free[1]);
-      if (!core.queue.empty()) see((u64)std::ceil(core.path_free)), see(core.queue.front().issued + gpu.queue_cycles);
+      if (core.queue.empty()) continue;
+      see((u64)std::ceil(core.path_free)), see(core.moves_free), see(core.queue.front().issued + gpu.queue_cycles);
     }
     see(data_free), see(tags_free), see(fetching);
     if (!returns.empty()) see(returns.top().time);
@@ -234,6 +236,7 @@ struct Sm {
       if (std::min(tags_free, data_free) > t) continue;
       const bool out = goes_out(core, request, row);
       if ((out ? tags_free : data_free) > t || (stores && memory.room_for_stores() > t)) continue;
+      if (out && row.action == ASYNC_COPY && core.moves_free > t) continue;
       core.queue.pop_front(), core.held_as = NEVER, core.stuck_until = 0;
       core.stores -= row.stores;
       if (out) ask(core, request, row);
@@ -277,10 +280,9 @@ struct Sm {
     const bool copies = row.action == ASYNC_COPY;
     const u32 fronts = copies ? written(access, pieces) : std::max(1u, access.pieces);
     data_free = t + fronts, wavefronts += fronts;
-    if (copies) moves_free = std::max(moves_free, t) + access.wavefronts;
     Warp& warp = warps[request.warp];
     double& back = cores[warp.number % 4].back_free;
-    const u64 there = copies ? moves_free : std::max(t + std::max(fronts, 2u) - 2, (u64)back);
+    const u64 there = copies ? t + fronts : std::max(t + std::max(fronts, 2u) - 2, (u64)back);
     if (!copies) back = std::max(back, (double)t) + row.path_cycles * row.carries;
     const u64 ready = there + (u64)(row.latency - gpu.queue_cycles);
     if (request.block != warp.block) return;
@@ -291,15 +293,18 @@ struct Sm {
     end_groups(warp);
   }
 
-  // A load that L1 lacks asks L2. The tags take four lines a cycle.
+  // A load that L1 lacks asks L2. The tags take four lines a cycle. A copy asks when its moves begin, which the SM does
+  // one after the other.
   void ask(SubCore& core, const Request& request, const Row& row) {
     Warp& warp = warps[request.warp];
     const Access& access = accesses[request.access];
     const bool copies = row.action == ASYNC_COPY;
     tags_free = t + (access.pieces + 3) / 4;
     keep_path(core, copies ? row.path_cycles * row.carries : 1);
+    const u64 from = copies ? std::max(moves_free, t) : t;
+    if (copies) core.moves_free = moves_free = from + access.wavefronts;
     const u64 position = (u64)request.block << 44 ^ (u64)request.number << 28 ^ request.load;
-    const u64 there = memory.load(pieces + access.first, access.pieces, request.block, t, !row.value, position,
+    const u64 there = memory.load(pieces + access.first, access.pieces, request.block, from, !row.value, position,
                                   copies ? gpu.copy_page_cycles : gpu.page_cycles, copies ? gpu.copy_dram_more : 0);
     if (copies) warp.back.push_back(false);
     returns.push({std::max(there, t + 1), request, copies ? (u32)warp.back.size() - 1 : 0, asked++});
