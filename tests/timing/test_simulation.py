@@ -633,7 +633,7 @@ def test_copies_leave_the_data_path_to_loads_until_their_bytes_come():
 
 
 def test_wavefronts_of_a_copy_delay_other_copies_alone():
-    """A copy of 15 wavefronts and four LDSM of four beside it: as fast as one of four. A copy by itself, too."""
+    """A copy of 15 wavefronts is as fast as one of four, with four LDSM of four beside it, and by itself."""
     copies = program(
         ("LDGSTS.E.BYPASS.128 [R0], [R2.64]", {}), *[("LDSM.16.M88.4 R4, [R4]", {"writes": 0})] * 40,
         ("LDGDEPBAR", {"writes": 1}), ("DEPBAR.LE SB1, 0x0", {}),
@@ -653,8 +653,8 @@ def test_wavefronts_of_a_copy_delay_other_copies_alone():
 
 
 def test_copies_to_rows_that_conflict_fill_the_queue():
-    """Of 12 copies of each sub-core the last waits for room. Warps of the probe have issued theirs after 32 cycles if
-    copies have 4 wavefronts, and after 107 if they have 15."""
+    """Of 12 copies of each sub-core the last waits for room. A warp of the probe has issued its own after 32
+    cycles if copies have 4 wavefronts, and after 107 if they have 15."""
     code = program(*[("LDGSTS.E.BYPASS.128 [R0], [R2.64]", {"stall": 4})] * 3)
     numbers = [*range(3)]
 
