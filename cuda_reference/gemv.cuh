@@ -65,11 +65,11 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
     // WIDTH neighbours along K of all vectors, from k on; zeros beyond `end`.
     template <int WIDTH, int COUNT> __device__ void read_vectors(In *to, int k, int end) const
     {
-        constexpr int PIECE = divisor<16 / int(sizeof(In))>(WIDTH * COUNT);
+        constexpr int AT_ONCE = divisor<16 / int(sizeof(In))>(WIDTH * COUNT);
         if (interleaved && vectors == COUNT) {
 #pragma unroll
-            for (int n = 0; n < WIDTH * COUNT; n += PIECE)
-                read<PIECE>(to + n, vector, k * COUNT + n, k < end);
+            for (int n = 0; n < WIDTH * COUNT; n += AT_ONCE)
+                read<AT_ONCE>(to + n, vector, k * COUNT + n, k < end);
         } else {
 #pragma unroll
             for (int n = 0; n < COUNT; ++n) {
