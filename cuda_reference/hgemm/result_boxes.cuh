@@ -189,13 +189,17 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct TransposedBox
     {
         const int part = number / DOWN, box = number % DOWN;
         const unsigned chunk = threadIdx.x / 32 * 2 + threadIdx.x % 16 / 8;
-        const unsigned to = place + threadIdx.x % 8 * ROW_BYTES + (chunk ^ threadIdx.x % 8) * 16;
 #pragma unroll
-        for (int j = 0; j < ROWS / 16; ++j)
-            write_columns<4>(to + (j * 16 + threadIdx.x % 32 / 16 * 8) * ROW_BYTES, tile, part,
+        for (int j = 0; j < ROWS / 16; ++j) {
+            const unsigned row = j * 16 + threadIdx.x % 32 / 16 * 8 + threadIdx.x % 8;
+            write_columns<4>(place + row * ROW_BYTES + (chunk ^ row % 8) * 16, tile, part,
                              box * (ROWS / 8) + 2 * j);
-        if constexpr (ROWS % 16 != 0)
-            write_columns<2>(to + (ROWS - 8) * ROW_BYTES, tile, part, box * (ROWS / 8) + ROWS / 8 - 1);
+        }
+        if constexpr (ROWS % 16 != 0) {
+            const unsigned row = ROWS - 8 + threadIdx.x % 8;
+            write_columns<2>(place + row * ROW_BYTES + (chunk ^ row % 8) * 16, tile, part,
+                             box * (ROWS / 8) + ROWS / 8 - 1);
+        }
     }
 
     // Matrices of a warp, two of 8 columns of the sums each. first: which 8 columns.

@@ -65,7 +65,7 @@ def test_instructions_that_do_as_well(cases, what):
         assert case.executed(text, machine) == ((), True)
 
 
-ARRIVALS = "consumers * (WARPGROUP / 32) * BLOCKS"
+ARRIVALS = "consumers * (WARPGROUP / 32) * SHARING"
 BY_LANE = "if (lane == 0)\n                arrive(barrier);"
 AFTER_ALL = (
     'asm volatile("bar.sync 8, %0;" ::"r"(blockDim.x * (blockDim.y - 1)) : "memory");\n'

@@ -156,7 +156,7 @@ IN_TWIN = {
     "rows are swizzled as those of 128 bytes": (NARROW, "row / (128 / ROW) % (ROW / 16)", "row % 8"),
     "rows are not swizzled": (NARROW, "row / (128 / ROW) % (ROW / 16)", "0"),
     "matrices are not transposed": (SMALL, ".x4.trans.shared", ".x4.shared"),
-    "matrices are in another order": (SMALL, "threadIdx.x % 32 / 16 * 8)", "threadIdx.x % 32 / 16 * 16)"),
+    "matrices are in another order": (SMALL, "/ 16 * 8 + threadIdx.x % 8", "/ 8 * 8 + threadIdx.x % 8"),
     "a box is written before the last is stored": (SMALL, ONE_PLACE, ""),
     "warpgroups have the same columns": (COLUMNS, "? threadIdx.y * WIDTH : 0", "? 0 : 0"),
     "warpgroups have each other's rows": (COLUMNS, "BY_COLUMNS ? 0 :", "false ? 0 :"),

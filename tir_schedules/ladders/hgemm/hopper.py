@@ -48,8 +48,8 @@ launched with 128 registers for each thread, and ptxas compiles nothing that nee
 MORE_SUM_REGISTERS = {1: 176, 2: 176, 3: 96}
 """The same of rungs from hgemm/tile_shapes on."""
 
-ODD_SUM_REGISTERS = {"float32": 144, "float16": 96}
-"""The same, by the format of sums, where A and B are swapped and threads copy boxes of C. With 160 and with
+ODD_SUM_REGISTERS = {"float32": 128, "float16": 96}
+"""The same, by the format of sums, where A and B are swapped and threads copy boxes of C. With 144 and with
 104 ptxas spilled."""
 
 MOST_STAGES = 8
