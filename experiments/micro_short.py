@@ -23,7 +23,7 @@ BEGIN = """\
     mov.u32 %r0, turn;"""
 
 ROW_BYTES = 4096
-"""That a warp reads in turns of four loads of 128 bytes, each of which it waits for."""
+"""Bytes of a row. A warp reads it in turns of four loads of 128 bytes, and waits for those of each turn."""
 
 
 def again(times: int, warps: int) -> Probe:

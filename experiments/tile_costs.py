@@ -193,6 +193,8 @@ def odd_rows(recorded: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
         way: (name, rounds) for rounds, ways in (("1", ONCE), ("3", AGAIN)) for name, way in ways.items()
     }
     for (form, way), by_depth in measured(recorded).items():
+        if way not in names:  # timed besides, and not in the table
+            continue
         whole, each = by_depth[DEPTHS[1]], cycles_of_k_tile(way, by_depth)
         name, rounds = names[way]
         odd = [by_depth.get(DEPTHS[1] + more) for more in ODD.values()]

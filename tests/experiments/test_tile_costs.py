@@ -52,6 +52,12 @@ def test_rows_that_are_odd_stand_beside_whole_lines(tmp_path):
     assert [*tile_costs.odd_rows([recorded])] == [("128x192", "alone", "1", "768", "779", "0", "0")]
 
 
+def test_all_that_was_recorded_is_shown_where_the_table_has_its_way():
+    recorded = [json.loads(path.read_text()) for path in tile_costs.RECORDED]
+    shown = {row[:2] for row in tile_costs.odd_rows(recorded)}
+    assert {("128x128", "rows and columns shared"), ("128x256", "alone")} < shown
+
+
 def test_all_forms_are_timed_in_every_way_at_two_depths():
     cases = [*tile_costs.cases()]
     timed = {(config.tall, config.consumers, config.part_columns, config.wide) for config, _ in cases}
