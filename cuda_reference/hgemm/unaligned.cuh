@@ -76,20 +76,17 @@ template <int PENDING> static __device__ __forceinline__ void wait_for_rows()
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-// Neighbours as a register of a fragment. even: whether the first has an even place.
-template <typename T> static __device__ __forceinline__ unsigned neighbours_at(const T *first, bool even)
-{
-    if (even)
-        return *reinterpret_cast<const unsigned *>(first);
-    return *reinterpret_cast<const unsigned short *>(first) |
-           static_cast<unsigned>(*reinterpret_cast<const unsigned short *>(first + 1)) << 16;
-}
-
 // Two elements as a register of a fragment.
 template <typename T> static __device__ __forceinline__ unsigned pair_of(const T *first, const T *second)
 {
     return *reinterpret_cast<const unsigned short *>(first) |
            static_cast<unsigned>(*reinterpret_cast<const unsigned short *>(second)) << 16;
+}
+
+// Neighbours as a register of a fragment. even: whether the first has an even place.
+template <typename T> static __device__ __forceinline__ unsigned neighbours_at(const T *first, bool even)
+{
+    return even ? *reinterpret_cast<const unsigned *>(first) : pair_of(first, first + 1);
 }
 
 // A fragment of 16 x 16 of A in rows of STRIDE. If ODD, rows begin further, see `elements_before`: columns of

@@ -36,9 +36,6 @@ STEP, SWAPPED_STEP = 16, 8
 """What a side of a tile is a multiple of, where it is free. wgmma's columns have steps of 8. If A and B are
 not swapped, these are columns of C, and 8 of them would be 16 bytes, half a sector."""
 
-MOST_BLOCKS = 4
-"""Blocks of a cluster."""
-
 ROW_BYTES = 128  # of a box in shared memory
 SIZES = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes
 SUM_REGISTERS = {1: 128, 2: 128, 3: 96}
@@ -195,10 +192,10 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         return "bm and bn must be from 1 to 256"
     if {tiling.swap, tiling.part_columns} - {0, 1}:
         return f"swap is {tiling.swap} and part_columns {tiling.part_columns}: each is 0 or 1"
-    if {tiling.cluster_m, tiling.cluster_n} - {1, 2, 4} or tiling.blocks > MOST_BLOCKS:
+    if tiling.blocks not in CLUSTERS or min(tiling.cluster_m, tiling.cluster_n) < 1:
         return (
             f"cluster_m is {tiling.cluster_m} and cluster_n {tiling.cluster_n}:"
-            f" a cluster has 1, 2 or {MOST_BLOCKS} blocks"
+            " a cluster has 1, 2 or 4 blocks"
         )
     in_rows = along_k(gemm, tiling)[1]
     step = SWAPPED_STEP if tiling.swap else STEP
@@ -486,8 +483,8 @@ def copy_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, lead
         sch.reorder(box_row, box_column, row, column)
         unroll(sch, (box_row, box_column))
         announced = tiling.stage_bytes if leader and copy is tiles.copies[0] else 0
-        shared = (True, apart, tiling.blocks) if 1 < blocks < tiling.blocks else ()
-        sch.tensorize(row, load(rows, gemm.dtype, in_rows, leader, announced, blocks, COLUMNS, *shared))
+        cluster = blocks, COLUMNS, True, apart, tiling.blocks
+        sch.tensorize(row, load(rows, gemm.dtype, in_rows, leader, announced, *cluster))
     sch.encode_tensor_maps()
 
 

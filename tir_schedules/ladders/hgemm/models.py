@@ -26,7 +26,6 @@ from typing import Any
 from tir_schedules.ladders.hgemm import stream_k, unaligned
 from tir_schedules.ladders.hgemm.tile_costs import estimate, nanoseconds_of_writing
 from tir_schedules.ladders.sgemm import gemv
-from tir_schedules.ladders.sgemm.gemv import by_rows, width_of
 from tir_schedules.ladders.sgemm.models import GEMV, GEMV_BYTES, NARROW, matrix_times_vector
 from tir_schedules.ladders.waves import LAUNCH, SMS, Rate, Waves
 from tir_schedules.model.rung import Rung
@@ -86,17 +85,17 @@ def of_gemv(gemm: HalfGemm, rung: Rung) -> Waves:
     """As that of SGEMM, but slower by columns where these are many, and slower for several vectors where rows
     are read in small pieces."""
     found = matrix_times_vector(gemm, rung)
-    if min(gemm.m, gemm.n) > 1 and by_rows(gemm) and width_of(gemm) < gemm.vector:
+    if min(gemm.m, gemm.n) > 1 and gemv.by_rows(gemm) and gemv.width_of(gemm) < gemm.vector:
         rate = LOADED * min(1, found.blocks / SMS)
         return replace(found, microseconds=GEMV + NARROW + loads_of(gemm, rung.config.tm) / rate)
     whole = rung.declared(gemm).grid[1] == 1
-    more = 0 if by_rows(gemm) or not whole else gemm.bytes * (1 / BY_COLUMNS - 1 / GEMV_BYTES)
+    more = 0 if gemv.by_rows(gemm) or not whole else gemm.bytes * (1 / BY_COLUMNS - 1 / GEMV_BYTES)
     return replace(found, microseconds=found.microseconds + more)
 
 
 def loads_of(gemm: HalfGemm, rows: int) -> float:
     """Of the matrix, by rows, and of the vectors, once for so many rows."""
-    count, width = min(gemm.m, gemm.n), width_of(gemm)
+    count, width = min(gemm.m, gemm.n), gemv.width_of(gemm)
     interleaved = gemv.of_columns(gemm) and not gemm.transposed
     piece = gemv.piece_of(width * count, gemm.vector) if interleaved else width
     return max(gemm.m, gemm.n) * gemm.k * (1 / width + count / piece / rows)
