@@ -158,7 +158,8 @@ template <int HEIGHT, int WIDTH, typename Result, int MOST> struct ResultBoxes {
 // which stmatrix stores at once. Boxes of 8 rows would be too many, so there is one box instead.
 static constexpr __host__ __device__ int rows_of_box(int rows)
 {
-    for (int each : {64, 48, 32, 56, 40, 24, 16})
+    constexpr int most_first[] = {64, 48, 32, 56, 40, 24, 16};
+    for (int each : most_first)
         if (rows % each == 0)
             return each;
     return rows;
