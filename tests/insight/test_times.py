@@ -177,17 +177,14 @@ def test_what_could_not_be_followed_is_said_wherever_a_prediction_is(report, cap
         assert ("be followed" in text) == bool(then) and then in " ".join(text.split())
 
 
-def test_atomics_are_predicted_as_if_they_did_not_meet(report):
+@pytest.mark.parametrize("opcode, doubts", [("REDG.E.ADD.S32", 0), ("ATOM.E.CAS.STRONG.GPU", 1)])
+def test_a_compare_and_swap_is_predicted_as_if_it_succeeded(report, opcode, doubts):
     row = report.rows[0]
     launch = row.prediction.launches[0]
-    code = [replace(launch.code[0], opcode="REDG.E.ADD"), *launch.code[1:]]
-    with_one = replace(row.prediction, launches=(replace(launch, code=code),))
-    rows = row, replace(row, prediction=with_one)
-    assert ["atomics to one address" in " ".join(views.notes_of(each, TARGET)) for each in rows] == [
-        False,
-        True,
-    ]
-    assert [len(each.as_json()["doubts"]) for each in rows] == [0, 1]
+    code = [replace(launch.code[0], opcode=opcode), *launch.code[1:]]
+    row = replace(row, prediction=replace(row.prediction, launches=(replace(launch, code=code),)))
+    assert " ".join(views.notes_of(row, TARGET)).count("compare-and-swap") == doubts
+    assert len(row.as_json()["doubts"]) == doubts
 
 
 def test_blocks_that_differ_are_said(report):

@@ -229,3 +229,22 @@ def test_loads_merge_as_far_as_their_base_is_aligned(stride, requests):
         "ld.shared.u32 b, [e+4];\nld.shared.u32 c, [e+8];\nld.shared.u32 d, [e+12];"
     )
     assert counters_of(body).accesses["shared_load"].requests == requests
+
+
+@pytest.mark.parametrize("access, kind", [
+    ("ld.u32 a, [p];", "load"), ("st.u32 [p], t;", "store"), ("atom.add.u32 a, [p], t;", "atomic"),
+])  # fmt: skip
+def test_an_address_without_a_space_counts_where_it_leads(access, kind):
+    """Half of the lanes come to a word of a bank in shared memory, the others to a sector each in global."""
+    body = (
+        ".reg .b64 p, q; .reg .pred low;\nld.param.u64 q, [Y]; mov.u64 p, tile; cvta.shared.u64 p, p;"
+        " setp.lt.u32 low, t, 16;\n"
+        "@!low mov.u64 p, q; shl.b32 b, t, 5; @low shl.b32 b, t, 7; cvt.u64.u32 q, b; add.u64 p, p, q;\n"
+        + access
+    )
+    arguments = {"Y": np.zeros(256, np.uint32)}
+    body = f".shared .align 128 .b8 tile[2048]; .reg .b32 t, a, b; mov.u32 t, %tid.x;\n{body}"
+    program = module("test", arguments, body)
+    found = launch(program, arguments, ("Y",), block=(32, 1, 1), count=True).counters.accesses
+    cost = {name: (each.requests, each.cost) for name, each in found.items()}
+    assert cost == {f"shared_{kind}": (1, 16), f"global_{kind}": (1, 16)}

@@ -1,7 +1,5 @@
 """wgmma, mbarriers, TMA and clusters on a simulated SM: small programs by hand whose cycles are known."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from test_simulation import ALU, TABLE, path, program, reason
@@ -29,14 +27,19 @@ def product(n, last=True, left="gdesc[UR4]"):
 
 
 def rows(*made):
-    """Steps of (what happens, figures), each a dictionary of fields of MADE."""
+    """Steps of (what happens, figures), each a dictionary of fields of MADE. Copies move whole lines."""
     table = np.zeros(len(made), cpu_abi.MADE)
     table["counter"], table["lanes"], table["width"] = cpu_abi.NONE, 1, 1
     for row, (what, fields) in zip(table, made):
         row["what"] = what
         for name, value in fields.items():
             row[name] = value
-    return Steps(np.empty(0, cpu_abi.STEP), table, np.empty(0, cpu_abi.LINE_PIECE), (), ())
+    copies = np.isin(table["what"], (Happening.BEGUN, Happening.STORED))
+    table["pieces"][copies] = table["cost"][copies] // 128
+    table["first_piece"] = np.cumsum(table["pieces"]) - table["pieces"]
+    pieces = np.zeros(table["pieces"].sum(), cpu_abi.LINE_PIECE)
+    pieces["line"], pieces["sectors"] = np.arange(len(pieces)), 15
+    return Steps(np.empty(0, cpu_abi.STEP), table, pieces, (), ())
 
 
 def mbarrier(count, *made):
@@ -211,11 +214,19 @@ def test_boxes_share_the_port_to_l2():
     steps = mbarrier(1, expected(16384), passed(0), begun(16384, 128))
     slow, fast = (alone(code, steps, [1, 3, 2, -1], outside=Outside(rate)).cycles for rate in (32, 64))
     assert slow - fast == pytest.approx(256, abs=2)
-    steps.made["pieces"][3] = 1
-    lines = replace(steps, pieces=np.array([(7, 15, 0)], cpu_abi.LINE_PIECE))
-    far = alone(code, lines, [1, 3, 2, -1], outside=Outside(64, cold=(1,))).cycles
-    more = TABLE.dram_latency - TABLE.l2_latency[-1] + TABLE.box_page_cycles + TABLE.box_dram_more
+    far = alone(code, steps, [1, 3, 2, -1], outside=Outside(64, cold=(1,))).cycles
+    pages = 16384 / 1024 * TABLE.box_page_cycles
+    more = TABLE.dram_latency - TABLE.l2_latency[-1] + pages + TABLE.box_dram_more
     assert far - fast == pytest.approx(more, abs=2)
+
+
+def test_a_store_of_half_a_sector_takes_as_long_as_two():
+    code = program(STORE, FLUSH, FLUSHED)
+    whole, ragged = (
+        alone(code, rows((Happening.STORED, {"cost": 4096, "source_cost": parts})), [0, -1, -1]).cycles
+        for parts in (0, 64)
+    )
+    assert ragged - whole == 64 * 32 * UNITS["store byte"]
 
 
 def test_stores_are_read_before_the_group_is_over():

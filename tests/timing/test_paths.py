@@ -370,3 +370,20 @@ extern "C" __global__ void k(const float *x, float *y, int n) {
     block = follow(binary, arguments, ["y"])
     assert any(one.name == "CALL" for one in block.code) and not block.executed["CALL"]
     assert block.executed["FCHK"] == block.executed["STG"] == 2 * 4
+
+
+@pytest.mark.parametrize("to, turns", [("x", 1), ("y", 10)])
+def test_a_block_that_changes_its_input_is_followed_as_a_later_launch_finds_it(to, turns):
+    """It adds until the number is large: the second launch finds that it is."""
+    source = f"""\
+extern "C" __global__ void k(float *x, float *y) {{
+  float v = x[threadIdx.x];
+  do v += ((volatile float *)y)[64]; while (v < 10);
+  {to}[threadIdx.x] = v;
+}}
+"""
+    kernel = Kernel("k", source, "k", ("x", "y"), (1, 1, 1), (32, 1, 1), "sm_90a")
+    arguments = {"x": np.zeros(32, np.float32), "y": np.float32(np.arange(96) == 64)}
+    block = follow(compile_kernel(kernel), arguments, ["x", "y"])
+    assert block.executed["LDG"] == 1 + turns and block.agreement == 1
+    assert not arguments["x"].any() and arguments["y"].sum() == 1

@@ -118,7 +118,7 @@ STRUCTURES = {
             "store_each", "cluster_latency", "write_back_cycles", "part_write_cycles",
             "multicast_byte_cycles", "atomic_port", "atomic_share",
             "dram_wait", "block_turn", "first_turn", "evict_cycles", "box_dram_more", "copy_dram_more",
-            "l2_held",
+            "l2_held", "request_cycles",
         )] + [(name, "u4") for name in (
             "queue_loads", "queue_stores", "bank_window", "line_instructions", "lines_held", "pad",
         )] + [("l2_latency", "f8", (len(SHARES),)), ("meeting", "f8", (len(Kind),))]
@@ -135,7 +135,7 @@ STRUCTURES = {
     ),
     "Path": np.dtype([("numbers", "u8"), ("accesses", "u8"), ("length", "u4"), ("pad", "u4")]),
     "Access": np.dtype([(name, "u4") for name in (
-        "wavefronts", "first", "pieces", "parts", "barrier", "arrivals", "bytes", "over", "blocks", "rows",
+        "wavefronts", "first", "pieces", "parts", "barrier", "arrivals", "bytes", "over", "blocks", "reads",
     )]),
     "Piece": np.dtype([("line", "u8"), ("sectors", "u4"), ("kind", "u4")]),
     "Issue": np.dtype([("cycle", "u8"), *((name, "u4") for name in ("warp", "number", "reason", "stalled"))]),
@@ -162,12 +162,12 @@ instruction, told: a barrier to which a warp without an access does not come. Pa
 arrays. Access: what one costs, and the lines it touches, rows of Piece, kind: who else reads a line, see
 Kind; parts: how many sectors it touches a part of, of an atomic how often L2 goes over its sectors; or what
 it does at a barrier or an mbarrier, by number: arrivals and bytes that are expected there or that a copy
-brings, how many phases are over behind a wait, blocks of the cluster that a copy is for, rows of a box.
-Issue: of an instruction, the Reason of most of the cycles that its warp stalled before it, REASONS for none,
-and how many these were. The others are of walk.cpp. Stretch: a basic block of SASS. Mark: a landmark of one,
-or of what lies ahead. Turned: what is known of a basic block of PTX. Executed: one that lanes of a warp
-execute, and the rows of its accesses. MadeBy: the line of PTX that makes an access, and a bit for its
-class."""
+brings, how many phases are over behind a wait, blocks of the cluster that a copy is for, cycles in which TMA
+reads the rows of a box. Issue: of an instruction, the Reason of most of the cycles that its warp stalled
+before it, REASONS for none, and how many these were. The others are of walk.cpp. Stretch: a basic block of
+SASS. Mark: a landmark of one, or of what lies ahead. Turned: what is known of a basic block of PTX. Executed:
+one that lanes of a warp execute, and the rows of its accesses. MadeBy: the line of PTX that makes an access,
+and a bit for its class."""
 
 POINTERS = {"numbers": "const u32*", "accesses": "const s32*"}
 FIGURES = ("wavefronts", "requested", "missed", "written", "live", "kept")

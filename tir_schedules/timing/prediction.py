@@ -25,14 +25,18 @@ from tir_schedules.timing.clocks import tensor_share
 from tir_schedules.timing.gpus import GpuTable
 from tir_schedules.timing.keeping import kept
 from tir_schedules.timing.listing import Instruction
-from tir_schedules.timing.paths import MOST, BlockPaths, follow, made_by, watched
+from tir_schedules.timing.paths import BUDGET, MOST, BlockPaths, follow, made_by, touched, watched
 from tir_schedules.timing.shortening import Shortened, shortened
 from tir_schedules.timing.simulation import Outside, Simulated, rows_of, simulate
 from tir_schedules.timing.states import busy_of
 
 SHARED = ("shared_load", "shared_store", "ldmatrix", "shared_cp_async")
-WAVEFRONT = 128
+WAVEFRONT = LINE = 128
 """Classes of access to shared memory, and the bytes of a wavefront."""
+
+BEGINNING, PROBED, LEAST_BUDGET = 512, 8, 1 << 10
+"""Pieces of lines that a block touches first; and how many neighbours, and further on one of how many blocks,
+are looked at for lines in common before all are; and instructions of a warp."""
 
 HINT, BOX, WHOLE = re.compile(r"\.L2::(128|256)B\b"), "cp.async.bulk.tensor", 128
 """What asks L2 for all bytes of a line (PTX ISA, `level::prefetch_size`; CUDA's `CUtensorMapL2promotion`)."""
@@ -334,6 +338,7 @@ def beyond_l1(
     outside = Outside(
         1 / l2, 1 / dram, states, back, back * shared, atomic, (1, across, down, busy),
         busy * table.block_cycles, busy * table.first_block_cycles, table.l2_bytes / busy,
+        busy / table.multiprocessors * LINE * table.units.get("box byte, all SMs", 0),
     )  # fmt: skip
     return Beyond("dram" if any(states) else "l2", shared, 1 / costs[bound], bound, outside)
 
@@ -345,17 +350,8 @@ READS, WRITES = ("global_load", "shared_cp_async"), ("global_store", "global_ato
 def dirty_share(paths: BlockPaths, shared: float) -> float:
     """The share of the bytes written in those that come into L2, 0 to 1. As many of the lines that leave it
     are written back, because launches before this one did the same."""
-    steps = paths.steps
-    made, classes = steps.made, [kind for _, kind in steps.counted]
-
-    def pieces(kinds: Sequence[str], what: Happening) -> np.ndarray:
-        numbers = [number for number, kind in enumerate(classes) if kind in kinds]
-        mine = made[np.isin(made["counter"], numbers) | (made["what"] == what)]
-        counts = mine["pieces"].astype(np.int64)
-        begins = np.repeat(mine["first_piece"] - (np.cumsum(counts) - counts), counts)
-        return steps.pieces[begins + np.arange(counts.sum())]
-
-    written, read = halves(pieces(WRITES, Happening.STORED)), halves(pieces(READS, Happening.BEGUN)) / shared
+    written = halves(touched(paths.steps, WRITES, Happening.STORED))
+    read = halves(touched(paths.steps, READS, Happening.BEGUN)) / shared
     return written / max(1, written + read)
 
 
@@ -445,7 +441,7 @@ def shared_by(
         return 1.0
     columns, rows, _ = binary.kernel.grid
     if rows == 1:
-        return shared_in_a_row(binary, arguments, outputs, mine, together, place)
+        return shared_in_a_row(binary, arguments, outputs, paths.steps, together, place)
     across, down = min(columns, together), max(1, -(-together // columns))
     kinds = paths.steps.pieces["kind"][at] & np.uint32(Kind.ALONG_BOTH)
     share = np.bincount(kinds, minlength=len(Kind)) / len(at)
@@ -457,33 +453,50 @@ def shared_by(
 
 
 def shared_in_a_row(
-    binary: Binary, arguments: Arguments, outputs: Sequence[str], mine: np.ndarray, together: int,
-    place: Dim3,
-) -> float:  # fmt: skip
-    """The same for a grid with one row, in which blocks go over tiles in an order of their own. A line that
-    block 0 has in common with block 1, 2, 4, ..., or the last with those ahead of it, is read by twice as
-    many for each of these, as where tiles lie in powers of two."""
-    readers = np.ones(len(mine))
-    apart, columns = 1, binary.kernel.grid[0]
-    while apart < together:
-        # behind block 0, or ahead of another
-        at = abs(place[2] * columns + place[0] - apart)
-        common = np.isin(mine, lines_at(binary, arguments, outputs, (at % columns, 0, at // columns)))
-        readers *= np.where(common, min(2.0, together / apart), 1.0)
-        apart *= 2
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], steps: Steps, together: int, place: Dim3
+) -> float:
+    """The same for a grid with one row, in which blocks go over tiles in an order of their own. All that run
+    together begin, and the lines that the block reads first are counted."""
+    mine, budget = beginning(steps)
+    columns, _, layers = binary.kernel.grid
+    number = place[2] * columns + place[0]
+    first = number - number % together
+    others = [at for at in range(first, min(first + together, columns * layers)) if at != number]
+
+    def shares(at: int) -> np.ndarray:
+        block = at % columns, 0, at // columns
+        return np.isin(mine, lines_at(binary, arguments, (), block, budget))
+
+    if not any(shares(at).any() for at in (*others[:PROBED], *others[PROBED::PROBED])):
+        return 1.0
+    readers = 1 + np.sum([shares(at) for at in others], axis=0)
     return float(len(mine) / (1 / readers).sum())
 
 
-def lines_at(binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3) -> np.ndarray:
+def beginning(steps: Steps) -> tuple[np.ndarray, int]:
+    """The lines that a block touches first, and a number of instructions of a warp. It is more than they take
+    here, because other blocks may try longer at a wait."""
+    last = int(np.searchsorted(np.cumsum(steps.made["pieces"]), BEGINNING)) + 1
+    mine = np.unique(steps.pieces["line"][: steps.made["pieces"][:last].sum()])
+    begun = steps.table[steps.table["made"] < last]
+    lengths = np.array([len(lines) for lines in steps.lines])[begun["block"]]
+    return mine, LEAST_BUDGET + 4 * int(np.bincount(begun["warp"], lengths).max(initial=0))
+
+
+def lines_at(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3, budget: int = BUDGET
+) -> np.ndarray:
     """The lines of global memory that another block touches."""
-    return np.unique(executed(binary, arguments, outputs, block).pieces["line"])
+    return np.unique(executed(binary, arguments, outputs, block, budget).pieces["line"])
 
 
-def executed(binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3) -> Steps:
+def executed(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3, budget: int = BUDGET
+) -> Steps:
     """What a block does, except for the numbers of its warpgroups' products: whom it meets does not depend on
-    them."""
+    them. budget: of instructions of a warp."""
     watch = Watch(block, limit=MOST, steps=True, multiplies=False)
-    return watched(binary, arguments, outputs, watch)[1]
+    return watched(binary, arguments, outputs, watch, budget=budget)[1]
 
 
 def overhead(table: GpuTable, warps: int, early: bool = False) -> float:

@@ -99,7 +99,8 @@ class Outside:
     meeting: by Kind, how many SMs do atomics of a line. cold: for each block in the order in which they
     begin, a bit for each Kind of line that is not in L2 then; the last stands for those after it.
     block_cycles: between the beginnings of two blocks of an SM, at least; first_cycles: of those that begin
-    at once. held: bytes of L2 that the lines of an SM may take."""
+    at once. held: bytes of L2 that the lines of an SM may take. request_cycles: between two requests of TMA
+    for a line or a part of one, where all SMs ask for the same."""
 
     l2_bytes: float = inf
     dram_bytes: float = inf
@@ -111,6 +112,7 @@ class Outside:
     block_cycles: float = 0
     first_cycles: float = 0
     held: float = inf
+    request_cycles: float = 0
 
 
 def rows_of(code: Sequence[Instruction], table: GpuTable) -> np.ndarray:
@@ -315,6 +317,7 @@ def simulate(
     gpu["l1_bytes"] = l1_bytes
     gpu["l2_latency"], gpu["dram_latency"] = table.l2_latency, table.dram_latency
     gpu["read_cycles"], gpu["part_cycles"] = 1 / table.read_bytes["alone"], table.part_cycles
+    gpu["request_cycles"] = outside.request_cycles
     gpu["l2_cycles"], gpu["dram_cycles"] = 1 / outside.l2_bytes, 1 / outside.dram_bytes
     gpu["page_cycles"], gpu["copy_page_cycles"] = table.page_cycles, table.copy_page_cycles
     gpu["box_page_cycles"] = table.box_page_cycles
@@ -386,6 +389,8 @@ def accesses_of(steps: Steps) -> tuple[np.ndarray, np.ndarray]:
     found["bytes"][expects] = made["cost"][expects] * lanes
     found["over"][passes] = made["source_cost"][passes] + np.uint32(1)
     copies = loads | at[Happening.STORED]
-    for name, source in (("bytes", "cost"), ("rows", "source_cost"), ("blocks", "width")):
+    for name, source in (("bytes", "cost"), ("blocks", "width")):
         found[name][copies] = made[source][copies]
+    for name, which in (("reads", loads), ("parts", at[Happening.STORED])):
+        found[name][which] = made["source_cost"][which]
     return found, np.ascontiguousarray(made["cost"][begun][firsts], np.uint32)

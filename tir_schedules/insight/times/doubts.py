@@ -11,14 +11,15 @@ from tir_schedules.timing.prediction import LaunchTime, Prediction
 LOST, HALF = 0.98, 0.5
 """Agreement of PTX and SASS below which it is said, and from which down it tells too little."""
 
-ATOMICS = ("ATOM", "ATOMG", "RED", "REDG")
+ATOMICS, SWAPS = ("ATOM", "ATOMG", "ATOMS"), {"CAS", "CAST"}
+"""Opcodes that return what was there, and modifiers of those that store only if it is what was expected."""
 
 
 def doubts_of(prediction: Prediction) -> Iterator[str]:
     """A sentence for each reason."""
     launches = prediction.launches
-    if any(map(has_atomics, launches)):
-        yield "how long atomics to one address wait for each other is not in the prediction"
+    if any(map(swaps, launches)):
+        yield "each compare-and-swap is taken to succeed at once: how often it is repeated is not known"
     agreement = min(one.agreement for one in launches)
     if agreement < LOST:
         then = "the prediction is less certain" if agreement > HALF else "do not rely on the prediction"
@@ -29,9 +30,11 @@ def doubts_of(prediction: Prediction) -> Iterator[str]:
     yield from (unevenness(launch) for launch in launches if launch.uneven)
 
 
-def has_atomics(launch: LaunchTime) -> bool:
-    """Whether its warps issue some to global memory."""
-    return any(times and one.name in ATOMICS for one, times in zip(launch.code, launch.issued.tolist()))
+def swaps(launch: LaunchTime) -> bool:
+    """Whether its warps issue an atomic that they may have to repeat, as ptxas has it for halves and a kernel
+    for a lock."""
+    issued = zip(launch.code, launch.issued.tolist())
+    return any(times and one.name in ATOMICS and SWAPS & {*one.modifiers} for one, times in issued)
 
 
 def unevenness(launch: LaunchTime) -> str:

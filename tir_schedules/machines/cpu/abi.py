@@ -236,7 +236,8 @@ what: NONE.
 Or what a warp does with a unit, a Happening: INITIALISED, ARRIVED, EXPECTED, PASSED, BEGUN, STORED or MET.
 counter: NONE. line: of PTX. first: the mbarrier in the block's shared memory, of a copy that which is told.
 cost: arrivals, bytes that are expected or copied, or the number of a barrier. source_cost: the phase that is
-over; of a copy, its rows. width: blocks of the cluster that it is for."""
+over; of a copy that loads, the cycles in which a unit reads its rows, of one that stores, sectors that it
+writes in part. width: blocks of the cluster that it is for."""
 
 LINE_PIECE = structure("LinePiece", "u64 line; u32 sectors kind")
 """Sectors of 32 bytes of a line of 128, a bit each. line: its address in lines. kind: 0, room for others."""

@@ -1,4 +1,5 @@
-// TMA of an SM: it moves boxes row by row, loads and stores each in the order of their coming.
+// TMA of an SM: it moves boxes row by row, line by line, loads and stores each in the order of their coming. A store of
+// a part of a sector takes twice as long as that of a whole one.
 #pragma once
 #include "memory.h"
 
@@ -12,16 +13,23 @@ struct Copies {
   u64 load(const Access& box, const Piece* pieces, u64 block, double latency, u64 t) {
     const double begin = std::max(loads_free, (double)t), all = (double)box.bytes * box.blocks;
     const double byte = box.blocks > 1 ? gpu.multicast_byte_cycles : gpu.box_byte_cycles;
-    loads_free = begin + std::max(box.rows * gpu.box_row_cycles, all * byte);
+    loads_free = begin + std::max(box.reads * gpu.box_row_cycles, all * byte);
     const double far = memory.beyond_l2(pieces + box.first, box.pieces, block, (u64)begin, gpu.box_dram_more);
-    return (u64)(std::max(loads_free, memory.stream(box.bytes, begin)) + latency + far);
+    return (u64)(std::max(loads_free, memory.stream(bytes_of(box, pieces), box.reads, begin)) + latency + far);
+  }
+  // Of the sectors of global memory that it touches.
+  static u32 bytes_of(const Access& box, const Piece* pieces) {
+    u32 sectors = 0;
+    for (u32 k = 0; k < box.pieces; ++k) sectors += __builtin_popcount(pieces[box.first + k].sectors);
+    return 32 * sectors;
   }
   // When its source has been read.
   u64 store(const Access& box, const Piece* pieces, u64 block, double latency, u64 t) {
     const double waits = memory.writes_free - gpu.write_backlog;  // as other stores do
     const double begin = std::max({stores_free, (double)t, waits});
-    stores_free = begin + box.bytes * gpu.store_byte_cycles + gpu.store_each;
-    memory.store(pieces + box.first, box.pieces, box.bytes, 0, block, (u64)begin);
+    const u32 bytes = bytes_of(box, pieces);
+    stores_free = begin + (bytes + 32 * box.parts) * gpu.store_byte_cycles + gpu.store_each;
+    memory.store(pieces + box.first, box.pieces, bytes, box.parts, block, (u64)begin);
     return (u64)(stores_free - gpu.store_each + latency);
   }
 };

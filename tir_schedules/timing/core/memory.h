@@ -154,11 +154,12 @@ struct Memory {
     const double share = std::min(MOST_BUSY, dram_busy / (t - dram_from + gpu.dram_latency));
     return gpu.dram_wait * share / (1 - share);
   }
-  // When the ports have sent bytes that L1 does not keep.
-  double stream(u32 bytes, double t) {
+  // When the ports have sent bytes that L1 does not keep, for so many requests. If all SMs ask for the same lines, a
+  // request for a part of a line takes as long as one for the whole.
+  double stream(u32 bytes, u32 requests, double t) {
     requested += bytes, missed += bytes;
     port_free = std::max(port_free, t) + bytes * gpu.read_cycles;
-    l2_free += bytes * gpu.l2_cycles;
+    l2_free += std::max(bytes * gpu.l2_cycles, requests * gpu.request_cycles);
     return std::max(port_free, l2_free);
   }
   // How much longer lines take that are not in L2. more: of a unit that is slower then.

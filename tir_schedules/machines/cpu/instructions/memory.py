@@ -77,6 +77,17 @@ def how_ordered(i: Instruction) -> How:
     return how
 
 
+def counter_of(low: Lowering, i: Instruction, act: str) -> int:
+    """The counter of an access; -1 for one that is not counted. An address without a space has two: that of
+    global memory, and the next one for shared memory."""
+    if i.has("shared::cluster") or i.space not in ("shared", "global", "generic"):
+        return -1
+    first = low.counter(i, f"{'shared' if i.space == 'shared' else 'global'}_{act}")
+    if i.space == "generic":
+        low.counter(i, f"shared_{act}")
+    return first
+
+
 def load_or_store(low: Lowering, i: Instruction) -> Lowered:
     if BITS[i.type] * i.vector_length > 128:
         raise i.unsupported("more than 16 bytes")
@@ -110,9 +121,7 @@ def load_or_store(low: Lowering, i: Instruction) -> Lowered:
         places.append(low.place(value, i.type if isinstance(value, Immediate) else f"b{bits}", i))
     if len(places) != count:
         raise i.unsupported("number of elements")
-    counter = -1
-    if space in ("shared", "global"):
-        counter = low.counter(i, f"{space}_{'store' if store else 'load'}")
+    counter = counter_of(low, i, "store" if store else "load")
     made, how = Access[f"{i.name[:2]}.{space}"], how_ordered(i) | low.how.get(i, How(0))
     access = made(low, i, where=reached, width=bits // 8, how=how, values=places, counter=counter)
     return [*before, access, *after]
@@ -156,7 +165,7 @@ def atomic(low: Lowering, i: Instruction) -> Lowered:
     how = dict(
         where=low.address(where, i, beyond, bounded=True), space=SPACES[space], operation=ATOMICS[operation],
         type=ord(letter), element=bytes_, other=(*others, None)[0], how=how_ordered(i),
-        counter=low.counter(i, f"{space}_atomic") if space in ("shared", "global") else -1,
+        counter=counter_of(low, i, "atomic"),
     )  # fmt: skip
     return [Atomic(low, i, **how, values=values, results=results)]
 

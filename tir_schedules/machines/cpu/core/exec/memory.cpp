@@ -97,6 +97,19 @@ template <bool STORE> static void global_access(Machine& M, Warp& W, const ops::
   finish<STORE>(memory, mask, asked, width, count, values);
   if (STORE && M.launch.flags & SIZES) ACTIVE(mask, note_size(M, address[l], bytes))
 }
+// An access whose address has no space: the lanes that come to the block's own shared memory count for the second of
+// its counters, those that come to global memory for the first.
+static void tell_generic(Machine& M, s32 counter, s32 line, const u64* address, u32 lanes, u32 bytes, Act act) {
+  ALIGNED u32 narrow[32];
+  u32 shared = 0, local = 0;
+  ACTIVE(lanes, {
+    narrow[l] = (u32)(address[l] - SHARED_WINDOW);
+    shared |= (u32)(address[l] - SHARED_WINDOW < M.launch.shared_bytes) << l;
+    local |= (u32)(address[l] - LOCAL_WINDOW < WINDOW_BYTES) << l;
+  })
+  if (shared && counter >= 0) tell(M, SharedAccess{counter + 1, narrow, shared, bytes, act != READ});
+  tell(M, GlobalAccess{counter, address, lanes & ~shared & ~local, bytes, line, act});
+}
 template <bool STORE> static void generic_access(Machine& M, Warp& W, const ops::Access& op, const u64* address,
                                                  u32 width, u32 count, void* const* values, u32 how) {
   u8* memory[32];
@@ -110,9 +123,10 @@ template <bool STORE> static void generic_access(Machine& M, Warp& W, const ops:
   M.incoming.values = nullptr;
   order(M, mask & ~local, address, 0, width * count, how, STORE);
   if (STORE && mask & ~local) ++M.stores;
-  tell(M, GlobalAccess{op.counter(), address, mask, width * count, op.line(), STORE ? WRITE : READ});
+  tell_generic(M, op.counter(), op.line(), address, mask, width * count, STORE ? WRITE : READ);
   finish<STORE>(memory, mask, W.active, width, count, values);
   if (STORE && M.launch.flags & SIZES) ACTIVE(mask, note_size(M, address[l], width * count))
+  tell_performed(M);
 }
 template <Space SPACE, bool STORE> static void access(Machine& M, Warp& W, const ops::Access& op) {
   void* values[4];
@@ -236,8 +250,9 @@ static void execute(Machine& M, Warp& W, const ops::Atomic& op) {
   ALIGNED u32 narrow[32];
   op.where().fill(address);
   LANES(narrow[l] = (u32)address[l])
-  if (op.space() == SHARED) tell(M, SharedAccess{op.counter(), narrow, W.active, bytes, true});
-  else tell(M, GlobalAccess{op.counter(), address, W.active, bytes, op.line(), ATOMIC});
+  if (space == SHARED) tell(M, SharedAccess{op.counter(), narrow, W.active, bytes, true});
+  else if (space == GLOBAL) tell(M, GlobalAccess{op.counter(), address, W.active, bytes, op.line(), ATOMIC});
+  else tell_generic(M, op.counter(), op.line(), address, W.active, bytes, ATOMIC);
   const u32 how = op.how();
   bool wanted = false;
   for (u32 k = 0; k < count; ++k) wanted |= results[k] != nullptr;

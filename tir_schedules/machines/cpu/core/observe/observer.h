@@ -17,7 +17,7 @@ struct MatrixRows {  // ldmatrix, stmatrix: eight rows of 16 bytes for each matr
   u32 matrices;
   u32 lanes() const { return matrices == 4 ? NONE : (1u << 8 * matrices) - 1; }  // that name a row
 };
-struct GlobalAccess {  // or a generic one, which has no counter
+struct GlobalAccess {  // or one of local memory, which has no counter
   s32 counter;
   const u64* address;
   u32 lanes, width;
@@ -139,12 +139,15 @@ struct KeepSteps : Watcher {
   using Watcher::Watcher, Observer::on;
   u32 step = NONE;                // that the last row of a unit was made in
   std::vector<LinePiece> pieces;  // of the copy that is told next
+  u64 row = 0, row_end = 0;       // of these, the one that is told now: where it begins, and where it ends as far as known
+  u32 extra = 0;                  // of those before it: see extra_of
   void on(const Machine&, const SharedAccess&) override;
   void on(const Machine&, const MatrixRows&) override;
   void on(const Machine&, const GlobalAccess&) override;
   void on(const Machine&, const AsyncCopies&) override;
   void on(const Machine&, const BulkPiece&) override;
   void on(const Machine&, const UnitEvent&) override;
+  void end_row(bool stores);
 };
 void note_step(const Machine&, u32 block, u32 lanes);
 void note_barrier(const Machine&, s32 line, u32 lanes, u32 number);  // that lanes have come to

@@ -102,8 +102,25 @@ void KeepSteps::on(const Machine& M, const AsyncCopies& c) {
 }
 
 // ---- units ---
+// Cycles in which a unit reads a row: one for each line, two if the row begins or ends in the middle of a sector of it
+// and has more of it than that half. Of a row that is written, sectors of which it has a part.
+static u32 extra_of(u64 from, u64 to, bool stores) {
+  if (stores) return (from % 32 != 0) + (to % 32 != 0);
+  u32 cycles = 0;
+  for (u64 line = from / 128; from < to; from = ++line * 128) {
+    const u64 end = std::min(to, line * 128 + 128);
+    cycles += (from % 32 || end % 32) && end - from > 16 ? 2 : 1;
+  }
+  return cycles;
+}
+void KeepSteps::end_row(bool stores) {
+  if (row_end) extra += extra_of(row, row_end, stores);
+  row_end = 0;
+}
 void KeepSteps::on(const Machine& M, const BulkPiece& piece) {
   if (!is_watched(M, watch)) return;
+  if (piece.address != row_end) end_row(piece.act == WRITE), row = piece.address;
+  row_end = piece.address + piece.bytes;
   for (u64 sector = piece.address >> 5; sector <= (piece.address + piece.bytes - 1) >> 5; ++sector) {
     if (pieces.empty() || pieces.back().line != sector >> 2) pieces.push_back({sector >> 2, 0, 0});
     pieces.back().sectors |= 1u << (sector & 3);
@@ -115,14 +132,17 @@ void KeepSteps::on(const Machine& M, const UnitEvent& unit) {
   const bool copies = e.what == BEGUN || e.what == STORED, arrives = e.what == ARRIVED;
   if (!is_watched(M, watch)) return;
   if (!copies && !arrives && e.what != INITIALISED && e.what != EXPECTED && e.what != PASSED) return;
-  const u32 rows = copies ? (e.row ? e.bytes / e.row : 1) : 0;
+  const u32 rows = e.what == BEGUN ? (e.row ? e.bytes / e.row : 1) : 0;  // those outside of a tensor take a cycle, too
+  if (copies) end_row(e.what == STORED);
+  const u32 taken = copies ? std::max(rows, extra) : e.phase;
+  if (copies) extra = 0;
   const u32 found = watch.made_met - 1;
   Made* last = watch.made_met && found < watch.made_limit ? watch.made + found : nullptr;
   if ((copies || arrives) && last && step == watch.steps_met && last->what == e.what && last->line == e.line) {
     if (last->lanes & e.lanes) {
       last->width++;
     } else {
-      last->lanes |= e.lanes, last->cost += e.bytes, last->source_cost += rows;
+      last->lanes |= e.lanes, last->cost += e.bytes, last->source_cost += copies ? taken : 0;
       last->width += arrives;
       const u32 first = last->first_piece, before = last->pieces;
       keep(watch, *last, pieces.data(), pieces.size()), pieces.clear();
@@ -130,7 +150,7 @@ void KeepSteps::on(const Machine& M, const UnitEvent& unit) {
     }
     return;
   }
-  Made made = {NONE, e.lanes, 1, e.bytes, NONE, copies ? rows : e.phase, 0, 0,
+  Made made = {NONE, e.lanes, 1, e.bytes, NONE, taken, 0, 0,
                e.what == BEGUN ? e.other : e.address, e.line, e.what};
   if (copies) keep(watch, made, pieces.data(), pieces.size()), pieces.clear();
   make(M, watch, made);
