@@ -12,7 +12,7 @@ from tir_schedules.errors import CheckFailed
 from tir_schedules.ladders.problems import Problem, workload_of
 from tir_schedules.ladders.registry import find
 from tir_schedules.machines.cpu import CpuMachine
-from tir_schedules.machines.cpu.abi import NONE
+from tir_schedules.machines.cpu.abi import NONE, Happening
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.machine import Watch
 from tir_schedules.run import launches
@@ -387,3 +387,23 @@ extern "C" __global__ void k(float *x, float *y) {{
     block = follow(compile_kernel(kernel), arguments, ["x", "y"])
     assert block.executed["LDG"] == 1 + turns and block.agreement == 1
     assert not arguments["x"].any() and arguments["y"].sum() == 1
+
+
+@pytest.mark.parametrize("k, cycles, parts", [
+    (512, 64, 0),  # rows begin with lines
+    (544, 96, 0),  # half of the rows begin with half a line
+    (528, 112, 0),  # three of four rows lie in two lines
+    (520, 168, 64),  # and half of these begin with half a sector
+])  # fmt: skip
+def test_what_a_box_takes_depends_on_where_its_rows_begin(k, cycles, parts):
+    """64 rows of 128 bytes; C has as many columns as K is deep."""
+    rung = find("hgemm/tma_store")[0]
+    workload = workload_of(rung, Problem(rung.family, (256, k, k)))
+    kernel = launches(lower, rung, workload, rung.arch)[0]
+    arguments = kernel.prepared(workload, workload.arguments())
+    steps = follow(compile_kernel(kernel), arguments, list(workload.outputs)).steps
+
+    def most(what):
+        return max(steps.made["source_cost"][steps.made["what"] == what])
+
+    assert (most(Happening.BEGUN), most(Happening.STORED)) == (cycles, parts)

@@ -10,7 +10,7 @@ import pytest
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.errors import CheckFailed
 from tir_schedules.machines.cpu import abi as cpu_abi
-from tir_schedules.machines.cpu.abi import Happening
+from tir_schedules.machines.cpu.abi import LINE_PIECE, MADE, STEP, Happening
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.machine import Steps
 from tir_schedules.timing import prediction, simulation
@@ -165,23 +165,61 @@ class Row:
         self.kernel = Kernel("row", "", "row", (), (columns, 1, 1), (128, 1, 1), "sm_90a")
 
 
-def lines_of_tiles(binary, arguments, outputs, block):
-    """A matrix of tiles with 8 columns: block n has the line n % 8 and the line 100 + n // 8."""
-    lines = np.array([block[0] % 8, 100 + block[0] // 8])
-    return Steps(np.empty(0), np.empty(0), np.array([(line,) for line in lines], [("line", "u8")]), (), ())
+def steps_of(lines):
+    """A warp that reads lines in one basic block of 10 instructions."""
+    made, table = np.zeros(1, MADE), np.zeros(1, STEP)
+    made["pieces"] = len(lines)
+    pieces = np.array([(line, 15, 0) for line in lines], LINE_PIECE)
+    return Steps(table, made, pieces, ((1,) * 10,), ())
 
 
-def test_tiles_of_a_row_share_lines_by_powers_of_two(monkeypatch):
-    """128 blocks: 16 have a line of block 0, 8 the other."""
-    monkeypatch.setattr(prediction, "executed", lines_of_tiles)
-    mine = np.array([0, 100])
-    assert prediction.shared_in_a_row(Row(128), {}, (), mine, 128, (0, 0, 0)) == pytest.approx(
-        2 / (1 / 16 + 1 / 8)
-    )
-    last = np.array([7, 115])
-    assert prediction.shared_in_a_row(Row(128), {}, (), last, 128, (127, 0, 0)) == pytest.approx(
-        2 / (1 / 16 + 1 / 8)
-    )
+def lines_of_tiles(columns):
+    """A matrix of tiles with so many columns: block n has the line of its column and that of its row. An odd
+    block of a cluster has a line of its own."""
+
+    def executed(binary, arguments, outputs, block, budget):
+        number = block[0]
+        if number % 2 and binary.kernel.cluster[0] > 1:
+            return steps_of([1000 + number])
+        return steps_of([number % columns, 100 + number // columns])
+
+    return executed
+
+
+@pytest.mark.parametrize("number", [0, 76])
+@pytest.mark.parametrize("columns, cluster, down, across", [(8, 1, 17, 8), (11, 1, 12, 11), (12, 2, 11, 6)])
+def test_tiles_of_a_row_share_lines_in_any_order(monkeypatch, number, columns, cluster, down, across):
+    """132 blocks: so many have the line of a column, and of a row of tiles."""
+    monkeypatch.setattr(prediction, "executed", lines_of_tiles(columns))
+    row = Row(132)
+    row.kernel = replace(row.kernel, cluster=(cluster, 1, 1))
+    mine = steps_of([number % columns, 100 + number // columns])
+    found = prediction.shared_in_a_row(row, {}, (), mine, 132, (number, 0, 0))
+    down -= columns == 8 and number % columns >= 4  # 132 are 16 rows of 8, and a half
+    assert found == pytest.approx(2 / (1 / down + 1 / across))
+
+
+def test_blocks_that_share_nothing_are_not_all_asked(monkeypatch):
+    asked = []
+
+    def executed(binary, arguments, outputs, block, budget):
+        asked.append(block)
+        return steps_of([block[0]])
+
+    monkeypatch.setattr(prediction, "executed", executed)
+    assert prediction.shared_in_a_row(Row(1024), {}, (), steps_of([0]), 1024, (0, 0, 0)) == 1
+    assert len(asked) < 150
+
+
+def test_lines_that_a_block_touches_late_are_not_counted():
+    """The budget is that of the warp which takes the most instructions."""
+    made, table = np.zeros(3, MADE), np.zeros(3, STEP)
+    made["pieces"], made["first_piece"] = 400, (0, 400, 800)
+    table["warp"], table["made"] = (0, 1, 1), (0, 1, 2)
+    pieces = np.zeros(1200, LINE_PIECE)
+    pieces["line"] = np.arange(1200)
+    lines, budget = prediction.beginning(Steps(table, made, pieces, ((1,) * 10,), ()))
+    assert len(lines) == 800 and budget == prediction.LEAST_BUDGET + 4 * 10
 
 
 def test_the_work_of_the_first_a_middle_and_the_last_block_is_counted(monkeypatch):
