@@ -7,7 +7,18 @@ import pytest
 
 from tir_schedules.errors import BadInput
 from tir_schedules.model.gpus import SMS
-from tir_schedules.timing.gpus import FIGURES, LENT, find_table, known_tables, table_of
+from tir_schedules.timing.gpus import (
+    FIGURES,
+    LENT,
+    RETURNS,
+    STORES,
+    STORES_CYCLES,
+    Rows,
+    find_table,
+    known_tables,
+    launch_us,
+    table_of,
+)
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
@@ -100,3 +111,17 @@ def test_a_row_that_lacks_is_told(profile):
 def test_another_name_is_told():
     with pytest.raises(BadInput, match="'h300'; there are: a100, h100, h200, t4"):
         find_table("h300")
+
+
+@pytest.mark.parametrize("longer", [0.0, 0.5])
+def test_a_launch_takes_at_least_as_long_as_one_that_stores(profile, longer):
+    """Where a kernel that stores takes no longer than one that returns, the latter counts."""
+    rows = Rows(profile)
+    returns = rows("gpu", f"{RETURNS}, 1 blocks of 1 warps", "in_graph")
+    own = STORES_CYCLES / find_table("h200").mhz
+    rows.rows["gpu", STORES] = {"in_graph": returns + own + longer}
+    many = rows("gpu", f"{RETURNS}, 132 blocks of 32 warps", "in_graph")
+    found = launch_us(rows)
+    assert (found[1], found[4224]) == pytest.approx((returns + longer, many + longer))
+    rows.rows["gpu", STORES] = {"in_graph": returns}
+    assert launch_us(rows)[1] == returns

@@ -50,7 +50,7 @@ class GpuTable(BaseModel):
     write_bytes: a cycle and SM, all SMs; part_write_cycles: between two sectors that an SM writes a part
     of, then. atomic_cycles: between two atomics of a word, of one SM or of all, by type; between two
     sectors of atomics of an SM, alone and where all do as many. queue_loads, queue_stores: instructions that
-    the queue of a sub-core holds. launch_us: of a kernel that returns in a row of others, by its warps;
+    the queue of a sub-core holds. launch_us: of a kernel that stores a word in a row of others, by its warps;
     early_us: where it may begin before the last has ended. block_cycles: between the beginnings of two blocks
     of a grid; first_block_cycles: while SMs have room. gap: between a block's end and its successor's begin.
     code_bytes: of the instruction cache. fetch_cycles: for each instruction that is not there, of one
@@ -350,13 +350,18 @@ def barrier(rows: Rows) -> tuple[float, float]:
     return one - each, each
 
 
-RETURNS = "kernel that returns"
+RETURNS, STORES, STORES_CYCLES = "kernel that returns", "empty kernel, 1 blocks of 1 warps", 105
+"""Two kernels that are launched in a row, and the simulated cycles of the second, which stores its clock."""
 
 
 def launch_us(rows: Rows, figure: str = "in_graph") -> dict[int, float]:
-    """By warps of the grid, up to those of one wave, where beginning is not the blocks' own time."""
+    """By warps of the grid, up to those of one wave, where beginning is not the blocks' own time. A launch of
+    one warp takes as long as that of a kernel that stores, without its own cycles, because kernels store.
+    More warps take as much longer as they do in a kernel that returns."""
     shapes = {1: "1 blocks of 1 warps", 528: "132 blocks of 4 warps", 4224: "132 blocks of 32 warps"}
-    return {warps: rows("gpu", f"{RETURNS}, {name}", figure) for warps, name in shapes.items()}
+    found = {warps: rows("gpu", f"{RETURNS}, {name}", figure) for warps, name in shapes.items()}
+    more = max(0.0, rows("gpu", STORES, figure) - STORES_CYCLES / clock(rows) - found[1])
+    return {warps: us + more for warps, us in found.items()}
 
 
 def returns(rows: Rows, multiprocessors: int, each: int, warps: int) -> float:
