@@ -2,9 +2,11 @@
 //
 //   nvcc -arch=sm_90a -cubin bf16x6.cu
 //   before: split_parts.cu of A and B
-//   grid min(PROGRAMS, tiles of C), block (128, CONSUMERS + 1)
+//   grid (min(PROGRAMS / parts of K, tiles of C), 1, parts of K), block (128, CONSUMERS + 1)
 //   dynamic shared memory: STAGES stages of three parts of (BM + BN) * BK elements
 //   maps: of A_parts, boxes of BM x BK; of B_parts, of BN x BK
+//   C: of several parts of K a matrix for each, whose rows are filled up to multiples of 16 bytes;
+//   split_k_sum.cu adds them up. Of one part it is C
 //
 // A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. A K tile has all
 // parts of its elements: they are loaded once, and multiplied six times. Tensor cores cut their sums off, so
@@ -29,6 +31,7 @@
 #define GROUP 16     // rows of tiles in a stripe
 #define PROMOTE 64   // of K, after which sums are promoted
 #define TURNS 1      // 1: warpgroups that multiply take turns, K tile by K tile
+#define SPLITS 1     // parts of K, at most
 #endif
 
 using Operands = SplitKTile<BM, BN, BK, 3, __nv_bfloat16, SixPairs>;
@@ -44,7 +47,10 @@ sgemm_bf16x6(const __grid_constant__ CUtensorMap A_parts_map, const __grid_const
     __shared__ Ring<Operands, STAGES> ring;
     begin<CONSUMERS>(ring, A_parts_map, B_parts_map);
     overlap_launches();
+    const int pitch = gridDim.z > 1 ? (N + 3) / 4 * 4 : N; // of a row of C
+    float *const part = C + static_cast<size_t>(blockIdx.z) * M * pitch;
     multiply_parts<BM, BN, CONSUMERS, GROUP, BK, PROMOTE, TURNS, __nv_bfloat16>(
         shared_address(shared), ring, A_parts_map, B_parts_map, M, N, K,
-        [&](const auto &tile, int row, int col) { store_sums(tile, C, row, col, M, N); });
+        [&](const auto &tile, int row, int col) { store_sums(tile, part, row, col, M, pitch); }, blockIdx.z,
+        gridDim.z);
 }

@@ -8,19 +8,21 @@
 // Tiles are TALL x WIDE, in stripes of STRIPE rows of tiles. WARPGROUPS multiply, each a share of the rows. A K
 // tile is DEEP of K. Sums are promoted after at most LENGTH of K, each time after as many K tiles, or once, at
 // the end, where LENGTH is 0. IN_TURN: 1 where warpgroups take turns. store(tile, row, col): a warpgroup's tile of C
-// goes there.
+// goes there. The block has part number `part` of K, of as many as `parts`.
 template <int TALL, int WIDE, int WARPGROUPS, int STRIPE, int DEEP, int LENGTH, int IN_TURN, typename Part,
           typename Operands, int STAGE_COUNT, typename Store>
 static __device__ __forceinline__ void multiply_parts(unsigned stages, Ring<Operands, STAGE_COUNT> &ring,
                                                       const CUtensorMap &A_map, const CUtensorMap &B_map, int M,
-                                                      int N, int K, const Store &store)
+                                                      int N, int K, const Store &store, int part = 0,
+                                                      int parts = 1)
 {
     constexpr int HEIGHT = TALL / WARPGROUPS; // of a warpgroup's tile
     constexpr int TAKING_TURNS = IN_TURN && WARPGROUPS > 1 ? WARPGROUPS : 0;
     const int rows = (M + TALL - 1) / TALL, cols = (N + WIDE - 1) / WIDE; // of tiles
-    const int all = (K + DEEP - 1) / DEEP;                                // K tiles
+    const int all = ((K + DEEP - 1) / DEEP + parts - 1) / parts;          // K tiles of a part
     const int groups = LENGTH ? (all * DEEP + LENGTH - 1) / max(LENGTH, 1) : 1;
     const int k_tiles = (all + groups - 1) / groups * Operands::REPEATS;
+    const int first = part * groups * k_tiles;
     PipelineState<STAGE_COUNT> state;
     if (threadIdx.y == WARPGROUPS) {
         RegistersOf<WARPGROUPS>::give();
@@ -28,7 +30,8 @@ static __device__ __forceinline__ void multiply_parts(unsigned stages, Ring<Oper
             for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
                 const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
                 ring.fill(state, stages, groups * k_tiles, [&](unsigned stage, int k0, unsigned barrier) {
-                    Operands::load(stage, A_map, B_map, at.row * TALL, at.col * WIDE, k0 / K_TILE, barrier);
+                    Operands::load(stage, A_map, B_map, at.row * TALL, at.col * WIDE, first + k0 / K_TILE,
+                                   barrier);
                 });
             }
     } else {

@@ -1,6 +1,7 @@
 """Float32 products by tensor cores: parts of elements, products of parts, sums that are promoted."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from tir_schedules.ladders.sgemm import offered
 from tir_schedules.ladders.sgemm.models import MODELS
 from tir_schedules.ladders.sgemm.shapes import microseconds, misaligned
 from tir_schedules.ladders.sgemm.split_parts import RUNG as SPLIT_PARTS
+from tir_schedules.ladders.sgemm.split_products import grouped, groups_of, splits_of
 from tir_schedules.ladders.sgemm.split_scaled import RUNG as SPLIT_SCALED
 from tir_schedules.ladders.waves import MEMORY
 from tir_schedules.machines.cpu import CpuMachine
@@ -126,6 +128,52 @@ def test_tiles_and_parts_of_k_take_turns(more, make):
     rung = small("bf16x6", more)
     gemm = gemm_of(rung, 130, 70, 200)
     assert outcome_of(launches(make, rung, gemm, ARCH), gemm, CpuMachine()).faults == ()
+
+
+ALONG_K = [("64x64,splits=3", (70, 66, 290)), ("64x64,splits=9,programs=4", (130, 3, 200))]
+MORE_ALONG_K = [
+    ("64x64,splits=2,bk=32,promote=96,stages=2", (1, 129, 323)),
+    ("128x128,splits=2", (130, 5, 65)),
+    ("128x176,splits=3", (129, 353, 129)),
+]
+
+
+@layers("config, shape, layout", [(*case, "nn") for case in ALONG_K],
+        [*((*case, "nt") for case in ALONG_K), *((*case, "nn") for case in MORE_ALONG_K)])  # fmt: skip
+def test_blocks_share_a_tile_along_k(config, shape, layout):
+    """Schedule and twin agree bit for bit, whatever order warps and copies come in."""
+    (rung,) = find(f"sgemm/bf16x6:{config}")
+    gemm = gemm_of(rung, *shape, layout=layout)
+    orders = (lower, "forward", "late"), (load_twin, "reverse", "early"), (lower, "reverse", "late")
+    done = [
+        outcome_of(launches(make, rung, gemm, ARCH), gemm, CpuMachine(warp_order=order, copies=copies))
+        for make, order, copies in orders
+    ]
+    assert [outcome.faults for outcome in done] == [()] * 3
+    for one, other in zip(done[0].outputs, done[1].outputs, strict=True):
+        assert np.array_equal(one["C"], other["C"])
+
+
+def test_no_part_of_k_is_empty():
+    """A twin knows only how many parts there are: it finds the same K tiles."""
+    for promote, k, splits in product((64, 128, 256), range(1, 2000, 61), range(1, 34)):
+        config = replace(small("bf16x6").config, promote=promote, splits=splits)
+        gemm = SplitGemm(64, 64, k)
+        found, (groups, each) = splits_of(gemm, config), groups_of(gemm, config)
+        k_tiles = -(-k // config.bk)
+        assert (found - 1) * groups * each < k_tiles <= found * groups * each and found <= splits
+        assert grouped(-(-k_tiles // found), config) == (groups, each)
+
+
+def test_few_tiles_are_shared_along_a_long_k():
+    """Where SMs would have no tile. Not where all have some, and not where a part would have little of K."""
+    rung = find_one("sgemm/bf16x6", "run")
+    splits = {
+        shape: rung.fitted(SplitGemm(*shape)).config.splits
+        for shape in ((64, 64, 65536), (512, 512, 4096), (4096, 4096, 4096), (64, 64, 64), (1024, 1024, 128))
+    }
+    assert [count > 1 for count in splits.values()] == [True, True, False, False, False]
+    assert splits[64, 64, 65536] > splits[512, 512, 4096]
 
 
 PARTED = [("64x32,splits=3", (129, 127, 165)), ("64x64,splits=2", (17, 33, 100))]
@@ -313,6 +361,7 @@ def test_it_is_asked_for():
         ("bf16x6:bn=200", "bn must be a multiple of 16"),
         ("bf16x6:consumers=4", "for each of 1 to 3 consumers"),
         ("bf16x6:stages=9", "the ring has 2 to 8 stages"),
+        ("bf16x6:splits=0", "splits is 0: 1 or more blocks share a tile"),
         ("bf16x6:stages=4", "bytes of shared memory"),
         ("bf16x6_mma:bk=24", "bk is 24: a multiple of 16, 256 at most"),
         ("bf16x6_mma:wm=24", "a warp's tile is 24x32: multiples of 16 rows and 8 columns"),
@@ -391,7 +440,8 @@ def test_bounds_are_those_of_the_forms():
     assert SplitGemm(1, 1, 65536, "bf16x6_unpromoted").bound > 1e-2
 
 
-RECORDS = [(rung, (256, 256, 600), "nn") for rung in SPLIT]
+PARTS_OF_K = find("sgemm/bf16x6:64x128,splits=2")
+RECORDS = [(rung, (256, 256, 600), "nn") for rung in (*SPLIT, *PARTS_OF_K)]
 BY_MMA = [(rung, (256, 256, 600), "nt") for rung in SPLIT if rung.name == "bf16x6_mma"]
 
 

@@ -25,6 +25,7 @@ from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.waves import L2, MEMORY
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Preparation, Rung
+from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 Costs = dict[str, dict[int, float]]
@@ -256,7 +257,7 @@ class Estimate:
         return replace(self, copies=copied, copying=copying(launches))
 
 
-def adding_up(gemm: HalfGemm, parts: int) -> float:
+def adding_up(gemm: Gemm, parts: int) -> float:
     """Microseconds of the launch that adds up parts of K; 0 where there is one part."""
     return SUM + PART * parts + 4 * (parts + 1) * gemm.m * gemm.n / PARTS if parts > 1 else 0
 

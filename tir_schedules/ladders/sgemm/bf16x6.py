@@ -11,6 +11,11 @@ In tiles of 128 rows two warpgroups take turns: while one adds its sums to those
 other multiplies. For a K tile of 64 each has 24 wgmma of 64x128. A tile of 64 rows has only one warpgroup
 that multiplies. The schedule is that of `promoted`, and only the configurations are other.
 
+If C has fewer tiles than a GPU has SMs, blocks share a tile along K, as in `split_k`. Each block along z has
+as many K tiles of it, and stores its sums as a part of C. A second launch adds up the parts. `splits` says
+how many blocks share a tile, and is chosen for each shape. A sum of fewer terms errs less, so this costs no
+accuracy.
+
 **Range.** Parts have the exponents of a float32, so rows and columns of very large or very small elements are
 as accurate as others. Elements below 2^-110 lose their bits below 2^-133, because bfloat16 ends there. If an
 element of A is infinite or NaN, no element of its row of C is finite, as with FMA. Most of these are NaN
@@ -23,14 +28,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.sgemm import promoted, split_products
 from tir_schedules.ladders.sgemm.split_costs import chooser
-from tir_schedules.model.rung import run_as_script
+from tir_schedules.model.rung import Around, run_as_script
 
 
 @dataclass(frozen=True)
-class Config(split_products.Config):
-    """Fields: those of split_products.Config."""
+class Config(split_products.AlongK):
+    """Fields: those of split_products.AlongK."""
 
 
 CONFIGS = {
@@ -47,6 +53,7 @@ RUNG = promoted.RUNG.followed_by(
     "a K tile has all parts of its elements: loaded once, multiplied six times",
     configs=CONFIGS,
     choose=chooser(CONFIGS),
+    around=Around(split_products.before, then=split_k_sum.rung("sgemm")),
 )
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ start and the end, and the launch that splits A and B.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Iterable, Mapping, TypeVar
+from typing import Callable, Iterable, Iterator, Mapping, TypeVar
 
 from tir_schedules.ladders.hgemm import hopper, specialization, tile_costs
 from tir_schedules.ladders.hgemm.tile_costs import (
@@ -16,16 +16,18 @@ from tir_schedules.ladders.hgemm.tile_costs import (
     REGISTERS,
     STORED,
     Estimate,
+    adding_up,
     by_size,
     cycles_once,
     form_cost,
     interpolated,
 )
 from tir_schedules.ladders.sgemm import split_scaled
-from tir_schedules.ladders.sgemm.split_products import Config
+from tir_schedules.ladders.sgemm.split_products import AlongK, Config, divide_programs, splits_of
 from tir_schedules.ladders.waves import writing_apart
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Preparation, Rung
+from tir_schedules.workloads import MOST_ELEMENTS
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.split_gemm import SplitGemm
 
@@ -82,20 +84,23 @@ def scaling(launches: Iterable[Preparation]) -> float:
 
 def estimate_of(gemm: SplitGemm, config: Config) -> Estimate:
     """The same of its own launch."""
-    tiles = specialization.tiles_of(gemm, config)
-    rounds = ceil_div(tiles, config.programs)
+    tiles, splits = specialization.tiles_of(gemm, config), splits_of(gemm, config)
+    rounds = ceil_div(tiles, divide_programs(gemm, config).programs)
     full, few = cost_of(config)
-    share = min(1.0, ceil_div(tiles, rounds) / hopper.WAVE)
+    share = min(1.0, ceil_div(tiles, rounds) * splits / hopper.WAVE)
     elements = config.bm * config.bn
+    columns = gemm.part_pitch if splits > 1 else gemm.n
     return Estimate(
         tiles,
         rounds,
-        ceil_div(gemm.k, hopper.DEPTH),
+        ceil_div(ceil_div(gemm.k, hopper.DEPTH), splits),
         few + (full - few) * share,
-        STORED + sectors_of(gemm.n) * (ELEMENT * (1 + share) + REGISTERS[0]) * elements,
+        STORED + sectors_of(columns) * (ELEMENT * (1 + share) + REGISTERS[0]) * elements,
         cycles_once(elements, share),
         CLOCK,
-        1000 * writing_apart(gemm),
+        0 if splits > 1 else 1000 * writing_apart(gemm),
+        splits,
+        adding_up(gemm, splits),
     )
 
 
@@ -140,6 +145,18 @@ def in_short_sums(gemm: SplitGemm, config: C) -> C:
     return replace(config, bk=hopper.DEPTH // 2, promote=hopper.DEPTH // 2) if short else config
 
 
+def shared_along_k(gemm: SplitGemm, config: C) -> Iterator[C]:
+    """A configuration, and where it may share tiles along K also with all numbers of parts that SMs have room
+    for at a time, each with other K tiles."""
+    yield config
+    if not isinstance(config, AlongK):
+        return
+    k_tiles, tiles = ceil_div(gemm.k, config.bk), specialization.tiles_of(gemm, config)
+    most = min(k_tiles, config.programs // tiles, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
+    for splits in sorted({ceil_div(k_tiles, ceil_div(k_tiles, each)) for each in range(2, most + 1)}):
+        yield replace(config, splits=splits)
+
+
 def chooser(configs: Mapping[str, C]) -> Callable[[Gemm], C]:
     """The `choose` of a rung: the configuration that is estimated to be the fastest. Of another workload,
     which the rung refuses, the first."""
@@ -148,7 +165,8 @@ def chooser(configs: Mapping[str, C]) -> Callable[[Gemm], C]:
     def choose(gemm: Gemm) -> C:
         if not isinstance(gemm, SplitGemm):
             return next(iter(given.values()))
-        best = min(given.values(), key=lambda config: estimate_of(gemm, config).nanoseconds)
+        every = (each for config in given.values() for each in shared_along_k(gemm, config))
+        best = min(every, key=lambda config: estimate_of(gemm, config).microseconds)
         return in_short_sums(gemm, in_stripes(gemm, best))
 
     return choose

@@ -10,12 +10,12 @@ sums that are promoted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
 
 from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.sgemm import NN_NT, split_parts, split_scaled
-from tir_schedules.model.launch import Launch, TensorMap, ceil_div
+from tir_schedules.model.launch import Launch, TensorMap, ceil_div, check_parts
 from tir_schedules.model.rung import Preparation
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads.split_gemm import FORMS, LONGEST, Form, SplitGemm
@@ -109,16 +109,46 @@ def refuses(gemm: SplitGemm, config: Config) -> str:
     registers = 2 * config.registers("float32")
     if registers > SUM_REGISTERS[config.consumers]:
         return f"two sums of {config.rows}x{config.columns} do not fit into a warpgroup's registers"
+    if getattr(config, "splits", 1) < 1:
+        return "splits is 0: 1 or more blocks share a tile along K"
     if not 2 <= config.stages <= hopper.MOST_STAGES:
         return f"stages is {config.stages}: the ring has 2 to {hopper.MOST_STAGES} stages"
     return hopper.reason_against_shared(config.ring_bytes)
 
 
+@dataclass(frozen=True)
+class AlongK(Config):
+    """As Config. splits: blocks that share a tile of C along K, at most; a second launch adds up what they
+    leave."""
+
+    splits: int = 1
+
+
+SomeConfig = TypeVar("SomeConfig", bound=Config)
+
+
 def groups_of(gemm: SplitGemm, config: Config) -> tuple[int, int]:
-    """How often sums are promoted, and after how many K tiles: as many each time, `promote` of K at most."""
-    k_tiles = ceil_div(gemm.k, config.bk)
+    """How often a block promotes sums, and after how many K tiles: as many each time, `promote` of K at
+    most."""
+    return grouped(ceil_div(ceil_div(gemm.k, config.bk), splits_of(gemm, config)), config)
+
+
+def grouped(k_tiles: int, config: Config) -> tuple[int, int]:
+    """The same of so many K tiles with all parts."""
     groups = ceil_div(k_tiles * config.bk, config.promote) if config.promote else 1
     return groups, ceil_div(k_tiles, groups) * config.repeats
+
+
+def splits_of(gemm: SplitGemm, config: Config) -> int:
+    """Blocks that share a tile along K. Each has as many K tiles, and the last has some of K."""
+    k_tiles = ceil_div(gemm.k, config.bk)
+    groups, each = grouped(ceil_div(k_tiles, getattr(config, "splits", 1)), config)
+    return ceil_div(k_tiles, groups * each // config.repeats)
+
+
+def divide_programs(gemm: SplitGemm, config: SomeConfig) -> SomeConfig:
+    """The configuration of the programs that have a part of K: the parts share the SMs."""
+    return replace(config, programs=max(1, config.programs // splits_of(gemm, config)))
 
 
 def maps_of(gemm: SplitGemm, config: Config) -> tuple[TensorMap, ...]:
@@ -137,8 +167,11 @@ def before(gemm: SplitGemm, config: Config) -> list[Preparation]:
 
 def launch(gemm: SplitGemm, config: Config) -> Launch:
     hopper.check(refuses(gemm, config))
-    grid = specialization.programs_of(gemm, config), 1, 1
-    return Launch(grid, specialization.block_of(config), config.ring_bytes, maps=maps_of(gemm, config))
+    splits = splits_of(gemm, config)
+    check_parts(f"sgemm/{config.products} for {gemm}", splits, gemm.m, gemm.part_pitch)
+    grid = specialization.programs_of(gemm, divide_programs(gemm, config)), 1, splits
+    block, maps = specialization.block_of(config), maps_of(gemm, config)
+    return Launch(grid, block, config.ring_bytes, maps=maps, parts=splits)
 
 
 def scaled(found: Any, of_a: Any, of_b: Any) -> Any:
@@ -151,17 +184,19 @@ def scaled(found: Any, of_a: Any, of_b: Any) -> Any:
 
 def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
     """The algorithm over whole tiles: blocks A_tiles and B_tiles, K tiles with parts of their elements;
-    C_sums, which adds the products of parts; C. Rows of parts are as TMA shows them."""
+    C_sums, which adds the products of parts; C. Rows of parts are as TMA shows them. If blocks share a tile
+    along K, C has a matrix for each of them, with rows that are filled up to 16 bytes."""
     from tvm.script import tirx as T
 
     from tir_schedules.model.annotations import EXTENTS
     from tir_schedules.tir.intrinsics.split_products import sum_of_products
 
     form, depth, parts, column = gemm.form, config.bk, config.held, config.column
-    groups, each = groups_of(gemm, config)
+    splits, (groups, each) = splits_of(gemm, config), groups_of(gemm, config)
     M, N = (ceil_div(*tiles) * tiles[1] for tiles in ((gemm.m, config.bm), (gemm.n, config.bn)))
     k_tiles, m, n, dtype = groups * each, gemm.m, gemm.n, form.dtype
-    row = k_tiles // config.repeats * form.parts * depth
+    row = splits * k_tiles // config.repeats * form.parts * depth
+    height, pitch = (splits * m, gemm.part_pitch) if splits > 1 else (m, n)
     guarded = m == hopper.ROWS < M  # see hopper.tiled_gemm
 
     def product(A: Any, B: Any, i: Any, j: Any, t: Any, k: Any) -> Any:
@@ -172,31 +207,44 @@ def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
 
     @T.macro
     def multiply_parts(A_parts, B_parts, C, scales):
-        A_tiles = T.sblock_alloc_buffer((k_tiles, parts, M, depth), dtype)
-        B_tiles = T.sblock_alloc_buffer((k_tiles, parts, N, depth), dtype)
-        C_sums = T.sblock_alloc_buffer((M, N), "float32")
-        for t, p, i, k in T.grid(k_tiles, parts, M, depth):
+        A_tiles = T.sblock_alloc_buffer((splits * k_tiles, parts, M, depth), dtype)
+        B_tiles = T.sblock_alloc_buffer((splits * k_tiles, parts, N, depth), dtype)
+        C_sums = T.sblock_alloc_buffer((splits * M, N), "float32")
+        for t, p, i, k in T.grid(splits * k_tiles, parts, M, depth):
             with T.sblock("A_tiles"):
                 vt, vp, vi, vk = T.axis.remap("SSSS", [t, p, i, k])
                 A_tiles[vt, vp, vi, vk] = A_parts[vi, column(0, vt, vp) * depth + vk]
-        for t, p, j, k in T.grid(k_tiles, parts, N, depth):
+        for t, p, j, k in T.grid(splits * k_tiles, parts, N, depth):
             with T.sblock("B_tiles"):
                 vt, vp, vj, vk = T.axis.remap("SSSS", [t, p, j, k])
                 B_tiles[vt, vp, vj, vk] = B_parts[vj, column(1, vt, vp) * depth + vk]
-        for i, j, t, k in T.grid(M, N, k_tiles, depth):
-            with T.sblock("C_sums"):
-                vi, vj, vt, vk = T.axis.remap("SSRR", [i, j, t, k])
-                with T.init():
-                    C_sums[vi, vj] = T.float32(0)
-                C_sums[vi, vj] += product(A_tiles, B_tiles, vi, vj, vt, vk)
-        for i, j in T.grid(M if guarded else m, n):
-            with T.sblock("C"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                if guarded:
-                    if T.tvm_thread_invariant(vi < m):
+        if splits > 1:
+            for i, j, t, k in T.grid(splits * M, N, k_tiles, depth):
+                with T.sblock("C_sums"):
+                    vi, vj, vt, vk = T.axis.remap("SSRR", [i, j, t, k])
+                    with T.init():
+                        C_sums[vi, vj] = T.float32(0)
+                    C_sums[vi, vj] += product(A_tiles, B_tiles, vi % M, vj, vi // M * k_tiles + vt, vk)
+            for i, j in T.grid(splits * M, pitch):
+                with T.sblock("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    if T.tvm_thread_invariant(vi % M < m):
+                        C[vi // M * m + vi % M, vj] = C_sums[vi, vj]
+        else:
+            for i, j, t, k in T.grid(M, N, k_tiles, depth):
+                with T.sblock("C_sums"):
+                    vi, vj, vt, vk = T.axis.remap("SSRR", [i, j, t, k])
+                    with T.init():
+                        C_sums[vi, vj] = T.float32(0)
+                    C_sums[vi, vj] += product(A_tiles, B_tiles, vi, vj, vt, vk)
+            for i, j in T.grid(M if guarded else m, n):
+                with T.sblock("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    if guarded:
+                        if T.tvm_thread_invariant(vi < m):
+                            C[vi, vj] = result(C_sums, vi, vj, scales)
+                    else:
                         C[vi, vj] = result(C_sums, vi, vj, scales)
-                else:
-                    C[vi, vj] = result(C_sums, vi, vj, scales)
 
     if form.scaled:
 
@@ -217,13 +265,15 @@ def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
         def algorithm(
             A_parts: T.Buffer((M, row), dtype),
             B_parts: T.Buffer((N, row), dtype),
-            C: T.Buffer((m, n), "float32"),
+            C: T.Buffer((height, pitch), "float32"),
         ):
             T.func_attr({"tirx.noalias": True})
             multiply_parts(A_parts, B_parts, C, ())
 
     made: Any = algorithm
-    extents = {"A_parts": (m, gemm.row), "B_parts": (n, gemm.row), "C": (m, n)}
+    extents = {"A_parts": (m, gemm.row), "B_parts": (n, gemm.row)}
+    if splits == 1:
+        extents["C"] = m, n
     return made.with_attr({"global_symbol": name, EXTENTS: extents})
 
 
@@ -239,13 +289,16 @@ def schedule(sch: Schedule, gemm: SplitGemm, config: Config) -> None:
 
     # Promotion: sums of a part of K are sums of their own, which are added up.
     *_, k_tile, _ = sch.get_loops(sums)
-    groups, each = groups_of(gemm, config)
+    splits, (groups, each) = splits_of(gemm, config), groups_of(gemm, config)
     group, _ = sch.split(k_tile, [groups, each])
     partial = sch.rfactor(group, 0)
     for block in (partial, sums):
         sch.set_scope(block, 0, SUMS)
 
     i, j, group = sch.get_loops(sums)
+    if splits > 1:
+        split, i = sch.split(i, [splits, None])
+        sch.bind(split, "blockIdx.z")
     block_i, warpgroup, i = sch.split(i, [None, config.consumers, config.rows])
     block_j, j = sch.split(j, [None, config.bn])
     sch.reorder(block_i, block_j, warpgroup, group, i, j)
@@ -267,8 +320,9 @@ def schedule(sch: Schedule, gemm: SplitGemm, config: Config) -> None:
     sch.encode_tensor_maps()
     sch.specialize_warps(k_tile, config.stages)
     tiles = hopper.Tiles(sums, copies, result, block_i, block_j, warpgroup, group)
-    specialization.walk_tiles(sch, gemm, config, tiles)
-    hopper.store_from_registers(sch, gemm, config, tiles)
+    specialization.walk_tiles(sch, gemm, divide_programs(gemm, config), tiles)
+    stored = replace(gemm, n=gemm.part_pitch, k=1) if splits > 1 else gemm
+    hopper.store_from_registers(sch, stored, config, tiles)
     sch.transform_layout(
         partial,
         ("write", 0),

@@ -220,8 +220,8 @@ class Buffers:
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of one K tile of all operands."""
-        return sum(prod(self.extents[each]) * DataType(each.dtype).bits // 8 for each in self.operands)
+        """Bytes of one K tile of all operands. The first extent is that of K tiles."""
+        return sum(prod(self.extents[each][1:]) * DataType(each.dtype).bits // 8 for each in self.operands)
 
     def staged_buffer(self, buffer: Any) -> Any:
         """The buffer of stages, or of boxes of C, that replaces one of the schedule."""
