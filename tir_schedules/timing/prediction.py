@@ -441,7 +441,8 @@ def shared_by(
         return 1.0
     columns, rows, _ = binary.kernel.grid
     if rows == 1:
-        return shared_in_a_row(binary, arguments, outputs, paths.steps, together, place)
+        first = shared_at_first(binary, arguments, paths.steps, together, place)
+        return max(first, shared_at_any_time(binary, arguments, outputs, mine, together, place))
     across, down = min(columns, together), max(1, -(-together // columns))
     kinds = paths.steps.pieces["kind"][at] & np.uint32(Kind.ALONG_BOTH)
     share = np.bincount(kinds, minlength=len(Kind)) / len(at)
@@ -452,11 +453,27 @@ def shared_by(
     return float(together / unique)
 
 
-def shared_in_a_row(
-    binary: Binary, arguments: Arguments, outputs: Sequence[str], steps: Steps, together: int, place: Dim3
-) -> float:
-    """The same for a grid with one row, in which blocks go over tiles in an order of their own. All that run
-    together begin, and the lines that the block reads first are counted."""
+def shared_at_any_time(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], mine: np.ndarray, together: int,
+    place: Dim3,
+) -> float:  # fmt: skip
+    """The same for a grid with one row, in which blocks go over tiles in an order of their own, and may begin
+    at different K tiles. A line that block 0 has in common with block 1, 2, 4, ..., or the last with those
+    ahead of it, is read by twice as many for each of these, as where tiles lie in powers of two."""
+    readers = np.ones(len(mine))
+    apart, columns = 1, binary.kernel.grid[0]
+    while apart < together:
+        # behind block 0, or ahead of another
+        at = abs(place[2] * columns + place[0] - apart)
+        common = np.isin(mine, lines_at(binary, arguments, outputs, (at % columns, 0, at // columns)))
+        readers *= np.where(common, min(2.0, together / apart), 1.0)
+        apart *= 2
+    return float(len(mine) / (1 / readers).sum())
+
+
+def shared_at_first(binary: Binary, arguments: Arguments, steps: Steps, together: int, place: Dim3) -> float:
+    """The same for blocks that begin at the same K tile. All that run together begin, and the lines that the
+    block reads first are counted."""
     mine, budget = beginning(steps)
     columns, _, layers = binary.kernel.grid
     number = place[2] * columns + place[0]
