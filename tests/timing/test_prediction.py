@@ -193,19 +193,24 @@ def test_tiles_of_a_row_share_lines_in_any_order(monkeypatch, number, columns, c
     monkeypatch.setattr(prediction, "executed", lines_of_tiles(columns))
     row = Row(132)
     row.kernel = replace(row.kernel, cluster=(cluster, 1, 1))
-    mine = steps_of([number % columns, 100 + number // columns])
-    found = prediction.shared_at_first(row, {}, mine, 132, (number, 0, 0))
+    steps = steps_of([number % columns, 100 + number // columns])
     down -= columns == 8 and number % columns >= 4  # 132 are 16 rows of 8, and a half
-    assert found == pytest.approx(2 / (1 / down + 1 / across))
+    lines, readers = prediction.readers_at_first(row, {}, steps, 132, (number, 0, 0))
+    assert [*lines] == [number % columns, 100 + number // columns] and [*readers] == [down, across]
+    if columns == 11:
+        found = prediction.shared_in_a_row(row, {}, (), steps, 132, (number, 0, 0))
+        assert found == pytest.approx(2 / (1 / down + 1 / across))
 
 
 def test_lines_that_blocks_share_later_count_by_powers_of_two(monkeypatch):
-    """128 blocks: 16 have the line of a column, 8 that of a row."""
-    executed = lines_of_tiles(8)
-    monkeypatch.setattr(prediction, "executed", executed)
-    for mine, place in (([0, 100], 0), ([7, 115], 127)):
-        found = prediction.shared_at_any_time(Row(128), {}, (), np.array(mine), 128, (place, 0, 0))
-        assert found == pytest.approx(2 / (1 / 16 + 1 / 8))
+    """128 blocks: 16 have the line of a column, 8 that of a row, at any time."""
+    monkeypatch.setattr(prediction, "executed", lines_of_tiles(8))
+    for lines, place in (([0, 100], 0), ([7, 115], 127)):
+        arguments = Row(128), {}, (), np.array(lines), 128, (place, 0, 0)
+        assert [*prediction.readers_by_distance(*arguments)] == [16, 8]
+    monkeypatch.setattr(prediction, "readers_at_first", lambda *given: (np.array([0, 100]), np.ones(2)))
+    found = prediction.shared_in_a_row(Row(128), {}, (), steps_of([0, 100]), 128, (0, 0, 0))
+    assert found == pytest.approx(2 / (1 / 16 + 1 / 8))
 
 
 def test_blocks_that_share_nothing_are_not_all_asked(monkeypatch):
@@ -216,8 +221,8 @@ def test_blocks_that_share_nothing_are_not_all_asked(monkeypatch):
         return steps_of([block[0]])
 
     monkeypatch.setattr(prediction, "executed", executed)
-    assert prediction.shared_at_first(Row(1024), {}, steps_of([0]), 1024, (0, 0, 0)) == 1
-    assert len(asked) < 150
+    _, readers = prediction.readers_at_first(Row(1024), {}, steps_of([0]), 1024, (0, 0, 0))
+    assert [*readers] == [1] and len(asked) < 150
 
 
 def test_lines_that_a_block_touches_late_are_not_counted():

@@ -441,8 +441,7 @@ def shared_by(
         return 1.0
     columns, rows, _ = binary.kernel.grid
     if rows == 1:
-        first = shared_at_first(binary, arguments, paths.steps, together, place)
-        return max(first, shared_at_any_time(binary, arguments, outputs, mine, together, place))
+        return shared_in_a_row(binary, arguments, outputs, paths.steps, together, place)
     across, down = min(columns, together), max(1, -(-together // columns))
     kinds = paths.steps.pieces["kind"][at] & np.uint32(Kind.ALONG_BOTH)
     share = np.bincount(kinds, minlength=len(Kind)) / len(at)
@@ -453,13 +452,33 @@ def shared_by(
     return float(together / unique)
 
 
-def shared_at_any_time(
+def shared_in_a_row(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], steps: Steps, together: int, place: Dim3
+) -> float:
+    """The same for a grid with one row, in which blocks go over tiles in an order of their own, and may begin
+    at different K tiles.
+
+    A line that block 0 has in common with block 1, 2, 4, ..., or the last with those ahead of it, is read by
+    twice as many for each of these, as where tiles lie in powers of two. Elsewhere there are more readers:
+    for the lines that the block reads first, all blocks are asked that run together.
+    """
+    mine = np.unique(steps.pieces["line"])
+    readers = readers_by_distance(binary, arguments, outputs, mine, together, place)
+    first, counted = readers_at_first(binary, arguments, steps, together, place)
+    told = readers[np.isin(mine, first)]
+    return in_the_mean(readers) * max(1.0, in_the_mean(counted) / in_the_mean(told))
+
+
+def in_the_mean(readers: np.ndarray) -> float:
+    """Of all lines, as often as each is read."""
+    return float(len(readers) / (1 / readers).sum())
+
+
+def readers_by_distance(
     binary: Binary, arguments: Arguments, outputs: Sequence[str], mine: np.ndarray, together: int,
     place: Dim3,
-) -> float:  # fmt: skip
-    """The same for a grid with one row, in which blocks go over tiles in an order of their own, and may begin
-    at different K tiles. A line that block 0 has in common with block 1, 2, 4, ..., or the last with those
-    ahead of it, is read by twice as many for each of these, as where tiles lie in powers of two."""
+) -> np.ndarray:  # fmt: skip
+    """Readers of each line, by blocks at distances of powers of two."""
     readers = np.ones(len(mine))
     apart, columns = 1, binary.kernel.grid[0]
     while apart < together:
@@ -468,12 +487,13 @@ def shared_at_any_time(
         common = np.isin(mine, lines_at(binary, arguments, outputs, (at % columns, 0, at // columns)))
         readers *= np.where(common, min(2.0, together / apart), 1.0)
         apart *= 2
-    return float(len(mine) / (1 / readers).sum())
+    return readers
 
 
-def shared_at_first(binary: Binary, arguments: Arguments, steps: Steps, together: int, place: Dim3) -> float:
-    """The same for blocks that begin at the same K tile. All that run together begin, and the lines that the
-    block reads first are counted."""
+def readers_at_first(
+    binary: Binary, arguments: Arguments, steps: Steps, together: int, place: Dim3
+) -> tuple[np.ndarray, np.ndarray]:
+    """The lines that a block reads first, and how many of the blocks that run together do so, too."""
     mine, budget = beginning(steps)
     columns, _, layers = binary.kernel.grid
     number = place[2] * columns + place[0]
@@ -485,9 +505,8 @@ def shared_at_first(binary: Binary, arguments: Arguments, steps: Steps, together
         return np.isin(mine, lines_at(binary, arguments, (), block, budget))
 
     if not any(shares(at).any() for at in (*others[:PROBED], *others[PROBED::PROBED])):
-        return 1.0
-    readers = 1 + np.sum([shares(at) for at in others], axis=0)
-    return float(len(mine) / (1 / readers).sum())
+        return mine, np.ones(len(mine))
+    return mine, 1 + np.sum([shares(at) for at in others], axis=0)
 
 
 def beginning(steps: Steps) -> tuple[np.ndarray, int]:
