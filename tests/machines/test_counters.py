@@ -26,6 +26,7 @@ from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.registry import current, every_rung, find
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.counters import METRICS
+from tir_schedules.model.kernel import Binary, Kernel, Resources
 from tir_schedules.run import launches
 from tir_schedules.workloads.gemm import Gemm
 
@@ -248,3 +249,28 @@ def test_an_address_without_a_space_counts_where_it_leads(access, kind):
     found = launch(program, arguments, ("Y",), block=(32, 1, 1), count=True).counters.accesses
     cost = {name: (each.requests, each.cost) for name, each in found.items()}
     assert cost == {f"shared_{kind}": (1, 16), f"global_{kind}": (1, 16)}
+
+
+def test_an_address_of_the_cluster_counts_where_it_is_the_blocks_own():
+    """Block 0 reads its own shared memory by an address of the cluster, and block 1 reads that of block 0."""
+    body = (
+        ".shared .align 128 .b8 tile[128]; .reg .b64 p; .reg .b32 a, zero;\nmov.u32 zero, 0; mov.u64 p, tile;"
+        " cvta.shared.u64 p, p;\nmapa.u64 p, p, zero; barrier.cluster.arrive; barrier.cluster.wait;\n"
+        "ld.u32 a, [p]; barrier.cluster.arrive; barrier.cluster.wait;"
+    )
+    arguments = {"Y": np.zeros(1, np.uint32)}
+    text = module("test", arguments, body).replace("sm_80", "sm_90")
+    kernel = Kernel("test", "", "test", ("Y",), (2, 1, 1), (32, 1, 1), "sm_90", 0, cluster=(2, 1, 1))
+    binary = Binary(kernel, text, b"", Resources(0, 0))
+    found = CpuMachine().run(binary, arguments, ("Y",), count=True).counters.accesses
+    assert {name: (each.requests, each.cost) for name, each in found.items()} == {"shared_load": (1, 1)}
+
+
+def test_loads_do_not_merge_across_a_store_that_may_lead_there():
+    body = (
+        "mov.u32 e, tile;\nld.shared.u32 a, [e];\nld.shared.u32 b, [e+4];\n{}ld.shared.u32 c, [e+8];\n"
+        "ld.shared.u32 d, [e+12];"
+    )
+    store = ".reg .b64 p; ld.param.u64 p, [Y]; st.u32 [p], t;\n"
+    requests = [counters_of(body.format(between)).accesses["shared_load"].requests for between in ("", store)]
+    assert requests == [1, 2]

@@ -49,14 +49,11 @@ def ask(monkeypatch, tmp_path):
     [
         {"x": np.ones(64, np.float32)}, {"x": np.zeros(64, np.int32)}, {"n": 63}, {"blocks": 3},
         {"mhz": 1000.0}, {"table": TABLE.model_copy(update={"gap": 1.0})}, {"y": np.zeros(128, np.float32)},
+        {"y": np.ones(64, np.float32)},
     ],
 )  # fmt: skip
 def test_what_changed_is_asked_again(ask, changed):
     assert [ask(), ask(), ask(**changed), ask(**changed), ask()] == [1, 1, 2, 2, 1]
-
-
-def test_what_a_launch_writes_does_not_matter(ask):
-    assert [ask(), ask(y=np.ones(64, np.float32))] == [1, 1]
 
 
 def test_sources_of_the_model_matter(ask, monkeypatch):

@@ -407,3 +407,44 @@ def test_what_a_box_takes_depends_on_where_its_rows_begin(k, cycles, parts):
         return max(steps.made["source_cost"][steps.made["what"] == what])
 
     assert (most(Happening.BEGUN), most(Happening.STORED)) == (cycles, parts)
+
+
+def test_a_launch_that_others_follow_is_the_first():
+    """Another launch may write its input before it comes again."""
+    source = """\
+extern "C" __global__ void k(float *x, float *y) {
+  float v = x[threadIdx.x];
+  do v += ((volatile float *)y)[0]; while (v < 10);
+  x[threadIdx.x] = v;
+}
+"""
+    kernel = Kernel("k", source, "k", ("x", "y"), (1, 1, 1), (32, 1, 1), "sm_90a")
+    arguments = {"x": np.zeros(32, np.float32), "y": np.ones(1, np.float32)}
+    binary = compile_kernel(kernel)
+    turns = [follow(binary, arguments, ["x"], again=again).executed["LDG"] - 1 for again in (False, True)]
+    assert turns == [10, 1]
+
+
+def test_lanes_of_one_load_may_come_to_shared_and_to_global_memory():
+    """The load is that of global memory, which takes longer, and none is left over."""
+    source = """\
+extern "C" __global__ void k(float **p, const int *which, float *y) {
+  __shared__ float s[32];
+  s[threadIdx.x] = 1;
+  __syncwarp();
+  const float *from = which[threadIdx.x] ? s : y;
+  y[threadIdx.x] = ((volatile const float *)from)[threadIdx.x];
+}
+"""
+    kernel = Kernel("k", source, "k", ("p", "which", "y"), (1, 1, 1), (32, 1, 1), "sm_90a")
+    arguments = {
+        "p": np.zeros(1, np.uint64),
+        "which": np.arange(32, dtype=np.int32) % 2,
+        "y": np.zeros(32, np.float32),
+    }
+    block = follow(compile_kernel(kernel), arguments, ["y"])
+    (load,) = [number for number, one in enumerate(block.code) if one.name == "LD"]
+    (path,) = block.warps
+    (access,) = path.accesses[path.numbers == load].tolist()
+    assert block.steps.counted[block.steps.made["counter"][access]][1] == "global_load"
+    assert block.steps.made["pieces"][access] == 1 and block.agreement == 1

@@ -239,7 +239,7 @@ def test_lines_that_a_block_touches_late_are_not_counted():
 def test_the_work_of_the_first_a_middle_and_the_last_block_is_counted(monkeypatch):
     """Block x goes over a basic block of two instructions and x times over one of three."""
 
-    def executed(binary, arguments, outputs, block):
+    def executed(binary, arguments, outputs, block, again):
         table = np.array([(0,), *[(1,)] * block[0]], [("block", "u4")])
         return Steps(table, np.empty(0), np.empty(0), ((1, 2), (3, 4, 5)), ())
 
@@ -249,9 +249,8 @@ def test_the_work_of_the_first_a_middle_and_the_last_block_is_counted(monkeypatc
 
 
 def test_places_are_the_first_blocks_of_clusters(monkeypatch):
-    monkeypatch.setattr(
-        prediction, "executed", lambda *_: Steps(np.zeros(0, [("block", "u4")]), (), (), (), ())
-    )
+    nothing = Steps(np.zeros(0, [("block", "u4")]), (), (), (), ())
+    monkeypatch.setattr(prediction, "executed", lambda *_, again: nothing)
     binary = Row(1)
     binary.kernel = replace(binary.kernel, grid=(6, 4, 1), cluster=(2, 1, 1))
     assert [*prediction.works_of(binary, {}, ())] == [(0, 0, 0), (0, 2, 0), (4, 3, 0)]

@@ -753,3 +753,16 @@ def test_what_the_first_block_issues_is_kept_with_what_it_stalled_for():
 def test_what_is_not_modelled_is_told():
     with pytest.raises(CheckFailed, match="STAS, UTMAREDG"):
         run(program("STAS [UR8], R4", "UTMAREDG.2D.ADD [UR8], [UR4]"))
+
+
+@pytest.mark.parametrize("strong", ["", ".STRONG.SYS"])
+def test_a_load_without_a_space_from_shared_memory_costs_its_wavefronts(strong):
+    """Whether it would pass L1 by or not."""
+    code = program(
+        (f"LD.E{strong} R4, desc[UR4][R2.64]", {"writes": 0}), ("FADD R5, R4, R4", {"waits": (0,)})
+    )
+    made = np.zeros(2, cpu_abi.MADE)
+    made["what"], made["source_counter"], made["cost"] = cpu_abi.NONE, cpu_abi.NONE, (1, 32)
+    steps = Steps(np.empty(0, cpu_abi.STEP), made, np.empty(0, cpu_abi.LINE_PIECE), (), ())
+    one, many = (simulate(code, [path([0, 1], [row, -1])], steps, TABLE).cycles for row in (0, 1))
+    assert many - one == pytest.approx(31 * TABLE.per_line, abs=2)

@@ -1,5 +1,5 @@
 """Times of launches that were predicted before, kept in the cache by all that they depend on: the code, the
-launch, its arguments with what the inputs hold, the figures of the GPU, and the sources of the model.
+launch, its arguments with what arrays hold, the figures of the GPU, and the sources of the model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def kept(
     does: Callable[..., T], binary: Binary, arguments: Arguments, outputs: Sequence[str], *rest: Any
 ) -> T:
     """What `does(binary, arguments, outputs, *rest)` returns, from the cache where it has been asked for
-    before. outputs: names of arrays whose numbers do not matter. rest: what tells all of itself by repr. What
+    before. outputs: names of arrays that are written. rest: what tells all of itself by repr. What
     is raised is not kept."""
     content = hashlib.sha256()
     for part in parts_of(binary, arguments, (tuple(outputs), *rest)):
@@ -54,8 +54,7 @@ def parts_of(binary: Binary, arguments: Arguments, asked: tuple[Any, ...]) -> It
     for name, value in arguments.items():
         if isinstance(value, np.ndarray):
             yield f"{name} {value.dtype} {value.shape} {value.strides}".encode()
-            if name not in asked[0]:
-                yield np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
+            yield np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
         else:
             yield f"{name} {value!r}".encode()
 

@@ -132,17 +132,17 @@ class BlockPaths:
 
 
 def follow(
-    binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3 = (0, 0, 0)
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3 = (0, 0, 0), again: bool = True
 ) -> BlockPaths:
     """Executes one block on the CPU machine, and tells what its warps execute of the SASS.
 
-    arguments, outputs: as `CpuMachine.run` takes them. A block that waits for others is executed among all. A
-    block that changes its input is executed twice, and the second time is told, because `bench` launches a
-    kernel again and again on the same arrays. CheckFailed where there is more than can be kept, where the
-    block does not end, and where it fails.
+    arguments, outputs: as `CpuMachine.run` takes them. A block that waits for others is executed among all.
+    again: whether the launch follows itself, as `bench` has it: then a block that changes its input is
+    executed twice, and the second time is told. Variables of the module begin anew. CheckFailed where there
+    is more than can be kept, where the block does not end, and where it fails.
     """
     watch = Watch(block, limit=MOST, steps=True)
-    execution, steps = watched(binary, arguments, outputs, watch, again=True)
+    execution, steps = watched(binary, arguments, outputs, watch, again)
     failed = any(finding.kind in (*ENDLESS, *FAILING) for finding in execution.findings)
     if not steps.ended and not failed:
         execution, steps = watched(binary, arguments, outputs, replace(watch, among_all=True))
@@ -172,7 +172,7 @@ def watched(
 ) -> tuple[Execution, Steps]:
     """An execution, and the steps of a block. The outputs stay as they were, because what one block leaves in
     counters and flags is not for the next that is watched. again: of a block that changes its input, the
-    second execution, where it ends. budget: of instructions of a warp."""
+    second execution, where it ends well. budget: of instructions of a warp."""
     before = {name: arguments[name].copy() for name in outputs}
     machine = CpuMachine().limited(1, budget)
     execution = machine.run(binary, arguments, outputs, watch=watch)
@@ -180,7 +180,8 @@ def watched(
     assert steps is not None, "it was told to"
     if again and changes_its_input(steps):
         second = machine.run(binary, arguments, outputs, watch=watch, given=outputs)
-        if second.steps is not None and second.steps.ended:
+        failed = any(finding.kind in (*ENDLESS, *FAILING) for finding in second.findings)
+        if second.steps is not None and second.steps.ended and not failed:
             execution, steps = second, second.steps
     for name, array in before.items():
         arguments[name][...] = array

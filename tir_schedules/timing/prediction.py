@@ -142,8 +142,9 @@ def predict(
     CheckFailed where a kernel has what the model does not, or executes more than can be kept.
     """
     clock = mhz or table.mhz
+    alone = len(binaries) == 1
     launches = tuple(
-        kept(time_of, one, given, outputs, table, clock, issues, conflicts, number > 0, cold)
+        kept(time_of, one, given, outputs, table, clock, issues, conflicts, number > 0, cold, alone)
         for number, (one, given) in enumerate(zip(binaries, arguments))
     )
     return Prediction(launches, clock)
@@ -159,18 +160,20 @@ def time_of(
     conflicts: bool = True,
     follows: bool = False,
     cold: bool = True,
+    alone: bool = True,
 ) -> LaunchTime:
-    """follows: whether the launch before it is of the same work."""
+    """follows: whether the launch before it is of the same work. alone: whether no other launch is, so that
+    it finds what it has left itself."""
     kernel = binary.kernel
     blocks = prod(kernel.grid)
     held = occupancy(kernel.arch, kernel.block, binary.resources.registers, binary.shared_bytes).blocks
     busiest = -(-blocks // table.multiprocessors)
     resident = min(held, busiest)
-    paths = follow(binary, arguments, outputs)
-    works = works_of(binary, arguments, outputs, paths.steps)
+    paths = follow(binary, arguments, outputs, again=alone)
+    works = works_of(binary, arguments, outputs, paths.steps, alone)
     place = representative(works, blocks <= resident * table.multiprocessors)
     if place != next(iter(works)):
-        paths = follow(binary, arguments, outputs, place)
+        paths = follow(binary, arguments, outputs, place, alone)
     if not conflicts:
         paths = without_conflicts(paths)
     footprint = sum(each.nbytes for each in arguments.values() if isinstance(each, np.ndarray))
@@ -219,7 +222,11 @@ def without_conflicts(paths: BlockPaths) -> BlockPaths:
 
 
 def works_of(
-    binary: Binary, arguments: Arguments, outputs: Sequence[str], first: Steps | None = None
+    binary: Binary,
+    arguments: Arguments,
+    outputs: Sequence[str],
+    first: Steps | None = None,
+    again: bool = True,
 ) -> dict[Dim3, int]:
     """Instructions of PTX that the warps of the first block, of one in the middle and of the last execute. Of
     clusters it is the first block. first: of the first block, if they are known."""
@@ -233,7 +240,8 @@ def works_of(
     )  # fmt: skip
     known = {(0, 0, 0): first} if first else {}
     return {
-        place: work_of(known.get(place) or executed(binary, arguments, outputs, place)) for place in places
+        place: work_of(known.get(place) or executed(binary, arguments, outputs, place, again=again))
+        for place in places
     }
 
 
@@ -527,12 +535,13 @@ def lines_at(
 
 
 def executed(
-    binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3, budget: int = BUDGET
-) -> Steps:
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], block: Dim3, budget: int = BUDGET,
+    again: bool = False,
+) -> Steps:  # fmt: skip
     """What a block does, except for the numbers of its warpgroups' products: whom it meets does not depend on
-    them. budget: of instructions of a warp."""
+    them. budget: of instructions of a warp. again: as `follow` has it."""
     watch = Watch(block, limit=MOST, steps=True, multiplies=False)
-    return watched(binary, arguments, outputs, watch, budget=budget)[1]
+    return watched(binary, arguments, outputs, watch, again, budget)[1]
 
 
 def overhead(table: GpuTable, warps: int, early: bool = False) -> float:

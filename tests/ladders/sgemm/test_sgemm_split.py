@@ -362,6 +362,8 @@ def test_it_is_asked_for():
         ("bf16x6:consumers=4", "for each of 1 to 3 consumers"),
         ("bf16x6:stages=9", "the ring has 2 to 8 stages"),
         ("bf16x6:splits=0", "splits is 0: 1 or more blocks share a tile"),
+        ("bf16x6:group=0", "group is 0: rows of tiles in a stripe, 1 or more"),
+        ("bf16x6:programs=0", "programs is 0: blocks of the grid, 1 or more"),
         ("bf16x6:stages=4", "bytes of shared memory"),
         ("bf16x6_mma:bk=24", "bk is 24: a multiple of 16, 256 at most"),
         ("bf16x6_mma:wm=24", "a warp's tile is 24x32: multiples of 16 rows and 8 columns"),

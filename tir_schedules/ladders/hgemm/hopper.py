@@ -253,7 +253,15 @@ def reason_against_ring(gemm: HalfGemm, config: Ring, fewest: int, more: int = 0
     """The same of a pipeline of at least so many stages. more: bytes of shared memory besides."""
     if not fewest <= config.stages <= MOST_STAGES:
         return f"stages is {config.stages}: the ring has {fewest} to {MOST_STAGES} stages"
-    return reason_against(gemm, config, config.ring_bytes + more)
+    return reason_against_order(config) or reason_against(gemm, config, config.ring_bytes + more)
+
+
+def reason_against_order(config: Ring) -> str:
+    """Why blocks cannot go over tiles as a configuration says, or empty."""
+    for name, what in (("programs", "blocks of the grid"), ("group", "rows of tiles in a stripe")):
+        if getattr(config, name, 1) < 1:
+            return f"{name} is {getattr(config, name)}: {what}, 1 or more"
+    return ""
 
 
 def reason_against_boxes(gemm: HalfGemm) -> str:

@@ -113,7 +113,7 @@ def refuses(gemm: SplitGemm, config: Config) -> str:
         return "splits is 0: 1 or more blocks share a tile along K"
     if not 2 <= config.stages <= hopper.MOST_STAGES:
         return f"stages is {config.stages}: the ring has 2 to {hopper.MOST_STAGES} stages"
-    return hopper.reason_against_shared(config.ring_bytes)
+    return hopper.reason_against_order(config) or hopper.reason_against_shared(config.ring_bytes)
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,10 @@ def contiguous_candidates(block: ptx.BasicBlock) -> Iterable[list[ptx.Instructio
                 kind, base = i.name, address_of(i).base
                 groups.setdefault((kind, base, versions[base], fences[kind]), []).append(i)
                 fences["ld" if kind == "st" else "st"] += 1
-        elif row.fence or i.space == "shared":
+        elif row.fence or i.space == "shared" or i.space == "generic" and i.name in ("st", "atom", "red"):
             fences.update(("ld", "st"))
+        elif i.space == "generic" and i.name == "ld":
+            fences["st"] += 1
         for register in i.results:
             versions[register] += 1
     return groups.values()

@@ -255,8 +255,10 @@ struct Sm {
   // Whether the first request of a queue takes the tags of L1 alone, and the data path when its bytes come.
   bool goes_out(SubCore& core, const Request& request, const Row& row) const {
     if (request.access < 0 || (row.action != GLOBAL_LOAD && row.action != ASYNC_COPY)) return false;
-    if (row.action == ASYNC_COPY || row.value) return true;  // the value: a load passes L1 by
     const Access& access = accesses[request.access];
+    if (row.action == ASYNC_COPY) return true;
+    if (!access.pieces) return false;  // of shared memory, by an address without a space
+    if (row.value) return true;        // it passes L1 by
     if (core.held_as != memory.l1.changes) {
       core.held_as = memory.l1.changes;
       core.held_from = memory.held_from(pieces + access.first, access.pieces, request.block);
@@ -318,7 +320,7 @@ struct Sm {
     u32 fronts = row.action == EXCHANGE;
     if (row.action >= ARRIVE) return tell_unit(core, request, row, access);
     if (row.local) fronts = row.carries;  // a word of each lane is a line
-    else if (access) fronts = global ? std::max(1u, count) : access->wavefronts;
+    else if (access) fronts = global && count ? count : std::max(1u, access->wavefronts);  // it may be of shared memory
     data_free = t + fronts;
     if (row.action == GLOBAL_LOAD) {
       tags_free = data_free;

@@ -319,7 +319,12 @@ struct Walk {
         const s64 far = std::abs((s64)made[row].line - mark.line);
         if (best < 0 || far < least) best = row, least = far;
       }
-    if (best >= 0) used[best] = 1;
+    if (best < 0) return best;
+    used[best] = 1;
+    // Some lanes of an address without a space came to shared memory, and others to global memory: the latter cost more.
+    const bool both = best + 1 < (s64)used.size() && !used[best + 1] && made[best + 1].line == made[best].line &&
+                      made[best + 1].kind & mark.kinds && made[best + 1].kind != made[best].kind;
+    if (both) used[++best] = 1;
     return best;
   }
 };

@@ -98,17 +98,20 @@ template <bool STORE> static void global_access(Machine& M, Warp& W, const ops::
   if (STORE && M.launch.flags & SIZES) ACTIVE(mask, note_size(M, address[l], bytes))
 }
 // An access whose address has no space: the lanes that come to the block's own shared memory count for the second of
-// its counters, those that come to global memory for the first.
+// its counters, those that come to global memory for the first. Those of another block of the cluster are not counted.
 static void tell_generic(Machine& M, s32 counter, s32 line, const u64* address, u32 lanes, u32 bytes, Act act) {
   ALIGNED u32 narrow[32];
-  u32 shared = 0, local = 0;
+  u32 shared = 0, global = 0;
   ACTIVE(lanes, {
-    narrow[l] = (u32)(address[l] - SHARED_WINDOW);
-    shared |= (u32)(address[l] - SHARED_WINDOW < M.launch.shared_bytes) << l;
-    local |= (u32)(address[l] - LOCAL_WINDOW < WINDOW_BYTES) << l;
+    const u64 offset = address[l] - SHARED_WINDOW;
+    const bool in_cluster = offset < WINDOW_BYTES, local = address[l] - LOCAL_WINDOW < WINDOW_BYTES;
+    const Place place = in_cluster ? place_of(M, (u32)offset) : Place{nullptr, 0};
+    narrow[l] = place.address;
+    shared |= (u32)(place.cta == M.cta && place.address < M.launch.shared_bytes) << l;
+    global |= (u32)(!in_cluster && !local) << l;
   })
   if (shared && counter >= 0) tell(M, SharedAccess{counter + 1, narrow, shared, bytes, act != READ});
-  tell(M, GlobalAccess{counter, address, lanes & ~shared & ~local, bytes, line, act});
+  tell(M, GlobalAccess{counter, address, global, bytes, line, act});
 }
 template <bool STORE> static void generic_access(Machine& M, Warp& W, const ops::Access& op, const u64* address,
                                                  u32 width, u32 count, void* const* values, u32 how) {
