@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
+from tir_schedules.workloads import MOST_ELEMENTS
 
 if TYPE_CHECKING:
     from tir_schedules.workloads.gemm import Gemm
@@ -37,9 +38,15 @@ MOST_PROGRAMS, MOST_WORTH = 1 << 16, 1 << 12
 """Of programs that share tiles: blocks, and units of K that sharing must save each. Twins multiply them as
 int."""
 
-
 FITTED = 1024
 """Extent along K at which `odd` of a Rate was fitted, with the start and the end of a block in it."""
+
+
+def counts_of_parts(gemm: Gemm, k_tiles: int, most: int) -> list[int]:
+    """In how many parts K can be divided, `most` at most or else 1, so that each part has other K tiles, and
+    32 bits count the elements of all parts of C."""
+    most = min(k_tiles, most, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
+    return sorted({ceil_div(k_tiles, ceil_div(k_tiles, parts)) for parts in range(1, max(1, most) + 1)})
 
 
 @dataclass(frozen=True)

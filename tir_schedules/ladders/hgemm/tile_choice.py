@@ -21,9 +21,9 @@ from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.hgemm.tile_costs import K_TILE, Estimate, copying, cycles_of_rows
 from tir_schedules.ladders.hgemm.tile_shape import Config
+from tir_schedules.ladders.waves import counts_of_parts
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
 from tir_schedules.model.rung import Preparation
-from tir_schedules.workloads import MOST_ELEMENTS
 from tir_schedules.workloads.half_gemm import HalfGemm
 
 FOR_ALL_SUMS = ("128x256", "128x128")
@@ -75,9 +75,8 @@ def parts_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
     k_tiles = ceil_div(gemm.k, hopper.DEPTH)
     tiles = specialization.tiles_of(gemm, config) * config.blocks
     sms = hopper.CLUSTERS[config.blocks] * config.blocks
-    most = min(k_tiles, sms // tiles, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
-    counts = {ceil_div(k_tiles, ceil_div(k_tiles, parts)) for parts in range(1, max(1, most) + 1)}
-    return min(sorted(counts), key=lambda parts: Estimate.of(gemm, config, parts).microseconds)
+    counts = counts_of_parts(gemm, k_tiles, sms // tiles)
+    return min(counts, key=lambda parts: Estimate.of(gemm, config, parts).microseconds)
 
 
 def forms() -> Iterator[dict[str, int]]:

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Mapping, Protocol
 
-from tir_schedules.ladders.waves import CACHE, LAUNCH, MEMORY, SMS
+from tir_schedules.ladders.waves import CACHE, LAUNCH, MEMORY, SMS, counts_of_parts
 from tir_schedules.model.launch import MOST_BLOCKS, ceil_div
 from tir_schedules.model.rung import Rung, Tiled
-from tir_schedules.workloads import MOST_ELEMENTS
 from tir_schedules.workloads.gemm import Gemm
 
 MOST_WAVES = 5
@@ -151,9 +150,8 @@ def rounds(blocks: int, rate: Rate) -> float:
 def splits(gemm: Gemm, tile: Tile) -> int:
     """The number of parts of K with which a tile is fastest."""
     blocks, deep = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn), ceil_div(gemm.k, tile.bk)
-    most = min(deep, MOST_WAVES * SMS // blocks, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
-    counts = {ceil_div(deep, ceil_div(deep, parts)) for parts in range(1, max(1, most) + 1)}
-    return min(sorted(counts), key=lambda parts: microseconds(gemm, tile, parts))
+    counts = counts_of_parts(gemm, deep, MOST_WAVES * SMS // blocks)
+    return min(counts, key=lambda parts: microseconds(gemm, tile, parts))
 
 
 LARGE = 128 * 128

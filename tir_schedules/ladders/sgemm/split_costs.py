@@ -24,10 +24,9 @@ from tir_schedules.ladders.hgemm.tile_costs import (
 )
 from tir_schedules.ladders.sgemm import split_scaled
 from tir_schedules.ladders.sgemm.split_products import AlongK, Config, divide_programs, splits_of
-from tir_schedules.ladders.waves import writing_apart
+from tir_schedules.ladders.waves import counts_of_parts, writing_apart
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Preparation, Rung
-from tir_schedules.workloads import MOST_ELEMENTS
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.split_gemm import SplitGemm
 
@@ -146,14 +145,13 @@ def in_short_sums(gemm: SplitGemm, config: C) -> C:
 
 
 def shared_along_k(gemm: SplitGemm, config: C) -> Iterator[C]:
-    """A configuration, and where it may share tiles along K also with all numbers of parts that SMs have room
-    for at a time, each with other K tiles."""
-    yield config
+    """A configuration, and where it may share tiles along K, it with each number of parts that SMs have room
+    for at a time."""
     if not isinstance(config, AlongK):
+        yield config
         return
     k_tiles, tiles = ceil_div(gemm.k, config.bk), specialization.tiles_of(gemm, config)
-    most = min(k_tiles, config.programs // tiles, (MOST_ELEMENTS - 1) // (gemm.m * gemm.part_pitch))
-    for splits in sorted({ceil_div(k_tiles, ceil_div(k_tiles, each)) for each in range(2, most + 1)}):
+    for splits in counts_of_parts(gemm, k_tiles, config.programs // tiles):
         yield replace(config, splits=splits)
 
 

@@ -200,6 +200,7 @@ def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
     guarded = m == hopper.ROWS < M  # see hopper.tiled_gemm
 
     def product(A: Any, B: Any, i: Any, j: Any, t: Any, k: Any) -> Any:
+        i, t = (i % M, i // M * k_tiles + t) if splits > 1 else (i, t)
         return sum_of_products(lambda p: A[t, p, i, k], lambda p: B[t, p, j, k], config.pairs)
 
     def result(sums: Any, i: Any, j: Any, scales: Any) -> Any:
@@ -218,25 +219,19 @@ def prim_func(gemm: SplitGemm, config: Config, name: str) -> PrimFunc:
             with T.sblock("B_tiles"):
                 vt, vp, vj, vk = T.axis.remap("SSSS", [t, p, j, k])
                 B_tiles[vt, vp, vj, vk] = B_parts[vj, column(1, vt, vp) * depth + vk]
+        for i, j, t, k in T.grid(splits * M, N, k_tiles, depth):
+            with T.sblock("C_sums"):
+                vi, vj, vt, vk = T.axis.remap("SSRR", [i, j, t, k])
+                with T.init():
+                    C_sums[vi, vj] = T.float32(0)
+                C_sums[vi, vj] += product(A_tiles, B_tiles, vi, vj, vt, vk)
         if splits > 1:
-            for i, j, t, k in T.grid(splits * M, N, k_tiles, depth):
-                with T.sblock("C_sums"):
-                    vi, vj, vt, vk = T.axis.remap("SSRR", [i, j, t, k])
-                    with T.init():
-                        C_sums[vi, vj] = T.float32(0)
-                    C_sums[vi, vj] += product(A_tiles, B_tiles, vi % M, vj, vi // M * k_tiles + vt, vk)
             for i, j in T.grid(splits * M, pitch):
                 with T.sblock("C"):
                     vi, vj = T.axis.remap("SS", [i, j])
                     if T.tvm_thread_invariant(vi % M < m):
                         C[vi // M * m + vi % M, vj] = C_sums[vi, vj]
         else:
-            for i, j, t, k in T.grid(M, N, k_tiles, depth):
-                with T.sblock("C_sums"):
-                    vi, vj, vt, vk = T.axis.remap("SSRR", [i, j, t, k])
-                    with T.init():
-                        C_sums[vi, vj] = T.float32(0)
-                    C_sums[vi, vj] += product(A_tiles, B_tiles, vi, vj, vt, vk)
             for i, j in T.grid(M if guarded else m, n):
                 with T.sblock("C"):
                     vi, vj = T.axis.remap("SS", [i, j])
