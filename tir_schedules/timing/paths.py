@@ -143,8 +143,7 @@ def follow(
     """
     watch = Watch(block, limit=MOST, steps=True)
     execution, steps = watched(binary, arguments, outputs, watch, again)
-    failed = any(finding.kind in (*ENDLESS, *FAILING) for finding in execution.findings)
-    if not steps.ended and not failed:
+    if not steps.ended and not fails(execution):
         execution, steps = watched(binary, arguments, outputs, replace(watch, among_all=True))
     where = f"{binary.kernel.label}: block {','.join(map(str, block))}"
     for finding in execution.findings:
@@ -180,12 +179,16 @@ def watched(
     assert steps is not None, "it was told to"
     if again and changes_its_input(steps):
         second = machine.run(binary, arguments, outputs, watch=watch, given=outputs)
-        failed = any(finding.kind in (*ENDLESS, *FAILING) for finding in second.findings)
-        if second.steps is not None and second.steps.ended and not failed:
+        if second.steps is not None and second.steps.ended and not fails(second):
             execution, steps = second, second.steps
     for name, array in before.items():
         arguments[name][...] = array
     return execution, steps
+
+
+def fails(execution: Execution) -> bool:
+    """Whether a launch has no end, or ends with an error."""
+    return any(finding.kind in (*ENDLESS, *FAILING) for finding in execution.findings)
 
 
 def changes_its_input(steps: Steps) -> bool:

@@ -22,7 +22,7 @@ from tir_schedules.model.machine import Steps, Watch
 from tir_schedules.model.workload import Arguments
 from tir_schedules.timing.abi import HINTED, Kind, Reason
 from tir_schedules.timing.clocks import tensor_share
-from tir_schedules.timing.gpus import GpuTable
+from tir_schedules.timing.gpus import LINE, GpuTable
 from tir_schedules.timing.keeping import kept
 from tir_schedules.timing.listing import Instruction
 from tir_schedules.timing.paths import BUDGET, MOST, BlockPaths, follow, made_by, touched, watched
@@ -31,7 +31,7 @@ from tir_schedules.timing.simulation import Outside, Simulated, rows_of, simulat
 from tir_schedules.timing.states import busy_of
 
 SHARED = ("shared_load", "shared_store", "ldmatrix", "shared_cp_async")
-WAVEFRONT = LINE = 128
+WAVEFRONT = 128
 """Classes of access to shared memory, and the bytes of a wavefront."""
 
 BEGINNING, PROBED, LEAST_BUDGET = 512, 8, 1 << 10
@@ -444,14 +444,15 @@ def shared_by(
 ) -> float:  # fmt: skip
     """How many of the blocks that run together read a line, on average, where pieces know their kinds. Blocks
     are taken in order, x fastest."""
-    mine, at = np.unique(paths.steps.pieces["line"], return_index=True)
-    if not len(at) or together == 1:
+    pieces = paths.steps.pieces
+    if not len(pieces) or together == 1:
         return 1.0
     columns, rows, _ = binary.kernel.grid
     if rows == 1:
         return shared_in_a_row(binary, arguments, outputs, paths.steps, together, place)
+    _, at = np.unique(pieces["line"], return_index=True)
     across, down = min(columns, together), max(1, -(-together // columns))
-    kinds = paths.steps.pieces["kind"][at] & np.uint32(Kind.ALONG_BOTH)
+    kinds = pieces["kind"][at] & np.uint32(Kind.ALONG_BOTH)
     share = np.bincount(kinds, minlength=len(Kind)) / len(at)
     unique = (
         share[Kind.ALONG_BOTH] + share[Kind.ALONG_X] * down + share[Kind.ALONG_Y] * across
@@ -512,9 +513,10 @@ def readers_at_first(
         block = at % columns, 0, at // columns
         return np.isin(mine, lines_at(binary, arguments, (), block, budget))
 
-    if not any(shares(at).any() for at in (*others[:PROBED], *others[PROBED::PROBED])):
-        return mine, np.ones(len(mine))
-    return mine, 1 + np.sum([shares(at) for at in others], axis=0)
+    found = {at: shares(at) for at in (*others[:PROBED], *others[PROBED::PROBED])}
+    if any(each.any() for each in found.values()):
+        found |= {at: shares(at) for at in others if at not in found}
+    return mine, sum(found.values(), np.ones(len(mine)))
 
 
 def beginning(steps: Steps) -> tuple[np.ndarray, int]:

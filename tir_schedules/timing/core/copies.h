@@ -15,19 +15,14 @@ struct Copies {
     const double byte = box.blocks > 1 ? gpu.multicast_byte_cycles : gpu.box_byte_cycles;
     loads_free = begin + std::max(box.reads * gpu.box_row_cycles, all * byte);
     const double far = memory.beyond_l2(pieces + box.first, box.pieces, block, (u64)begin, gpu.box_dram_more);
-    return (u64)(std::max(loads_free, memory.stream(bytes_of(box, pieces), box.reads, begin)) + latency + far);
-  }
-  // Of the sectors of global memory that it touches.
-  static u32 bytes_of(const Access& box, const Piece* pieces) {
-    u32 sectors = 0;
-    for (u32 k = 0; k < box.pieces; ++k) sectors += __builtin_popcount(pieces[box.first + k].sectors);
-    return 32 * sectors;
+    const u32 bytes = 32 * sectors_of(pieces + box.first, box.pieces);
+    return (u64)(std::max(loads_free, memory.stream(bytes, box.reads, begin)) + latency + far);
   }
   // When its source has been read.
   u64 store(const Access& box, const Piece* pieces, u64 block, double latency, u64 t) {
     const double waits = memory.writes_free - gpu.write_backlog;  // as other stores do
     const double begin = std::max({stores_free, (double)t, waits});
-    const u32 bytes = bytes_of(box, pieces);
+    const u32 bytes = 32 * sectors_of(pieces + box.first, box.pieces);
     stores_free = begin + (bytes + 32 * box.parts) * gpu.store_byte_cycles + gpu.store_each;
     memory.store(pieces + box.first, box.pieces, bytes, box.parts, block, (u64)begin);
     return (u64)(stores_free - gpu.store_each + latency);

@@ -38,6 +38,12 @@ struct L1 {
   }
 };
 
+inline u32 sectors_of(const Piece* pieces, u32 count) {
+  u32 sectors = 0;
+  for (u32 k = 0; k < count; ++k) sectors += __builtin_popcount(pieces[k].sectors);
+  return sectors;
+}
+
 const double MOST_BUSY = 0.9;  // share of time that DRAM is, for which waits are told
 const u64 UNIT_LINES = 4;  // next to each other, whose atomics take turns
 

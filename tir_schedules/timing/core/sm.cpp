@@ -268,9 +268,8 @@ struct Sm {
 
   // Cycles that a copy keeps the data path: of its bytes. Its wavefronts are moves of sectors beside it.
   static u32 written(const Access& access, const Piece* pieces) {
-    u32 sectors = 0;
-    for (u32 k = 0; k < access.pieces; ++k) sectors += __builtin_popcount(pieces[access.first + k].sectors);
-    return std::max(1u, std::min(access.wavefronts, (sectors + 3) / 4));
+    const u32 lines = (sectors_of(pieces + access.first, access.pieces) + 3) / 4;
+    return std::max(1u, std::min(access.wavefronts, lines));
   }
 
   // What L2 sent goes to the registers, or to shared memory.
@@ -336,9 +335,8 @@ struct Sm {
     u64 ready = t + (u64)(row.latency - before + row.per_wavefront * more);
     if (row.local && row.stores) memory.keep(128 * row.carries, t);
     if (row.action == GLOBAL_STORE && access) {
-      u32 sectors = 0;
-      for (u32 k = 0; k < count; ++k) sectors += __builtin_popcount(pieces[access->first + k].sectors);
-      memory.store(pieces + access->first, count, 32 * sectors, access->parts, request.block, t);
+      const Piece* touched = pieces + access->first;
+      memory.store(touched, count, 32 * sectors_of(touched, count), access->parts, request.block, t);
     }
     if (row.action == ATOMIC && access) {
       const Piece* touched = pieces + access->first;
