@@ -223,12 +223,13 @@ template <typename In, typename Sum, typename Out, int THREADS, int PLACES> stru
         __syncthreads(); // before lanes meet, and shared memory is used again
         for (int s = 16; s >= in_block; s /= 2)
             total += from_lane(total, s);
-        if (t % 32 < in_block)
-            of_warps[t / 32 * in_block + t % 32] = total;
+        const int together = most(in_block, 32); // threads that have all sums, each one of them or a part of one
+        if (t % together < in_block)
+            of_warps[t / together * in_block + t % together] = total;
         __syncthreads();
         if (t < in_block) {
             total = of_warps[t];
-            for (int g = 1; g < WARPS; ++g)
+            for (int g = 1; g < THREADS / together; ++g)
                 total += of_warps[g * in_block + t];
             store<ROWS>(of_block, t, total);
         }

@@ -33,7 +33,7 @@
 #define OUT ACC // C
 #endif
 
-constexpr int PLACES = 264 * 32;
+constexpr int PLACES = 1 << 18;
 constexpr int WIDTH = 8; // elements of 16 bytes
 // Sums that warps leave; the launch has so many lanes that there are no more.
 constexpr int LEFT = least(BLOCK * most(TM, WIDTH) * VECTORS, most(4096, BLOCK * most(8, VECTORS)));

@@ -9,7 +9,8 @@
 // A load has 16 bytes if the rows of the matrix are multiples of 16 bytes, else 8 or 4; width is its floats.
 // Each thread has sums in registers. Lanes fold them by shuffles, warps by shared memory. Blocks along y have
 // parts of K, and the last of them adds up their sums, in order, see last_block.cuh. With several parts a
-// block has at most 32 sums, a power of two, and all parts together at most PLACES. Launches must follow one another.
+// block has at most BLOCK sums, a power of two, and all parts together at most PLACES. Launches must follow one
+// another.
 
 #include "../gemv.cuh"
 #include "../sizes.cuh"
@@ -24,7 +25,7 @@
 #define NT 0 // B is stored K x N; 1: N x K
 #endif
 
-constexpr int PLACES = 264 * 32;
+constexpr int PLACES = 1 << 18;
 constexpr int WIDTH = 4; // elements of 16 bytes
 // Sums that warps leave; the launch has so many lanes that there are no more.
 constexpr int LEFT = least(BLOCK * most(TM, WIDTH) * VECTORS, most(4096, BLOCK * most(8, VECTORS)));

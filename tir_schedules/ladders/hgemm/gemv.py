@@ -58,14 +58,12 @@ def choose_of_one(gemm: HalfGemm) -> str:
     """Where C has one row or one column. By rows one row to a thread, with 16 loads of it under way where
     there are many rows, because DRAM is read fastest in long pieces: on an H200 1x11008x4096 took 23.1 us,
     24.0 with 8 loads, and 25.5 with two of each of four rows. A row that is too short for the lanes of a warp
-    is read in shorter pieces by all of them. By columns blocks of 256 threads where they need no parts of K:
-    1x14336x4096 took 31.9 us, and 34.7 with 1024. A shape that no configuration takes gets the default."""
-    if gemv.by_rows(gemm):
-        names = ("1x16", "1x8") if gemm.m * gemm.n >= ROWS_FROM else ("1x8",)
-        return next((name for name in names if gemv.plan_of(gemm, CONFIGS[name]).lanes >= WARP), "4x2")
-    if gemv.reason_against(gemm, CONFIGS["columns"], ""):
-        return "4x2"
-    return "columns" if gemv.plan_of(gemm, CONFIGS["columns"]).parts > 1 else "4x2"
+    is read in shorter pieces by all of them."""
+    if not gemv.by_rows(gemm):
+        return gemv.choose_of_one(gemm)
+    names = ("1x16", "1x8") if gemm.m * gemm.n >= ROWS_FROM else ("1x8",)
+    short = gemv.of_four_rows(gemm, CONFIGS)
+    return next((name for name in names if gemv.plan_of(gemm, CONFIGS[name]).lanes >= WARP), short)
 
 
 ROWS_FROM = 8 * gemv.BLOCKS

@@ -45,10 +45,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Iterator, Mapping
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.sgemm import NN_NT
+from tir_schedules.ladders.waves import SMS
 from tir_schedules.model.gpus import STATIC_SHARED, WARP
 from tir_schedules.model.launch import Launch, ceil_div
 from tir_schedules.model.rung import Rung, run_as_script
@@ -58,8 +59,17 @@ from tir_schedules.workloads.gemm import Gemm
 
 FULL_MASK = 0xFFFFFFFF
 MOST_VECTORS = 16
-BLOCKS = 2 * 132
+BLOCKS = 2 * SMS
 """Blocks to have where the matrix is large enough: two for each SM of an H100 or H200."""
+
+UNDER_WAY = 32 << 10
+"""Bytes of loads that an SM has under way if memory is fully used: 4.3 TB/s times 800 ns, over 132 SMs."""
+
+SM_THREADS = 2048
+"""Threads of an SM at a time."""
+
+PLACES = 1 << 18
+"""The most sums that parts of K leave, of all tiles."""
 
 MOST_SUMS, MOST_LEFT = 256, 4096
 """The most sums of a block that reads columns, unless BYTES need more. Each of its warps leaves its own in
@@ -157,38 +167,64 @@ def power_of_two(least: int) -> int:
 
 
 def plan_of(gemm: Gemm, config: Config) -> Plan:
-    """As few threads to a row, or as many to a tile of columns, as leave BLOCKS blocks. A thread that has
-    more of a row shuffles less, and a tile of more columns reads longer pieces of rows. Where no number of
-    threads leaves so many, there are parts of K, if the sums of a block are a power of two and a warp's
-    lanes are enough for them."""
+    """By rows as few threads to a row as leave BLOCKS blocks, because a thread that has more of a row
+    shuffles less. If no number of threads leaves so many, there are parts of K, and a warp's lanes have their
+    sums. By columns tiles and parts of K for which the busiest SM reads least."""
+    if by_rows(gemm):
+        return plan_of_rows(gemm, config)
+    size = element_type(gemm.dtype).itemsize
+    return min(plans_of_columns(gemm, config), key=lambda plan: reading(plan, size))
+
+
+def planned(gemm: Gemm, config: Config, lanes: int, most_parts: int = 1) -> Plan:
+    """With so many lanes, and at most so many parts of K, all of as many iterations."""
     rows, width, block = by_rows(gemm), width_of(gemm), config.block
     lines, vectors = max(gemm.m, gemm.n), min(gemm.m, gemm.n)
     narrow, values = gemm.vector // width, config.tm if rows else width
     ahead = max(1, config.loads // (values * ceil_div(vectors, 2) if rows else vectors))
     ahead = min(ahead * narrow, max(8, config.loads))
+    tiles = ceil_div(lines, (block // lanes if rows else lanes) * values)
+    plan = Plan(rows, vectors, block, width, lanes, values, ahead, tiles, parts=1, iterations=0)
+    iterations = ceil_div(gemm.k, plan.step * most_parts)
+    return replace(plan, parts=ceil_div(gemm.k, plan.step * iterations), iterations=iterations)
 
-    def plan(lanes: int, parts: int = 1, iterations: int = 0) -> Plan:
-        of_block = (block // lanes if rows else lanes) * values
-        tiles = ceil_div(lines, of_block)
-        return Plan(rows, vectors, block, width, lanes, values, ahead, tiles, parts, iterations)
 
-    if rows:
-        most = min(block, power_of_two(ceil_div(gemm.k, width * ahead)))
-        left = max(MOST_LEFT, 8 * block)
-        lanes = max(min(WARP, most), power_of_two(ceil_div(block * values * vectors, left)))
-        while lanes < most and plan(lanes).tiles < BLOCKS:
-            lanes *= 2
-    else:
-        enough = BYTES // (width * element_type(gemm.dtype).itemsize)
-        most = min(WARP, power_of_two(ceil_div(lines, width)), max(enough, MOST_SUMS // (width * vectors)))
-        lanes = min(most, enough)
-        while 2 * lanes <= most and plan(2 * lanes).tiles >= BLOCKS:
-            lanes *= 2
-    alone = plan(lanes)
-    parted = alone.sums <= WARP and alone.sums == power_of_two(alone.sums) and (lanes == block or not rows)
-    wanted = max(1, BLOCKS // alone.tiles) if parted else 1
-    iterations = ceil_div(gemm.k, alone.step * wanted)
-    return plan(lanes, ceil_div(gemm.k, alone.step * iterations), iterations)
+def plan_of_rows(gemm: Gemm, config: Config) -> Plan:
+    alone, block = planned(gemm, config, config.block), config.block
+    most = min(block, power_of_two(ceil_div(gemm.k, alone.width * alone.ahead)))
+    left = max(MOST_LEFT, 8 * block)
+    lanes = max(min(WARP, most), power_of_two(ceil_div(block * alone.values * alone.vectors, left)))
+    while lanes < most and planned(gemm, config, lanes).tiles < BLOCKS:
+        lanes *= 2
+    found = planned(gemm, config, lanes)
+    parted = lanes == block and found.sums <= WARP and found.sums == power_of_two(found.sums)
+    return planned(gemm, config, lanes, max(1, BLOCKS // found.tiles)) if parted else found
+
+
+def plans_of_columns(gemm: Gemm, config: Config) -> Iterator[Plan]:
+    """With each number of lanes that read pieces of rows of BYTES or more, and each number of parts of K
+    whose blocks all run at once. A block has a thread or more for each of its sums, and their number is a
+    power of two, because threads add up what parts have left."""
+    lines, width, vectors = max(gemm.m, gemm.n), width_of(gemm), min(gemm.m, gemm.n)
+    enough = BYTES // (width * element_type(gemm.dtype).itemsize)
+    most = min(WARP, power_of_two(ceil_div(lines, width)), max(enough, MOST_SUMS // (width * vectors)))
+    lanes = min(most, enough)
+    while lanes <= most:
+        alone = planned(gemm, config, lanes)
+        yield alone
+        if alone.sums <= config.block and alone.sums == power_of_two(alone.sums):
+            at_once = min(SMS * SM_THREADS // config.block, PLACES // alone.sums) // alone.tiles
+            for parts in range(2, min(at_once, alone.iterations) + 1):
+                yield planned(gemm, config, lanes, parts)
+        lanes *= 2
+
+
+def reading(plan: Plan, size: int) -> tuple[float, int, int]:
+    """Bytes that the busiest SM reads, and more where those under way are too few. If they are equal, a plan
+    with longer pieces of rows comes first, then one of fewer parts. size: bytes of an element."""
+    blocks = ceil_div(plan.tiles * plan.parts, SMS)
+    under_way = blocks * plan.block * plan.ahead * plan.width * size
+    return plan.iterations * max(under_way, UNDER_WAY), -plan.lanes, plan.parts
 
 
 def refuses(gemm: Gemm, config: Config) -> str:
@@ -250,6 +286,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     pieces = near * count // piece
     mine = V * count  # sums of a thread
     rest_folds = (WARP // 2 // S).bit_length() if S < WARP else 0
+    together = max(S, WARP)  # threads that have all sums, each one of them or a part of one
     zero, nothing = FloatImm(wide, 0.0), FloatImm(operands, 0.0)
     among = block // S if S < block else 1  # threads that share a sum of what parts left
 
@@ -390,12 +427,12 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
                                 T.evaluate(call("__syncthreads"))
                             fold(total, 1, rest_folds, WARP // 2)
                             with T.sblock("leave_rest"):
-                                T.where(t % WARP < S)
-                                of_warps[t // WARP, t % WARP] = total[0]
+                                T.where(t % together < S)
+                                of_warps[t // together, t % together] = total[0]
                             with T.sblock("total_rest"):
                                 T.where(t < S)
                                 total[0] = of_warps[0, t]
-                                for g in T.serial(1, warps):
+                                for g in T.serial(1, block // together):
                                     total[0] = total[0] + of_warps[g, t]
                                 if line_of(tile, t) < lines:
                                     C[of_c(tile, t)] = cast(total[0], result)
@@ -415,8 +452,10 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
 ROWS_FROM = 4 * BLOCKS
 CONFIGS = {
     "4x2": Config(),
+    "4x1": Config(loads=4),
     "1x8": Config(tm=1),
-    "columns": Config(block=1024),
+    "columns": Config(block=1024, loads=4),
+    "narrow_columns": Config(loads=4),
     "few": Config(vectors=8),
     "few_rows": Config(block=512, vectors=4),
 }
@@ -424,11 +463,18 @@ CONFIGS = {
 
 def choose_of_one(gemm: Gemm) -> str:
     """Where C has one row or one column: four rows to a thread, two loads of each under way, where there are
-    many rows; else one, with eight. By columns larger blocks: with 1024 threads 1x4096x4096 took 18.6 us on
-    an H200, with 256 19.8."""
+    many rows, or one load if rows are so short that there would be too few blocks; else one row, with eight
+    loads. By columns large blocks, if loads have 16 bytes: on an H200 1x4096x4096
+    took 18.0 us with 1024 threads and 18.9 with 256, but 1x777x777 3.5 and 3.1."""
     if not by_rows(gemm):
-        return "columns"
-    return "4x2" if gemm.m * gemm.n >= ROWS_FROM else "1x8"
+        return "columns" if width_of(gemm) == gemm.vector else "narrow_columns"
+    return of_four_rows(gemm, CONFIGS) if gemm.m * gemm.n >= ROWS_FROM else "1x8"
+
+
+def of_four_rows(gemm: Gemm, configs: Mapping[str, Config]) -> str:
+    """The configuration with four rows to a thread that has enough blocks: on an H200 6000x1x296 of halves
+    took 4.1 us with two loads of each row under way, and 3.0 with one, which more lanes share."""
+    return "4x2" if plan_of(gemm, configs["4x2"]).tiles >= BLOCKS else "4x1"
 
 
 def choose(gemm: Gemm) -> str | Config:

@@ -30,30 +30,29 @@ quads = partial(Rate, odd=0.73, slow="guards and too few registers for them", ap
 
 GEMV, GEMV_BYTES = 2.35, 4.6e6
 """Microseconds of a launch of `gemv`, and bytes that it reads in one. Measured on an H200: 3072x1x3072 6.4
-us of halves and 10.4 of floats, 1x4096x4096 9.7 and 19.8."""
+us of halves and 10.4 of floats."""
+COLUMNS = 1.0
+"""Microseconds more where threads have columns of B: 1x4096x4096 took 18.0 us, 1x3072x12288 36.3,
+2x6144x24576 136 and 1x777x777 3.1."""
+NARROW = 0.7
+"""The same by rows that are not multiples of 16 bytes: 3333x1x1001 took 4.7 us."""
 FEW_BYTES, FEW_TURN = 3.9e6, 2.2
-"""Bytes that it reads in a microsecond for several vectors, and microseconds of an iteration over K at least.
-Measured on an H200: 7128x2x8600 64.5 us, 2x6144x24576 160, 2x8592x3240 31.3, 576x6x4976 12.1, 640x2x2152
-7.3."""
-NARROW, COLUMNS = 1.0, 1.5
-"""Microseconds more where rows are not multiples of 16 bytes, and where threads have columns of B:
-3333x1x1001 took 4.7 us, 1x1001x3333 5.1 and, stored K x N, 6.5."""
+"""Bytes that it reads in a microsecond by rows for several vectors, and microseconds of each iteration over K
+after the first. Measured on an H200: 7128x2x8600 64.5 us, 576x6x4976 12.1, 640x2x2152 7.3, 753x2x1053 3.1."""
 
 
 def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
     """The estimate of `gemv`, also that of HGEMM: the time to read the matrix."""
-    narrow = width_of(gemm) < gemm.vector
-    more = NARROW * narrow + COLUMNS * (not by_rows(gemm))
-    blocks = prod(rung.declared(gemm).grid)
-    speed = GEMV_BYTES if min(gemm.m, gemm.n) == 1 else FEW_BYTES * min(1, blocks / SMS)
-    busy = max(gemm.bytes / speed, FEW_TURN * turns_of(gemm, rung))
+    narrow, blocks = width_of(gemm) < gemm.vector, prod(rung.declared(gemm).grid)
+    if not by_rows(gemm):
+        more, busy = COLUMNS, gemm.bytes / GEMV_BYTES
+    elif min(gemm.m, gemm.n) == 1:
+        more, busy = NARROW * narrow, gemm.bytes / GEMV_BYTES
+    else:
+        more, turns = NARROW * narrow, plan_of(gemm, rung.config).iterations - 1
+        busy = max(gemm.bytes / (FEW_BYTES * min(1, blocks / SMS)), FEW_TURN * turns)
     slow = "rows are not a multiple of 16 bytes and are read in smaller pieces" if narrow else ""
     return Waves(blocks, ceil_div(blocks, SMS), GEMV + busy + more, slow)
-
-
-def turns_of(gemm: Gemm | HalfGemm, rung: Rung) -> int:
-    """Iterations over K of `gemv` with several vectors, whose loads do not all overlap; 0 with one."""
-    return 0 if min(gemm.m, gemm.n) == 1 else plan_of(gemm, rung.config).iterations
 
 
 def shared_along_k(gemm: Gemm, rung: Rung) -> shapes.Estimate:
