@@ -96,20 +96,25 @@ def forms() -> Iterator[dict[str, int]]:
 FORMS = tuple(forms())
 
 
-def settle(gemm: HalfGemm, config: C) -> C | None:
+def settle(gemm: HalfGemm, config: C) -> Iterator[C]:
     """The configuration with as many stages and boxes as fit into shared memory: first two boxes for a
-    warpgroup, if four stages fit beside them, or else one; then stages; then further boxes. One without boxes
-    has stages alone. None where there is no room for three stages."""
+    warpgroup, if four stages fit beside them, or else one; then stages; then further boxes. If there is no
+    room for all boxes then, also with all of them and fewer stages, but four. One without boxes has stages
+    alone. Nothing where there is no room for three stages."""
     room = hopper.shared_room()
     one = replace(config, boxes=min(1, config.boxes))
     rows, columns, _ = specialization.boxes_of(gemm, one)
-    box = specialization.bytes_of_boxes(gemm, one)
-    for least in sorted({min(2, rows * columns), 1}, reverse=True):
+    box, most = specialization.bytes_of_boxes(gemm, one), rows * columns
+    for least in sorted({min(2, most), 1}, reverse=True):
         stages = min(hopper.MOST_STAGES, (room - least * box) // config.stage_bytes)
         if stages >= (4 if least > 1 else 3):
             left = room - stages * config.stage_bytes
-            return replace(config, stages=stages, boxes=min(rows * columns, left // box) if box else 0)
-    return None
+            found = replace(config, stages=stages, boxes=min(most, left // box) if box else 0)
+            yield found
+            stages = (room - most * box) // config.stage_bytes
+            if box and found.boxes < most and stages >= 4:
+                yield replace(config, stages=stages, boxes=most)
+            return
 
 
 def settled(gemm: HalfGemm, kind: type[C], **fields: Any) -> Iterator[C]:
@@ -121,9 +126,10 @@ def settled(gemm: HalfGemm, kind: type[C], **fields: Any) -> Iterator[C]:
         config = kind(**form, **fields)
         if config.blocks > 2 and not odd or config.bm % hopper.STEP and not is_lowest(gemm, config):
             continue
-        found = None if hopper.reason_against_tile(gemm, config) else settle(gemm, config)
-        if found:
-            rows = ceil_div(gemm.n if found.swap else gemm.m, found.tall * found.stacked)
+        if hopper.reason_against_tile(gemm, config):
+            continue
+        rows = ceil_div(gemm.n if config.swap else gemm.m, config.tall * config.stacked)
+        for found in settle(gemm, config):
             yield replace(found, group=height_of_stripes(rows))
 
 

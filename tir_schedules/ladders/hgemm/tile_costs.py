@@ -81,7 +81,7 @@ much from one measurement to the next."""
 
 STORED, ELEMENT = 640, 0.046
 """Cycles for the end of a tile, and for each of its elements while few SMs store; twice that while all do,
-because L2 takes 15 bytes a cycle from each. Meanwhile its SM multiplies nothing of the next tile."""
+because L2 takes STORE bytes a cycle from each. Meanwhile its SM multiplies nothing of the next tile."""
 
 NARROW_ROWS = {128: 0.0, 64: 0.005, 32: 0.17}
 """Bytes of a row of a box of C -> cycles more for each element. Rows of 32 bytes are a quarter of a line of
@@ -92,6 +92,9 @@ BOX = 220
 """Cycles more for the end of a tile, for each box of a warpgroup more than it would have with boxes of 64
 rows. In boxes of 16 rows and not of 48 a tile of 144x256 ended 2700 cycles later at 4680x4680x4680, and one
 of 240x128 3900 cycles later at 5000x3000x2048."""
+
+STORE = 15
+"""Bytes of C in a cycle that L2 takes from each SM while all store."""
 
 REGISTERS, SINGLE, FLOATS = (0.19, 0.35), (0.65, 1.1), 0.003
 """Cycles more for each element of a tile of C that is written from registers, while few SMs have a tile and
@@ -107,7 +110,7 @@ took 53 us, and 163. MANY: times as long where several warpgroups of a block wri
 and 186 us. At 4501x1535x128, whose C L2 holds, 64x128 took 11.1 us."""
 
 LAUNCH, FIRST, SHALLOW = 3120, 0.034, 890
-MEETING = {1: 0, 2: 750, 4: 1750}
+MEETING = {1: 0, 2: 1200, 4: 1750}
 """Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
 are there, and as many again while all SMs read. MEETING: those that come with clusters of so many blocks,
 because these meet before their first copies and at the end. SHALLOW: those of a ring of fewer than
@@ -190,6 +193,8 @@ class Estimate:
         each = cycles_per_k_tile(gemm, config, share, rounds)
         stored = STORED + cycles_per_element(gemm, config, parts, share) * elements
         stored += cycles_of_low_boxes(gemm, config)
+        if rounds > 1:
+            stored += cycles_of_waits(gemm, config) * stored / (stored + k_tiles * each)
         reading = nanoseconds_of_reading(gemm, config, clusters * blocks * parts / rounds)
         reading *= unevenness(clusters * blocks * parts / rounds)
         rows = clusters * blocks * (config.bm + config.bn)
@@ -416,6 +421,16 @@ def cycles_of_low_boxes(gemm: HalfGemm, config: hopper.Tiling) -> float:
     height, _ = specialization.box_of(gemm, config)
     more = config.columns / height - config.columns / hopper.ROWS
     return BOX * config.rows // hopper.ROWS * max(0, more)
+
+
+def cycles_of_waits(gemm: HalfGemm, config: hopper.Tiling) -> float:
+    """Cycles that a warpgroup waits at the end of a tile if all SMs store: it fills a box again when L2 has
+    taken that box. At 12871x1032x128 192x96 with two of nine boxes took 19.4 us, and 192x64 with all 14.4."""
+    if not getattr(config, "boxes", 0):
+        return 0
+    rows, columns, room = specialization.boxes_of(gemm, config)
+    tall, wide = specialization.box_of(gemm, config)
+    return max(0, rows * columns - room) * tall * wide * hopper.SIZES[gemm.result] / STORE
 
 
 def bytes_of_operands(gemm: HalfGemm) -> int:
