@@ -17,10 +17,12 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_fixed_twin, load_twin
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.registry import find, ladder
+from tir_schedules.ladders.registry import find, find_one, ladder
 from tir_schedules.ladders.sgemm import gemv
 from tir_schedules.ladders.sgemm.gemv import plan_of
+from tir_schedules.ladders.waves import SMS
 from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.launch import ceil_div
 from tir_schedules.run import outcome_of, run
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -32,8 +34,10 @@ VARIANTS = {rung.family: rung.variants() for rung in (SGEMM, HGEMM)}
 # columns; columns with parts of K.
 SHAPES = [(1, 1, 1), (1100, 1, 64), (2, 1, 20003), (97, 1, 101), (1, 300, 516), (1, 97, 101), (1, 6, 9001)]
 # Less than a load; a thread to a row; one row of many parts; thousands of columns; rows that start on 8
-# bytes.
+# bytes; parts of K whose blocks leave 128 sums, and 32 of odd columns.
 FURTHER = [
+    (1, 200, 3000),
+    (1, 131, 1500),
     (1, 7, 1),
     (3000, 1, 3),
     (1, 1, 65536),
@@ -60,6 +64,7 @@ HALVES = [(HGEMM, HalfGemm(*shape, *KINDS[place % 6])) for place, shape in enume
 BY_DEFAULT = [
     *((SGEMM, Gemm(*FEW[place])) for place in (1, 3)),
     *((SGEMM, Gemm(*SHAPES[place])) for place in (1, 5, 6)),
+    (SGEMM, Gemm(*FURTHER[0])),
     (SGEMM, Gemm(*SHAPES[5], layout="nt")),
     *HALVES[2:4],
     (HGEMM, HalfGemm(*FEW[1], *KINDS[1])),
@@ -90,7 +95,7 @@ EVERY = [
     ),
     *((HGEMM, HalfGemm(*shape, *kind)) for shape, kind in product(SHAPES[2:6], KINDS)),
 ]
-COUNTED = {"rows": Gemm(1536, 1, 1024), "columns": Gemm(1, 4096, 512)}
+COUNTED = {"rows": Gemm(1536, 1, 1024), "columns": Gemm(1, 16896, 128)}
 
 
 @layers("rung, gemm", BY_DEFAULT, EVERY)
@@ -134,7 +139,7 @@ def test_the_matrix_is_read_once_in_whole_sectors(name, make):
     loads, plan = counted.accesses["global_load"], plan_of(gemm, SGEMM.fitted(gemm).config)
     matrix = 4 * gemm.k * gemm.m * gemm.n
     requests = matrix // 512  # of 16 bytes for each lane
-    # Lanes of a warp have 512 bytes of the vector, for four rows, or its elements for their eight rows.
+    # Lanes of a warp have 512 bytes of the vector, for four rows, or its element for their row.
     vector, sectors = (requests // plan.values, 16) if name == "rows" else (requests, 1)
     assert (loads.requests, loads.cost) == (requests + vector, matrix // 32 + vector * sectors)
 
@@ -184,23 +189,35 @@ def test_other_configurations_are_refused(field, value):
 
 
 def test_blocks_for_all_sms():
-    """As few threads to a row, or as many to a tile of columns, as leave two blocks for each SM."""
+    """As few threads to a row as leave two blocks for each SM, and parts of K so that columns have enough."""
+    columns = (1, 4096, 4096), (1, 5120, 13824), (1, 777, 777)
     plans = {
         shape: plan_of(Gemm(*shape), SGEMM.fitted(Gemm(*shape)).config)
-        for shape in [(3072, 1, 3072), (16384, 1, 4096), (1, 4096, 4096), (1, 1, 1000003), (100000, 1, 3)]
+        for shape in [(3072, 1, 3072), (16384, 1, 4096), (1, 1, 1000003), (100000, 1, 3), *columns]
     }
     found = {shape: (plan.lanes, plan.tiles, plan.parts) for shape, plan in plans.items()}
     assert found == {
         (3072, 1, 3072): (128, 384, 1),
         (16384, 1, 4096): (32, 512, 1),
-        (1, 4096, 4096): (4, 256, 1),
         (1, 1, 1000003): (256, 1, 245),
         (100000, 1, 3): (1, 98, 1),
+        (1, 4096, 4096): (32, 32, 4),
+        (1, 5120, 13824): (32, 40, 3),
+        (1, 777, 777): (32, 25, 13),
     }
-    assert all(plan.parts == 1 or plan.sums <= 32 for plan in plans.values())
+    assert all(plan.parts == 1 or plan.sums <= plan.block for plan in plans.values())
     assert all(
-        plan.tiles * plan.parts * plan.sums <= gemv.BLOCKS * 32 or plan.parts == 1 for plan in plans.values()
+        plan.tiles * plan.parts * plan.sums <= gemv.PLACES or plan.parts == 1 for plan in plans.values()
     )
+
+
+@pytest.mark.parametrize("n, k", [(5120, 13824), (3072, 12288), (1000, 99999), (65536, 1024), (16, 10**6)])
+def test_the_busiest_sm_reads_little_more_than_its_share(n, k):
+    """320 blocks of 1024 threads are two rounds of 264: the second has 56."""
+    plan = plan_of(Gemm(1, n, k), find_one("sgemm/gemv:columns", "test").config)
+    blocks = plan.tiles * plan.parts
+    read = ceil_div(blocks, SMS) * plan.iterations * plan.step * plan.lines
+    assert read < 1.2 * n * k / SMS
 
 
 def test_they_stand_beside_the_ladder(capsys):

@@ -14,6 +14,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper, tile_choice
+from tir_schedules.ladders.hgemm.tile_shape import Config
 from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.gpus import find_sm
@@ -216,11 +217,22 @@ def test_every_form_settles_within_shared_memory_or_not_at_all():
     ):
         for form in (type(RUNG.config)(**each) for each in tile_choice.FORMS):
             if not hopper.reason_against_tile(gemm, form):
-                settled = tile_choice.settle(gemm, form)
-                if form.bm % 16 and form.bm > 136 and settled is None:  # a box has all its rows
-                    continue
-                assert settled and settled.stages >= 3 and RUNG.launch(gemm, settled).dynamic_shared <= limit
-                assert not RUNG.refuses(gemm, settled)
+                found = [*tile_choice.settle(gemm, form)]
+                assert found or form.bm % 16 and form.bm > 136  # a box has all its rows
+                for settled in found:
+                    assert settled.stages >= 3 and RUNG.launch(gemm, settled).dynamic_shared <= limit
+                    assert not RUNG.refuses(gemm, settled)
+                assert len({one.boxes for one in found}) == len(found) <= 2
+
+
+def test_a_form_may_have_all_boxes_and_fewer_stages():
+    """At 12871x1032x128 a tile is two K tiles: with two boxes of nine a warpgroup waits for L2 at its end."""
+    gemm = HalfGemm(12871, 1032, 128)
+    few, all_boxes = tile_choice.settle(gemm, Config(bm=192, bn=96, consumers=1))
+    assert (few.stages, few.boxes, all_boxes.stages, all_boxes.boxes) == (6, 2, 5, 9)
+    assert tile_choice.time_of(gemm, all_boxes) < tile_choice.time_of(gemm, few)
+    alone = HalfGemm(192, 96, 128)  # one tile, and none behind it that could wait
+    assert tile_choice.time_of(alone, all_boxes) >= tile_choice.time_of(alone, few)
 
 
 def test_named_forms_are_called_by_their_names():

@@ -8,16 +8,17 @@ from tir_schedules.model.launch import MOST_BLOCKS, ceil_div
 from tir_schedules.workloads.gemm import Gemm
 
 CHOSEN = {
-    (17, 4096, 4096): ("16x128", 4),
+    (17, 4096, 4096): ("24x256", 8),
     (4096, 17, 4096): ("64x32", 10),
     (512, 512, 512): ("64x128", 4),
     (1000, 1000, 1000): ("128x128", 4),
-    (16384, 4096, 256): ("96x96", 1),
+    (16384, 4096, 256): ("128x128", 1),
     (2047, 2047, 2047): ("128x128", 1),
     (511, 513, 515): ("64x128", 3),
-    (699, 1001, 825): ("64x64", 3),
+    (699, 1001, 825): ("64x256", 3),
     (5148, 214, 1707): ("64x64", 2),
     (3072, 1, 3072): ("128x16", 22),
+    (37, 4096, 11008): ("40x128", 16),
 }
 
 
@@ -45,7 +46,8 @@ def test_no_other_number_of_parts_is_faster_by_the_model():
 
 
 def test_every_tile_that_is_chosen_from_has_a_measured_rate():
-    assert {f"{config.bm}x{config.bn}" for config in CONFIGS.values()} == shapes.RATES.keys()
+    assert CONFIGS.keys() == shapes.RATES.keys()
+    assert all(shapes.rate_of(config) is shapes.RATES[name] for name, config in CONFIGS.items())
     assert shapes.THIN.keys() <= CONFIGS.keys()
 
 

@@ -403,8 +403,8 @@ def test_what_is_left_open_is_what_the_rung_has():
     assert workloads_of(rung, Problem("sgemm", (8, 8, 8), products="bf16x6")) == [SplitGemm(8, 8, 8)]
     with pytest.raises(BadInput, match="has no rung for 16x16x16 nt: .* use sgemm/bf16x6"):
         rung.settled(Gemm(16, 16, 16, layout="nt"), ARCH)
-    emulated = float_gemm(8, 8, 8, "emulated", "nt")
-    assert rung.settled(emulated, "sm_80")[1] == SplitGemm(8, 8, 8, layout="nt")
+    emulated = float_gemm(64, 64, 64, "emulated", "nt")
+    assert rung.settled(emulated, "sm_80")[1] == SplitGemm(64, 64, 64, layout="nt")
 
 
 def test_three_products_are_by_mma_where_tiles_of_wgmma_are_large_or_missing():

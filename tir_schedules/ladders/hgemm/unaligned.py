@@ -282,45 +282,45 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     sch.overlap_launches()
 
 
-ONCE, SPREAD, CLOCK = 1.75, 0.85, 1980
+ONCE, SPREAD, CLOCK = 1.75, 0.96, 1980
 """Microseconds of a launch with the first copies and the last stores, and those more if all SMs have a block,
 because all wait for memory at once; cycles in a microsecond.
 
-This and the other constants of the estimate are fitted to 298 launches of 61 shapes on an H200. A launch
-counts less the longer it takes beside the fastest of its shape. Estimates are off by 11 % (root mean square),
+This and the other constants of the estimate are fitted to 318 launches of 81 shapes on an H200. A launch
+counts less the longer it takes beside the fastest of its shape. Estimates are off by 12 % (root mean square),
 and those of shapes that were left out of the fit by 13 %."""
 
-COPIED, WHOLE = 4.5, 9.7
+COPIED, WHOLE = 4.8, 7.9
 """Cycles of an SM for a copy by a warp, of 4 or 8 bytes for each lane; and of 16 bytes."""
 
-MULTIPLIED, MMA, HIDDEN = 1500, 12.7, 1.3
+MULTIPLIED, MMA, HIDDEN = 1480, 12.9, 1.28
 """Multiply-adds of an SM in a cycle; and cycles of a warp from one mma to its next. HIDDEN: w warps of an SM
 reach w / (w + HIDDEN) of these rates, because they hide each other's waits. 49x96x201044 took 36.3 us with
 four warps for a tile of 64x64, and 29.1 with eight."""
 
-FRAGMENTS = 0.0045
+FRAGMENTS = 0.0042
 """Cycles of an SM for a byte that a warp reads of a K tile in shared memory, with ldmatrix. With tiles of
 64x128 57x4930x12714 took 61 us with two warps along its rows and two along K, and 72 with four and two, which
 read B twice as often."""
 
-FOLD = 915
+FOLD = 835
 """Cycles of adding up the sums of a tile of 64x64 that one warp more along K leaves."""
 
-LATE = 1420
+LATE = 2090
 """Cycles until copies have arrived. The stages that are under way share them."""
 
 BY_ELEMENTS = 11
 """Cycles of an SM for a fragment of 16 x 16 that a warp reads element by element; half of them where it reads
 two at once."""
 
-WRITTEN, SHARED, ODD_ROWS = 0.069, 0.26, 0.75
+WRITTEN, SHARED, ODD_ROWS = 0.078, 0.29, 0.76
 """Cycles for each element of C; and those more, times the share of SMs that store, in any case and where rows
 are odd. Then L2 gets parts of sectors, and reads the rest from memory. With tiles of 16x64 41x2255x41 took
 3.4 us on an H200, on 108 SMs, and 59x29x27 2.4, on four."""
 
-READ, BOTH = 5.8e6, 1.8
-"""Bytes that all SMs read in a microsecond, and the exponent of the mean of reading and the rest. Where K is
-a few K tiles neither hides much of the other: blocks read all of them before they multiply the first."""
+READ, BOTH = 4.2e6, 2.02
+"""Bytes that memory delivers in a microsecond, and the exponent of the mean of reading and the rest. Where K
+is a few K tiles neither hides much of the other: blocks read all of them before they multiply the first."""
 
 
 def copies_of(rows: int, columns: int, piece: int) -> int:

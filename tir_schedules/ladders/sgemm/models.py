@@ -17,6 +17,7 @@ from typing import Any, Callable
 from tir_schedules.ladders.sgemm import pipelined, shapes, split_costs, split_k, stream_k
 from tir_schedules.ladders.sgemm.gemv import by_rows, plan_of, width_of
 from tir_schedules.ladders.waves import LAUNCH, MEMORY, SMS, Rate, Waves, writing_apart
+from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Rung
 from tir_schedules.workloads.gemm import Gemm
@@ -36,9 +37,10 @@ COLUMNS = 1.0
 2x6144x24576 136 and 1x777x777 3.1."""
 NARROW = 0.7
 """The same by rows that are not multiples of 16 bytes: 3333x1x1001 took 4.7 us."""
-FEW_BYTES, FEW_TURN = 3.9e6, 2.2
-"""Bytes that it reads in a microsecond by rows for several vectors, and microseconds of each iteration over K
-after the first. Measured on an H200: 7128x2x8600 64.5 us, 576x6x4976 12.1, 640x2x2152 7.3, 753x2x1053 3.1."""
+FEW_BYTES, FEW_TURN, FOLDED = 3.9e6, 2.2, 1830
+"""Bytes that it reads in a microsecond by rows for several vectors, microseconds of each iteration over K
+after the first, and shuffles of an SM's warps in a microsecond. Measured on an H200: 7128x2x8600 64.5 us,
+576x6x4976 12.1, 640x2x2152 7.3, 753x2x1053 3.1, and of halves 8x3072x768 5.7."""
 
 
 def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
@@ -49,8 +51,10 @@ def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
     elif min(gemm.m, gemm.n) == 1:
         more, busy = NARROW * narrow, gemm.bytes / GEMV_BYTES
     else:
-        more, turns = NARROW * narrow, plan_of(gemm, rung.config).iterations - 1
-        busy = max(gemm.bytes / (FEW_BYTES * min(1, blocks / SMS)), FEW_TURN * turns)
+        plan = plan_of(gemm, rung.config)
+        shuffles = plan.block // WARP * plan.values * plan.vectors * (min(plan.lanes, WARP).bit_length() - 1)
+        more = NARROW * narrow + ceil_div(blocks, SMS) * shuffles / FOLDED
+        busy = max(gemm.bytes / (FEW_BYTES * min(1, blocks / SMS)), FEW_TURN * (plan.iterations - 1))
     slow = "rows are not a multiple of 16 bytes and are read in smaller pieces" if narrow else ""
     return Waves(blocks, ceil_div(blocks, SMS), GEMV + busy + more, slow)
 

@@ -12,7 +12,7 @@ many SMs the order of the choices is much the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Mapping, Protocol
 
 from tir_schedules.ladders.waves import CACHE, LAUNCH, MEMORY, SMS, counts_of_parts
@@ -36,8 +36,8 @@ class Rate:
     waits for its first tiles and writes its last. odd: what stands for these where rows of A or B are not
     multiples of 16 bytes and are read in smaller pieces; None if it is the same. parts: what stands for
     `fill` where blocks leave parts, whose rows are multiples of 16 bytes; None where it is the same.
-    resident: blocks of an SM at a time where they take rounds, see `rounds`; 0 where they are so many that
-    rounds do not matter."""
+    resident: blocks of an SM at a time, 0 for any number. rounds: whether SMs take so many in rounds, see
+    `turns`; small blocks are so many that rounds do not matter."""
 
     full: float
     few: float
@@ -45,35 +45,38 @@ class Rate:
     odd: Rate | None = None
     parts: int | None = None
     resident: int = 0
+    rounds: bool = False
 
+
+in_rounds = partial(Rate, rounds=True)
 
 RATES = {
-    "128x256": Rate(179, 0, 68, Rate(136, 0.24, 2, parts=0), parts=57),
-    "128x256_rows_first": Rate(184, 0, 21, Rate(169, 0.14, 2, parts=3), parts=17),
-    "64x128": Rate(185, 0.14, 10, Rate(169, 0.18, 12, parts=18), parts=16),
-    "64x256": Rate(219, 0.41, 29, Rate(173, 0.08, 12, resident=1), resident=2),
-    "56x128": Rate(183, 0.36, 21, Rate(161, 0.51, 16, parts=33), parts=16),
-    "48x256": Rate(202, 0.2, 79, Rate(156, 0.17, 118), parts=81),
-    "40x128": Rate(194, 0.95, 1, Rate(179, 0.54, 47, parts=52), parts=13),
-    "32x256": Rate(175, 0.23, 15, Rate(136, 0.06, 34), parts=20),
-    "32x64": Rate(154, 0.43, 8, Rate(128, 0.38, 5, parts=15)),
-    "32x32": Rate(112, 0.66, 4, Rate(89, 0.38, 2, parts=11), parts=8),
-    "24x256": Rate(162, 0.11, 41, Rate(114, 0, 69), parts=40),
-    "16x128": Rate(142, 0.23, 0, Rate(109, 0.55, 0, parts=7), parts=25),
-    "256x64": Rate(229, 0.39, 73, Rate(162, 0.11, 49, parts=52, resident=2), parts=74, resident=2),
-    "128x128": Rate(247, 0.55, 17, Rate(196, 0.14, 34, parts=47), parts=18, resident=2),
-    "96x128": Rate(224, 0.35, 37, Rate(279, 1.2, 41, parts=44, resident=2), parts=39, resident=2),
-    "96x96": Rate(202, 0.42, 20, Rate(178, 0.19, 80, parts=87), parts=18),
-    "80x128": Rate(190, 0.14, 43, Rate(188, 0.35, 47, parts=49), parts=55),
-    "128x64": Rate(198, 0.48, 22, Rate(184, 0.48, 19, parts=38), parts=24),
-    "96x64": Rate(193, 0.41, 23, Rate(193, 0.4, 48, parts=77), parts=29),
-    "64x64": Rate(176, 0.41, 10, Rate(185, 0.61, 15, parts=25), parts=13),
-    "64x32": Rate(154, 1.1, 15, Rate(152, 0.86, 11, parts=27), parts=5),
-    "128x16": Rate(95, 0.47, 12, Rate(76, 0.57, 0), parts=2),
+    "128x256": Rate(179, 0, 67, Rate(138, 0.14, 2, parts=0, resident=1), parts=54, resident=1),
+    "128x256_rows_first": Rate(184, 0, 14, Rate(172, 0, 2, parts=9, resident=1), resident=1),
+    "64x128": Rate(190, 0.17, 9, Rate(171, 0.17, 18, parts=19, resident=3), parts=17, resident=3),
+    "64x256": in_rounds(222, 0.39, 30, in_rounds(173, 0.08, 11, resident=1), parts=27, resident=2),
+    "56x128": Rate(194, 0.57, 18, Rate(160, 0.48, 17, parts=34, resident=4), parts=13, resident=4),
+    "48x256": Rate(205, 0.21, 78, Rate(156, 0.17, 118, resident=2), parts=83, resident=2),
+    "40x128": Rate(198, 0.92, 1, Rate(182, 0.54, 47, parts=53, resident=4), parts=18, resident=4),
+    "32x256": Rate(178, 0.25, 13, Rate(136, 0.06, 34, resident=3), parts=23, resident=3),
+    "32x64": Rate(161, 0.52, 8, Rate(126, 0.3, 7, parts=16, resident=5), parts=12, resident=5),
+    "32x32": Rate(115, 0.75, 3, Rate(90, 0.36, 2, parts=19, resident=10), parts=9, resident=10),
+    "24x256": Rate(166, 0.15, 42, Rate(114, 0, 69, resident=3), resident=3),
+    "16x128": Rate(141, 0.15, 0, Rate(109, 0.48, 0, parts=9, resident=4), parts=40, resident=4),
+    "256x64": in_rounds(225, 0.36, 73, in_rounds(156, 0.06, 48, parts=55, resident=2), parts=75, resident=2),
+    "128x128": in_rounds(250, 0.56, 18, Rate(203, 0.19, 32, parts=47, resident=2), parts=17, resident=2),
+    "96x128": in_rounds(229, 0.4, 37, in_rounds(281, 1.2, 40, parts=45, resident=2), parts=42, resident=2),
+    "96x96": Rate(209, 0.38, 14, Rate(181, 0.21, 80, parts=87, resident=3), parts=22, resident=3),
+    "80x128": Rate(201, 0.31, 43, Rate(192, 0.36, 50, parts=54, resident=3), parts=55, resident=3),
+    "128x64": Rate(215, 0.52, 18, Rate(197, 0.57, 22, parts=42, resident=3), parts=34, resident=3),
+    "96x64": Rate(206, 0.6, 20, Rate(192, 0.4, 45, parts=75, resident=4), parts=35, resident=4),
+    "64x64": Rate(182, 0.53, 9, Rate(189, 0.67, 11, parts=27, resident=6), parts=12, resident=6),
+    "64x32": Rate(155, 1.1, 8, Rate(154, 0.9, 10, parts=25, resident=7), parts=7, resident=7),
+    "128x16": Rate(97, 0.44, 10, Rate(76, 0.56, 0, resident=4), parts=3, resident=4),
 }
-"""Fitted to 1199 measurements on an H200, most of them with inputs in DRAM, of 316 shapes. A measurement
-counts less the longer it takes beside the fastest of its shape. Errors are 4 to 14 % (root mean square), of
-128x256 18 %. The tile that is ranked first takes 2.5 % longer than the fastest, in the mean of 118 shapes."""
+"""Fitted to 1272 measurements on an H200, most of them with inputs in DRAM, of 376 shapes. A measurement
+counts less the longer it takes beside the fastest of its shape. Errors are 3 to 14 % (root mean square), of
+128x256 17 %. The tile that is ranked first takes 2.4 % longer than the fastest, in the mean of 118 shapes."""
 THIN = {
     "16x128": (32, 0), "24x256": (24, 0), "32x256": (32, 0), "40x128": (40, 0), "48x256": (48, 0),
     "56x128": (56, 0), "128x16": (0, 32),
@@ -141,7 +144,7 @@ def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     fill = rate.fill if parts == 1 or rate.parts is None else rate.parts
     part = ceil_div(ceil_div(gemm.k, tile.bk), parts) * tile.bk
     blocks = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn) * parts
-    times = max(rounds(blocks, rate) / rate.full, ceil_div(blocks, SMS) / getattr(tile, "most", MOST))
+    times = max(turns(blocks, rate) / rate.full, ceil_div(blocks, SMS) / getattr(tile, "most", MOST))
     busy = max(times * tile.bm * tile.bn * (part + fill) / 1000, gemm.bytes / MEMORY)
     return LAUNCH + busy + adding_up(gemm, parts)
 
@@ -153,10 +156,13 @@ def rate_of(tile: Tile) -> Rate:
     return rates.get(rows_first) or rates.get(name) or rates["64x128"]
 
 
-def rounds(blocks: int, rate: Rate) -> float:
+def turns(blocks: int, rate: Rate) -> float:
     """How many times as long the busiest SM takes as one block at the full rate. SMs take blocks when others
     end. So if more than a few are left after whole rounds, some SM takes one more of these than its share."""
-    whole, left = divmod(blocks, SMS * rate.resident) if rate.resident else (0, blocks)
+    if not rate.rounds:
+        on_one = ceil_div(blocks, SMS)
+        return on_one + rate.few * max(1.0, on_one / rate.resident if rate.resident else 0.0)
+    whole, left = divmod(blocks, SMS * rate.resident)
     last = ceil_div(left, SMS)
     if whole and left > FEW_LEFT:
         last = min(rate.resident, last + 1)
