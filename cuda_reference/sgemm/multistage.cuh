@@ -32,18 +32,24 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
     const Tiles part(threadIdx.x / 32, lane_row, lane_col);
     float thread_results[Tiles::THREAD_ROWS][Tiles::THREAD_COLS] = {{0.0f}};
 
-    // What the thread copies: of A column a_k of rows A_STEP apart, of B rows B_STEP apart.
-    constexpr int B_STEP = THREADS / (WIDTH / B_FLOATS);
-    static_assert(THREADS % (WIDTH / B_FLOATS) == 0 && DEPTH % B_STEP == 0,
+    // What the thread copies: of A column a_k of rows A_STEP apart, of B rows B_STEP apart. In each of these it
+    // has B_COPIES copies, more than one if a row has more copies than there are threads.
+    constexpr int B_ROW = WIDTH / B_FLOATS; // copies of a row
+    constexpr int B_COPIES = B_ROW > THREADS ? B_ROW / THREADS : 1;
+    constexpr int B_STEP = THREADS * B_COPIES / B_ROW;
+    static_assert(THREADS * B_COPIES % B_ROW == 0 && DEPTH % B_STEP == 0,
                   "threads must share the copies of B evenly");
     const int a_row = threadIdx.x / DEPTH, a_k = threadIdx.x % DEPTH;
-    const int b_k = threadIdx.x / (WIDTH / B_FLOATS), b_col = threadIdx.x % (WIDTH / B_FLOATS) * B_FLOATS;
+    const int b_k = threadIdx.x / B_ROW, b_col = threadIdx.x % B_ROW * B_FLOATS;
     float *tiles_a = shared, *tiles_b = shared + STAGE_COUNT * DEPTH * A_ROW;
     unsigned from_a[HEIGHT / A_STEP];
 #pragma unroll
     for (int i = 0; i < HEIGHT / A_STEP; ++i)
         from_a[i] = (block_row + a_row + i * A_STEP) % M * K + a_k;
-    const unsigned from_b = b_k * N + (block_col + b_col) % N;
+    unsigned from_b[B_COPIES];
+#pragma unroll
+    for (int c = 0; c < B_COPIES; ++c)
+        from_b[c] = b_k * N + (block_col + b_col + c * THREADS * B_FLOATS) % N;
 
     int k_left = terms; // from the next tile to be copied on
     auto copy_tile = [&](int stage) {
@@ -53,8 +59,11 @@ multiply_multistage(const float *__restrict__ A, const float *__restrict__ B, fl
                           a_k < k_left);
 #pragma unroll
         for (int i = 0; i < DEPTH / B_STEP; ++i)
-            copy_async<B_FLOATS>(tiles_b + (stage * DEPTH + b_k + i * B_STEP) * WIDTH + b_col,
-                                 B + (from_b + i * B_STEP * N), b_k + i * B_STEP < k_left);
+#pragma unroll
+            for (int c = 0; c < B_COPIES; ++c)
+                copy_async<B_FLOATS>(tiles_b + (stage * DEPTH + b_k + i * B_STEP) * WIDTH + b_col +
+                                         c * THREADS * B_FLOATS,
+                                     B + (from_b[c] + i * B_STEP * N), b_k + i * B_STEP < k_left);
         commit_copies();
         A += DEPTH;
         B += DEPTH * N;
