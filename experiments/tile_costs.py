@@ -119,7 +119,7 @@ def cases() -> Iterator[tuple[Config, HalfGemm]]:
                 for depth in (*DEPTHS, *(DEPTHS[1] + more for more in odd)):
                     config, gemm = case(form, way, depth)
                     able = not hopper.reason_against_tile(gemm, config)
-                    if able and (settled := tile_choice.settle(gemm, config)):
+                    if able and (settled := next(tile_choice.settle(gemm, config), None)):
                         yield settled, gemm
 
 
