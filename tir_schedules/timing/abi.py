@@ -155,7 +155,7 @@ STRUCTURES = {
     ),
     "Turned": np.dtype([(name, "u4") for name in ("lines", "firm", "marked", "polled", "single")]),
     "Executed": np.dtype([(name, "u4") for name in ("block", "first", "end", "lanes")]),
-    "MadeBy": np.dtype([("line", "u4"), ("kind", "u4")]),
+    "MadeBy": np.dtype([("line", "u4"), ("kind", "u4"), ("named", "u4")]),
 }  # fmt: skip
 """Gpu: figures of `GpuTable` for one kernel; l2_latency by SHARES, meeting by Kind, see Outside. Row: a SASS
 instruction, told: a barrier to which a warp without an access does not come. Path: of a warp, addresses of
@@ -167,7 +167,7 @@ reads the rows of a box. Issue: of an instruction, the Reason of most of the cyc
 before it, REASONS for none, and how many these were. The others are of walk.cpp. Stretch: a basic block of
 SASS. Mark: a landmark of one, or of what lies ahead. Turned: what is known of a basic block of PTX. Executed:
 one that lanes of a warp execute, and the rows of its accesses. MadeBy: the line of PTX that makes an access,
-and a bit for its class."""
+a bit for its class, and whether the SASS has an instruction that is named after that line."""
 
 POINTERS = {"numbers": "const u32*", "accesses": "const s32*"}
 FIGURES = ("wavefronts", "requested", "missed", "written", "live", "kept")

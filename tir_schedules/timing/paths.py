@@ -385,6 +385,7 @@ class Walks:
         self.executed["end"][-1:] = len(steps.made)
         self.executed["lanes"] = steps.table["lanes"]
         self.made = made_by(steps)
+        self.made["named"] = np.isin(self.made["line"], list(program.strong))
 
     def fill(self, row: np.void, stretch: Stretch) -> None:
         """A basic block of SASS as C++ takes it, with its landmarks and those ahead."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.gpus import find_sm, occupancy
-from tir_schedules.model.kernel import Binary
+from tir_schedules.model.kernel import Binary, Kernel
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.machine import Steps, Watch
 from tir_schedules.model.workload import Arguments
@@ -176,7 +176,7 @@ def time_of(
         paths = follow(binary, arguments, outputs, place, alone)
     if not conflicts:
         paths = without_conflicts(paths)
-    footprint = sum(each.nbytes for each in arguments.values() if isinstance(each, np.ndarray))
+    footprint = sum(each.nbytes for each in taken(kernel, arguments))
     paths.steps.pieces["kind"] = kinds_of(binary, arguments, outputs, paths, place)
     paths.steps.pieces["kind"][hinted(binary, paths.steps)] |= HINTED
     shared = shared_by(
@@ -206,6 +206,13 @@ def time_of(
         tensor_share(paths.code, simulated.issued, simulated.cycles, table), paths.agreement, kept,
         works, place,
     )  # fmt: skip
+
+
+def taken(kernel: Kernel, arguments: Arguments) -> list[np.ndarray]:
+    """The arrays that a kernel takes, or that a tensor map describes. Each launch of a workload is given the
+    arrays of all of them."""
+    names = {*kernel.params, *(tensor.of for tensor in kernel.maps)}
+    return [each for name, each in arguments.items() if name in names and isinstance(each, np.ndarray)]
 
 
 def without_conflicts(paths: BlockPaths) -> BlockPaths:

@@ -150,6 +150,8 @@ struct Walk {
         const Fit other = ahead(last.after[1], depth - 1);
         if (other > best) best = other;
       }
+      const Fit ends{rules.at_the_end, 0};  // all lanes may leave at an exit with a predicate
+      if (last.kind == WALK_EXIT_SOME && !to_come() && ends > best) best = ends;
       return best;
     }
     std::vector<s64> fits;
@@ -308,7 +310,8 @@ struct Walk {
     place = reached(first, stretch.marks_count, fits);
   }
 
-  // The access that an instruction makes in a turn; ptxas may have merged those of several lines.
+  // The access that an instruction makes in a turn; ptxas may have merged those of several lines. One with a predicate
+  // has none where no lane takes part. What another instruction is named after is then not its own.
   s32 access(const Mark& mark, const Turn& turn) {
     s32 best = -1;
     s64 least = 0;
@@ -316,6 +319,7 @@ struct Walk {
     for (auto [first, end] : turn.ranges)
       for (u32 row = first; row < end; ++row) {
         if (used[row] || !(made[row].kind & mark.kinds)) continue;
+        if (mark.optional && made[row].named && made[row].line != mark.line) continue;
         const s64 far = std::abs((s64)made[row].line - mark.line);
         if (best < 0 || far < least) best = row, least = far;
       }
