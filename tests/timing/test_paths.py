@@ -1,5 +1,6 @@
 """What warps execute of the SASS: as often as the PTX says, whatever ptxas made of loops and branches."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,9 @@ from tir_schedules.run import launches
 from tir_schedules.timing import paths
 from tir_schedules.timing.listing import unknown_opcodes
 from tir_schedules.timing.paths import ACCESSES, BlockPaths, WarpPath, follow
+from tir_schedules.timing.prediction import taken
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.half_gemm import HalfGemm
 
 SGEMM = (
     "naive",
@@ -43,6 +47,45 @@ def followed(name, arch="sm_90a", k=256, load=lower):
     kernel = launches(load, rung, workload, rung.arch or arch)[0]
     binary = compile_kernel(kernel)
     return kernel, follow(binary, kernel.prepared(workload, workload.arguments()), list(workload.outputs))
+
+
+def in_parts(m, n, k):
+    """The two launches of split_k, with the paths of the first block of each."""
+    rung, gemm = find("sgemm/split_k:56x128,splits=22")[0], Gemm(m, n, k)
+    found, given = [], gemm.arguments()
+    for kernel in launches(lower, rung, gemm, "sm_90a"):
+        given = kernel.prepared(gemm, given)
+        found.append((kernel, given, follow(compile_kernel(kernel), given, ["C"])))
+    return found
+
+
+def test_lanes_may_leave_at_an_exit_with_a_predicate():
+    """The first warp of a block adds up what all have left: the others go past four branches to the exit."""
+    _, (_, _, added) = in_parts(1, 256, 704)
+    assert added.agreement == 1
+    first, *others = (Counter(added.code[number].name for number in path.numbers) for path in added.warps)
+    assert first["LDS"] > 0 and first["STG"] > 0 and not any(one["LDS"] or one["STG"] for one in others)
+
+
+def test_a_copy_takes_its_own_access():
+    """Of 56 rows of a tile C has one: of seven copies of A by each lane one has lanes that take part."""
+    (_, _, block), _ = in_parts(1, 256, 704)
+    lines, used = paths.made_by(block.steps)["line"], set()
+    for path in block.warps:
+        for number, row in zip(path.numbers.tolist(), path.accesses.tolist()):
+            if block.code[number].name == "LDGSTS" and row >= 0:
+                assert lines[row] == block.code[number].ptx_line
+                used.add(row)
+    assert len(used) == made(block)["shared_cp_async"]
+
+
+def test_a_launch_takes_its_own_arrays():
+    (multiplies, given, _), (adds, later, _) = in_parts(1, 256, 704)
+    assert {id(each) for each in taken(multiplies, given)} == {id(given[name]) for name in "ABC"}
+    assert {id(each) for each in taken(adds, later)} == {id(later[name]) for name in "CS"}
+    maps = launches(lower, find("hgemm/tma")[0], HalfGemm(64, 64, 64, "nt"), "sm_90a")[0]
+    given = HalfGemm(64, 64, 64, "nt").arguments()
+    assert len(taken(maps, given)) == 3 and "A" not in maps.params
 
 
 def made(block):
