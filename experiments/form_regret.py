@@ -2,7 +2,7 @@
 
     python experiments/form_regret.py results/states/forms_hgemm_h200.json [MORE.json ...]
 
-Files are of cache_states.py. A shape counts if at least three of its forms were timed and have an estimate.
+Files are of cache_states.py or `bench`. A shape counts if at least three of its forms were timed and have an estimate.
 The estimates are those of the code at hand, so the figures change with it.
 """
 
@@ -35,14 +35,15 @@ def forms_of(rows: Iterable[Json]) -> dict[str, list[Form]]:
     """Shape -> forms that were timed and have an estimate."""
     found: dict[str, list[Form]] = defaultdict(list)
     for row in rows:
-        if row["form"] != "schedule" or "in_turns_us" not in row:
+        measured = row.get("in_turns_us") or row.get("median_us")
+        if row["form"] != "schedule" or not measured:
             continue
         workload = workload_class(row["family"])(**row["workload"])
         try:
             choice = estimated(find_one(row["name"], "form_regret.py"), workload)
         except BadInput:  # a form that is refused by now, or has no model
             continue
-        found[row["shape"]].append((choice.estimate.microseconds, row["in_turns_us"], row["name"]))
+        found[row["shape"]].append((choice.estimate.microseconds, measured, row["name"]))
     return {shape: forms for shape, forms in found.items() if len(forms) >= LEAST}
 
 

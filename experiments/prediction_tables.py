@@ -5,7 +5,8 @@
 
 `<!-- predicted: sgemm_h100 -->` has the figures of predictions.py, `<!-- unseen: h100 -->` those of
 unseen_kernels.py, `<!-- stalls: h100 -->` those of stalls_on_gpu.py, `<!-- ranked: searches_h100 -->` those
-of search_predictions.py, `<!-- choices: choices_h100 -->` those of tune_choices.py.
+of search_predictions.py, `<!-- choices: choices_h100 -->` those of tune_choices.py, and
+`<!-- forms: forms_sgemm_h200 -->` those of predictions.py by shape.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import predictions
 import search_predictions
 import stall_tables
 import tune_choices
-from prediction_figures import causes, table
+from prediction_figures import causes, figures_of, spearman, table
 from ratio_tables import gpu, with_notes
 from scripts import README, exit_code
 from writing import update
@@ -92,8 +93,44 @@ def choices(name: str) -> str:
     return with_notes(tune_choices.lines(rows), said)
 
 
+def forms(name: str) -> str:
+    """How well predicted times rank the configurations of each shape, and what the one that is ranked first
+    costs beside the fastest that was measured."""
+    found = recorded(name)
+    shapes: dict[str, list[Json]] = defaultdict(list)
+    for row in found["rows"]:
+        shapes[row["shape"]].append(row)
+    lines, losses = [FORMS_HEAD, ("---", *["--:"] * 6)], []
+    for shape, rows in shapes.items():
+        known = [row for row in rows if "us" in row]
+        predicted, measured = ([row[key] for row in known] for key in ("us", "median_us"))
+        least = min(row["median_us"] for row in rows)
+        ranking = [time for _, time in sorted(zip(predicted, measured))]
+        loss, of_five = (min(ranking[:first]) / least - 1 for first in (1, 5))
+        losses.append(loss)
+        figures, order = figures_of(zip(predicted, measured)), spearman(predicted, measured) or 0
+        lines.append((
+            shape, str(len(rows)), f"{least:.1f}", f"{100 * figures.mean:.1f} %", f"{order:.2f}",
+            f"{100 * loss:.1f} %", f"{100 * of_five:.1f} %",
+        ))  # fmt: skip
+    near = sum(loss <= 0.05 for loss in losses)
+    said = f"The first is within 5 % of the fastest at {near} of {len(losses)} shapes."
+    return with_notes(lines, [said, *notes(found, found["rows"])])
+
+
+FORMS_HEAD = (
+    "shape",
+    "configurations",
+    "fastest, us",
+    "mean error",
+    "Spearman",
+    "loss of first",
+    "of best of 5",
+)
+
 SECTIONS = {
-    "predicted": predicted, "unseen": unseen, "stalls": stalls, "ranked": ranked, "choices": choices
+    "predicted": predicted, "unseen": unseen, "stalls": stalls, "ranked": ranked, "choices": choices,
+    "forms": forms,
 }  # fmt: skip
 
 
