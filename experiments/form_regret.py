@@ -2,8 +2,8 @@
 
     python experiments/form_regret.py results/states/forms_hgemm_h200.json [MORE.json ...]
 
-Files are of cache_states.py or `bench`. A shape counts if at least three of its forms were timed and have an estimate.
-The estimates are those of the code at hand, so the figures change with it.
+Files are of cache_states.py or `bench`. A shape counts if at least three of its forms were timed and have an
+estimate. The estimates are those of the code at hand, so the figures change with it.
 """
 
 from __future__ import annotations
