@@ -358,7 +358,8 @@ def commands_of(chapter: Chapter) -> list[str]:
     """What to try with a rung, each as it can be typed."""
     rung, name = chapter.rung, chapter.name
     shape = shape_option(chapter)
-    array = "X" if rung.family == "reduce" else "C"
+    # A row of C may be the sum of parts of K, which one of several blocks stores: B is what the others read.
+    array = "X" if rung.family == "reduce" else "B" if shape else "C"
     found = [f"tir-schedules emit {name}{shape} --twin"] if "twin" in chapter.forms else []
     found += [
         f"tir-schedules inspect {name}{shape} --advice",

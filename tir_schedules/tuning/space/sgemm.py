@@ -234,7 +234,7 @@ SPLIT_K: Space[split_k.Config, Gemm] = Space(
         "wn": (8, 16, 32, 48, 64, 128),
         "wmiter": (1, 2, 3, 4),
         "wniter": (1, 2, 3, 4),
-        "tm": (2, 4, 6, 10, 14),
+        "tm": (2, 4, 6, 8, 10, 14),
         "tn": (4, 8),
         "stages": (3, 4, 5, 6),
         "rows_first": (0, 1),
