@@ -21,7 +21,7 @@ import predictions
 import search_predictions
 import stall_tables
 import tune_choices
-from prediction_figures import causes, figures_of, spearman, table
+from prediction_figures import causes, figures_of, losses_of, spearman, table
 from ratio_tables import gpu, with_notes
 from scripts import README, exit_code
 from writing import update
@@ -105,8 +105,7 @@ def forms(name: str) -> str:
         known = [row for row in rows if "us" in row]
         predicted, measured = ([row[key] for row in known] for key in ("us", "median_us"))
         least = min(row["median_us"] for row in rows)
-        ranking = [time for _, time in sorted(zip(predicted, measured))]
-        loss, of_five = (min(ranking[:first]) / least - 1 for first in (1, 5))
+        loss, of_five = losses_of(predicted, measured, least)
         losses.append(loss)
         figures, order = figures_of(zip(predicted, measured)), spearman(predicted, measured) or 0
         lines.append((
@@ -119,14 +118,8 @@ def forms(name: str) -> str:
 
 
 FORMS_HEAD = (
-    "shape",
-    "configurations",
-    "fastest, us",
-    "mean error",
-    "Spearman",
-    "loss of first",
-    "of best of 5",
-)
+    "shape", "configurations", "fastest, us", "mean error", "Spearman", "loss of first", "of best of 5"
+)  # fmt: skip
 
 SECTIONS = {
     "predicted": predicted, "unseen": unseen, "stalls": stalls, "ranked": ranked, "choices": choices,

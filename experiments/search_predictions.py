@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Sequence
 
-from prediction_figures import figures_of, spearman
+from prediction_figures import figures_of, losses_of, spearman
 from scripts import exit_code
 from search_points import ARCH, TASKS, Task
 
@@ -82,8 +82,7 @@ def lines(rows: Sequence[Json]) -> list[tuple[str, ...]]:
             known = [row for row in each if key in row]
             measured, predicted = ([row[name] for row in known] for name in ("median_us", key))
             figures, order = figures_of(zip(predicted, measured)), spearman(predicted, measured)
-            ranked = [time for _, time in sorted(zip(predicted, measured))]
-            losses = (min(ranked[:first]) / min(measured) - 1 for first in (1, 5))
+            losses = losses_of(predicted, measured, min(measured))
             found.append((
                 rung, str(len(known)), way, f"{order or 0:.3f}", f"{100 * figures.mean:.1f} %",
                 f"{100 * figures.worst:.1f} %", *(f"{100 * loss:.1f} %" for loss in losses),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -49,9 +50,10 @@ def followed(name, arch="sm_90a", k=256, load=lower):
     return kernel, follow(binary, kernel.prepared(workload, workload.arguments()), list(workload.outputs))
 
 
-def in_parts(m, n, k):
-    """The two launches of split_k, with the paths of the first block of each."""
-    rung, gemm = find("sgemm/split_k:56x128,splits=22")[0], Gemm(m, n, k)
+@cache
+def in_parts():
+    """The two launches of split_k for one row of C, with the paths of the first block of each."""
+    rung, gemm = find("sgemm/split_k:56x128,splits=22")[0], Gemm(1, 256, 704)
     found, given = [], gemm.arguments()
     for kernel in launches(lower, rung, gemm, "sm_90a"):
         given = kernel.prepared(gemm, given)
@@ -61,7 +63,7 @@ def in_parts(m, n, k):
 
 def test_lanes_may_leave_at_an_exit_with_a_predicate():
     """The first warp of a block adds up what all have left: the others go past four branches to the exit."""
-    _, (_, _, added) = in_parts(1, 256, 704)
+    _, (_, _, added) = in_parts()
     assert added.agreement == 1
     first, *others = (Counter(added.code[number].name for number in path.numbers) for path in added.warps)
     assert first["LDS"] > 0 and first["STG"] > 0 and not any(one["LDS"] or one["STG"] for one in others)
@@ -69,7 +71,7 @@ def test_lanes_may_leave_at_an_exit_with_a_predicate():
 
 def test_a_copy_takes_its_own_access():
     """Of 56 rows of a tile C has one: of seven copies of A by each lane one has lanes that take part."""
-    (_, _, block), _ = in_parts(1, 256, 704)
+    (_, _, block), _ = in_parts()
     lines, used = paths.made_by(block.steps)["line"], set()
     for path in block.warps:
         for number, row in zip(path.numbers.tolist(), path.accesses.tolist()):
@@ -80,7 +82,7 @@ def test_a_copy_takes_its_own_access():
 
 
 def test_a_launch_takes_its_own_arrays():
-    (multiplies, given, _), (adds, later, _) = in_parts(1, 256, 704)
+    (multiplies, given, _), (adds, later, _) = in_parts()
     assert {id(each) for each in taken(multiplies, given)} == {id(given[name]) for name in "ABC"}
     assert {id(each) for each in taken(adds, later)} == {id(later[name]) for name in "CS"}
     maps = launches(lower, find("hgemm/tma")[0], HalfGemm(64, 64, 64, "nt"), "sm_90a")[0]

@@ -62,8 +62,8 @@ def choose_of_one(gemm: HalfGemm) -> str:
     if not gemv.by_rows(gemm):
         return gemv.choose_of_one(gemm)
     names = ("1x16", "1x8") if gemm.m * gemm.n >= ROWS_FROM else ("1x8",)
-    short = gemv.of_four_rows(gemm, CONFIGS)
-    return next((name for name in names if gemv.plan_of(gemm, CONFIGS[name]).lanes >= WARP), short)
+    long = (name for name in names if gemv.plan_of(gemm, CONFIGS[name]).lanes >= WARP)
+    return next(long, None) or gemv.of_four_rows(gemm, CONFIGS)
 
 
 ROWS_FROM = 8 * gemv.BLOCKS
