@@ -93,6 +93,8 @@ hgemm_cluster(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
                                                    at.col * BN, k0, barrier, block);
                 });
             }
+        if (threadIdx.x == 0)
+            ring.drain(state);
     } else {
         RegistersOf<CONSUMERS>::take();
         const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
@@ -107,5 +109,4 @@ hgemm_cluster(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
         if (threadIdx.x == 0)
             wait_until_stores_have_read();
     }
-    sync_cluster(); // copies and arrivals of the others may still be on their way here
 }

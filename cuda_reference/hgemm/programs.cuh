@@ -105,7 +105,7 @@ static __device__ __forceinline__ void begin(Ring &ring, const Maps &...maps)
 
 // Tiles are taken in stripes of STRIPE rows of tiles. first, k_tiles: of the K tiles along K, the first one's
 // k and how many there are. store(tile, row, col): a warpgroup's tile goes to that place of C. No block ends
-// while the other one of its cluster copies to it or arrives there.
+// while another one of its cluster copies to it or arrives there, see `drain`.
 template <typename Shape, int STRIPE, typename Sum, typename Element, int STAGE_COUNT, typename Store>
 static __device__ __forceinline__ void
 multiply_tiles(unsigned stages, typename Shape::template RingOf<STAGE_COUNT> &ring,
@@ -137,6 +137,8 @@ multiply_tiles(unsigned stages, typename Shape::template RingOf<STAGE_COUNT> &ri
                     Shape::Operands::load(stage, X_map, Y_map, x, y, first + k0, barrier, block);
                 });
             });
+        if (BLOCKS > 1 && threadIdx.x == 0)
+            ring.drain(state);
     } else {
         RegistersOf<Shape::WARPGROUPS>::take();
         for_each_tile([&](int x, int y) {
@@ -146,8 +148,6 @@ multiply_tiles(unsigned stages, typename Shape::template RingOf<STAGE_COUNT> &ri
             store(tile, Shape::SWAPS ? col : row, Shape::SWAPS ? row : col);
         });
     }
-    if constexpr (BLOCKS > 1)
-        sync_cluster();
 }
 
 // Writes a warpgroup's tile to (row, col) of C. IN_PAIRS: rows of C have an even number of elements.

@@ -77,6 +77,15 @@ template <typename Operands, int STAGE_COUNT, int STACKED = 1, int BESIDE = 1> s
         }
     }
 
+    // The producer's thread, at the end: waits until all stages are empty. Then all consumers of the cluster are
+    // done with what it has copied, and have arrived at its barriers. So the block may end. A barrier of the
+    // cluster would do, too, but it waits until the other blocks have written C.
+    __device__ __forceinline__ void drain(PipelineState<STAGE_COUNT> &state)
+    {
+        for (int stage = 0; stage < STAGE_COUNT; ++stage, state.next())
+            wait_for_parity(shared_address(&empty[state.stage]), state.parity ^ 1);
+    }
+
     // A warpgroup, whose tile begins at a row and a column of the block's: multiplies `k_tiles` stages, when
     // they are full. A group of wgmma stays in flight: a stage is released when the products of the next are
     // started.

@@ -19,7 +19,7 @@ from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, TypeV
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.hgemm.tile_costs import K_TILE, Estimate, copying, cycles_of_rows
+from tir_schedules.ladders.hgemm.tile_costs import K_TILE, Estimate, copying
 from tir_schedules.ladders.hgemm.tile_shape import Config
 from tir_schedules.ladders.waves import counts_of_parts
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
@@ -118,13 +118,11 @@ def settle(gemm: HalfGemm, config: C) -> Iterator[C]:
 
 
 def settled(gemm: HalfGemm, kind: type[C], **fields: Any) -> Iterator[C]:
-    """The forms that a gemm can have, as configurations of a rung: with clusters of four only where rows of A
-    or B are odd, because these share the copies of such rows, and with an odd multiple of 8 rows only where
+    """The forms that a gemm can have, as configurations of a rung: with an odd multiple of 8 rows only where
     that saves tiles. fields: of each."""
-    odd = cycles_of_rows(gemm, kind(**fields), 1) > 0
     for form in FORMS:
         config = kind(**form, **fields)
-        if config.blocks > 2 and not odd or config.bm % hopper.STEP and not is_lowest(gemm, config):
+        if config.bm % hopper.STEP and not is_lowest(gemm, config):
             continue
         if hopper.reason_against_tile(gemm, config):
             continue

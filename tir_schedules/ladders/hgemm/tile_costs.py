@@ -110,7 +110,7 @@ took 53 us, and 163. MANY: times as long where several warpgroups of a block wri
 and 186 us. At 4501x1535x128, whose C L2 holds, 64x128 took 11.1 us."""
 
 LAUNCH, FIRST, SHALLOW = 3120, 0.034, 890
-MEETING = {1: 0, 2: 1200, 4: 1750}
+MEETING = {1: 0, 2: 560, 4: 1300}
 """Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
 are there, and as many again while all SMs read. MEETING: those that come with clusters of so many blocks,
 because these meet before their first copies and at the end. SHALLOW: those of a ring of fewer than

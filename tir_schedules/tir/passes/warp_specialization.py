@@ -20,7 +20,7 @@ from tir_schedules.tir.intrinsics import boxes, ring, stmatrix
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.intrinsics.split_products import TURN
 from tir_schedules.tir.passes.mbarrier_pipeline import WARPGROUP, bind_mbarriers
-from tir_schedules.tir.passes.pipeline_state import PipelineState
+from tir_schedules.tir.passes.pipeline_state import ZERO, PipelineState
 from tir_schedules.tir.passes.rewriting import (
     body_of,
     map_body,
@@ -162,8 +162,6 @@ def warp_specialization(
             *tile_counters(threads),
             roles,
         ]
-        if work.blocks > 1:  # no block ends while another copies to it or arrives there
-            body.append(evaluate(meet))
         return tirx.For(
             threads.loop_var, threads.min, tirx.IntImm("int32", consumers + 1), threads.kind, sequence(body),
             threads.thread_binding, threads.annotations,
@@ -286,20 +284,35 @@ def registers(consumers: int) -> tuple[list[tirx.Stmt], list[tirx.Stmt]]:
 
 def producer(work: Work, state: PipelineState, stage_bytes: int) -> tirx.Stmt:
     """The producer's loop: waits until a stage is empty, then starts the copies of a K tile into it."""
-    empty = ring.barrier(state.stage + ring.MOST_STAGES)
-    # A wait for the phase before the first one does not wait.
-    before = tirx.const(1, "uint32") - state.parity
+    wait = wait_until_empty(state)
     counters = [statement for statement in work.before if isinstance(statement, tirx.BufferStore)]
     k_tiles = work.loop_over_k_tiles(
         [
-            evaluate("wait_for_parity", empty, before),
+            wait,
             evaluate("arrive_announcing", ring.full(), stage_bytes),
             *work.copies,
         ],
         state,
         NOT_UNROLLED,
     )
-    return work.loop_over_tiles([*counters, *work.loop_over_parts([k_tiles], True)])
+    tiles = work.loop_over_tiles([*counters, *work.loop_over_parts([k_tiles], True)])
+    return sequence([tiles, drain(state)]) if work.blocks > 1 else tiles
+
+
+def wait_until_empty(state: PipelineState) -> tirx.Stmt:
+    """A wait until a stage is empty. In the first round, it is for the phase before the first one, and does
+    not wait."""
+    before = tirx.const(1, "uint32") - state.parity
+    return evaluate("wait_for_parity", ring.barrier(state.stage + ring.MOST_STAGES), before)
+
+
+def drain(state: PipelineState) -> tirx.Stmt:
+    """A wait until all stages are empty. Then all consumers of the cluster are done with what this producer
+    has copied, and have arrived at its barriers. So the block may end. A barrier of the cluster would do too,
+    but it waits until the other blocks have written C."""
+    stage: Any = tirx.Var("stage", "int32")
+    body = sequence([wait_until_empty(state), *state.advance()])
+    return tirx.For(stage, ZERO, state.stages, tirx.ForKind.SERIAL, body, annotations=NOT_UNROLLED)
 
 
 def consumer(work: Work, state: PipelineState) -> tirx.Stmt:
