@@ -25,7 +25,9 @@ class Watch:
     then races are not looked for and nothing is counted, because that takes most of the time. multiplies:
     whether products of warpgroups are computed, or only begun and waited for. array: in place of all that,
     the block's accesses to this array in global memory, thread by thread; every_block: those of all blocks.
-    among_all: run all blocks, for a block that waits for others or counts them."""
+    among_all: run all blocks, for a block that waits for others or counts them. cycles: of a warp in each
+    basic block, as `Steps.lines` numbers them, to tell how long blocks wait for words that others store;
+    empty: not told. link: cycles from a store until another block finds it."""
 
     block: Dim3 = (0, 0, 0)
     warp: int = 0
@@ -37,6 +39,8 @@ class Watch:
     among_all: bool = False
     steps: bool = False
     multiplies: bool = True
+    cycles: tuple[float, ...] = ()
+    link: float = 0
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,8 @@ class Steps:
     rows of MADE, the accesses to memory in the same order. pieces: rows of LINE_PIECE, what these touch of
     global memory. lines: of PTX, of the instructions of each basic block. counted: line of PTX and class of
     access (see Counters) of each counter that `made` names. met, made_met, pieces_met: how many of each there
-    were, kept or not. ended: whether the block came to its end.
+    were, kept or not. ended: whether the block came to its end. looks: basic blocks of loops that wait for
+    memory.
     """
 
     table: np.ndarray = field(repr=False)
@@ -140,12 +145,22 @@ class Steps:
     made_met: int = 0
     pieces_met: int = 0
     ended: bool = True
+    looks: frozenset[int] = frozenset()
 
     @property
     def whole(self) -> bool:
         """Whether all is kept."""
         kept = (len(self.table), len(self.made), len(self.pieces))
         return (self.met, self.made_met, self.pieces_met) == kept
+
+
+@dataclass(frozen=True)
+class Ends:
+    """When the last block of a launch ends, in cycles. alone: if none waits for words that others store.
+    among: with these waits."""
+
+    alone: float
+    among: float
 
 
 @dataclass(frozen=True)
@@ -160,7 +175,8 @@ class Execution:
     printed: what its printf calls wrote, in the order they were executed.
     requests: of the warp that was watched, in order; requests_met: how many there were, more than are kept
     when they exceed the limit. records: of a block all of whose accesses were watched. events: of one whose
-    units were. touches: of an array that was watched. steps: of one whose warps were followed.
+    units were. touches: of an array that was watched. steps: of one whose warps were followed. ends: of a
+    launch whose blocks were timed, see `Watch.cycles`.
     """
 
     findings: tuple[Finding, ...]
@@ -177,6 +193,7 @@ class Execution:
     events: Events | None = field(default=None, repr=False)
     touches: Touches | None = field(default=None, repr=False)
     steps: Steps | None = field(default=None, repr=False)
+    ends: Ends | None = None
 
 
 class Device(Protocol):

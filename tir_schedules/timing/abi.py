@@ -118,7 +118,7 @@ STRUCTURES = {
             "store_each", "cluster_latency", "write_back_cycles", "part_write_cycles",
             "multicast_byte_cycles", "atomic_port", "atomic_share",
             "dram_wait", "block_turn", "first_turn", "evict_cycles", "box_dram_more", "copy_dram_more",
-            "l2_held", "request_cycles",
+            "l2_held", "request_cycles", "fence_behind", "atomic_performed",
         )] + [(name, "u4") for name in (
             "queue_loads", "queue_stores", "bank_window", "line_instructions", "lines_held", "pad",
         )] + [("l2_latency", "f8", (len(SHARES),)), ("meeting", "f8", (len(Kind),))]

@@ -29,6 +29,7 @@ from tir_schedules.timing.paths import BUDGET, MOST, BlockPaths, follow, made_by
 from tir_schedules.timing.shortening import Shortened, shortened
 from tir_schedules.timing.simulation import Outside, Simulated, rows_of, simulate
 from tir_schedules.timing.states import busy_of
+from tir_schedules.timing.waits import cycles_of_waits
 
 SHARED = ("shared_load", "shared_store", "ldmatrix", "shared_cp_async")
 WAVEFRONT = 128
@@ -170,9 +171,15 @@ def time_of(
     busiest = -(-blocks // table.multiprocessors)
     resident = min(held, busiest)
     paths = follow(binary, arguments, outputs, again=alone)
-    works = works_of(binary, arguments, outputs, paths.steps, alone)
-    place = representative(works, blocks <= resident * table.multiprocessors)
-    if place != next(iter(works)):
+    looked = looked_at(binary, arguments, outputs, paths.steps, alone)
+    works = {place: work_of(steps) for place, steps in looked.items()}
+    waiting = {place: work for place, work in works.items() if not looked[place].ended}
+    at_once = blocks <= resident * table.multiprocessors
+    place = representative(waiting or works, at_once)
+    if waiting:
+        place, paths = most_varied(binary, arguments, outputs, place)
+        works = {**works, place: work_of(paths.steps)}
+    elif place != next(iter(works)):
         paths = follow(binary, arguments, outputs, place, alone)
     if not conflicts:
         paths = without_conflicts(paths)
@@ -191,6 +198,9 @@ def time_of(
         for each in (APART if resident > 1 else (1.0,))
     ]
     cycles, simulated = sum(each for each, _ in found) / len(found), found[0][1]
+    if waiting or paths.waits:
+        work = blocks * sum(works.values()) / len(works)
+        cycles += cycles_of_waits(binary, arguments, outputs, paths, simulated, table, work)
     cycles = max(cycles, blocks * table.block_cycles)  # they begin one after the other
     warps = blocks * len(paths.warps)
     of_block = short.paths[-1]
@@ -228,15 +238,15 @@ def without_conflicts(paths: BlockPaths) -> BlockPaths:
     return replace(paths, steps=replace(steps, made=made))
 
 
-def works_of(
+def looked_at(
     binary: Binary,
     arguments: Arguments,
     outputs: Sequence[str],
     first: Steps | None = None,
     again: bool = True,
-) -> dict[Dim3, int]:
-    """Instructions of PTX that the warps of the first block, of one in the middle and of the last execute. Of
-    clusters it is the first block. first: of the first block, if they are known."""
+) -> dict[Dim3, Steps]:
+    """The steps of the first block, of one in the middle and of the last. Of clusters it is the first block.
+    first: those of the first block, if they are known."""
     grid, cluster = binary.kernel.grid, binary.kernel.cluster
     whole = [extent // each for extent, each in zip(grid, cluster)]
     count = prod(whole)
@@ -247,7 +257,7 @@ def works_of(
     )  # fmt: skip
     known = {(0, 0, 0): first} if first else {}
     return {
-        place: work_of(known.get(place) or executed(binary, arguments, outputs, place, again=again))
+        place: known.get(place) or executed(binary, arguments, outputs, place, again=again)
         for place in places
     }
 
@@ -273,6 +283,18 @@ def representative(works: Mapping[Dim3, int], at_once: bool) -> Dim3:
     if at_once:
         return max(works, key=lambda place: works[place])
     return sorted(works, key=lambda place: works[place])[len(works) // 2]
+
+
+def most_varied(
+    binary: Binary, arguments: Arguments, outputs: Sequence[str], place: Dim3
+) -> tuple[Dim3, BlockPaths]:
+    """Of a block that waits for others and the one before it, the one that executes more of the kernel. The
+    last of a chain stores nothing for others to find."""
+    x, y, z = place
+    before = max(0, x - binary.kernel.cluster[0]), y, z
+    found = {at: follow(binary, arguments, outputs, at, again=False) for at in (place, before)}
+    place = max(found, key=lambda at: len(np.unique(found[at].steps.table["block"])))
+    return place, found[place]
 
 
 def in_turn(

@@ -59,6 +59,11 @@ issue. An assumption."""
 WRITE_BACKLOG = 64
 """Cycles of stores to L2 that may be on their way before further ones wait. An assumption."""
 
+FENCE_BEHIND, ATOMIC_PERFORMED = 390, 1.53
+"""Cycles from when L2 has performed a store until a fence of the device is over, and cycles in which L2
+performs a sector of atomics of one SM. Measured on an H200: a warp that stored 512 bytes waited 388 cycles at
+its fence. 64 KB of red.v4.f32 by four warps left the SM in 2358 cycles and were performed after 3130."""
+
 INSTRUCTION, CODE_LINE = 16, 128
 """Bytes of an instruction, and of a line of the instruction cache. The latter is an assumption."""
 
@@ -324,6 +329,7 @@ def simulate(
     gpu["box_dram_more"], gpu["copy_dram_more"] = table.box_dram_more, table.copy_dram_more
     gpu["write_cycles"], gpu["write_backlog"] = 1 / table.write_bytes, WRITE_BACKLOG
     gpu["part_write_cycles"] = table.part_write_cycles
+    gpu["fence_behind"], gpu["atomic_performed"] = FENCE_BEHIND, ATOMIC_PERFORMED
     gpu["atomic_port"], gpu["atomic_share"] = table.atomic_cycles["sector"], outside.atomic_cycles
     gpu["write_back_cycles"], gpu["evict_cycles"] = 1 / outside.back_bytes, 1 / outside.evict_bytes
     gpu["meeting"] = outside.meeting

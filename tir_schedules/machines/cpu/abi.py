@@ -137,7 +137,8 @@ def given(name: str, fields: str) -> list[tuple[str, Any]]:
 def ctype(kind: str, length: int) -> Any:
     if kind == "const Program*":
         return ctypes.POINTER(Program)
-    element = {"u32": ctypes.c_uint32, "u64": ctypes.c_uint64}.get(kind, ctypes.c_void_p)
+    known = {"u32": ctypes.c_uint32, "u64": ctypes.c_uint64, "double": ctypes.c_double}
+    element = known.get(kind, ctypes.c_void_p)
     return element * length if length else element
 
 
@@ -250,9 +251,11 @@ class Watch(ctypes.Structure):
     of a record, from 1 on; lost: how many accesses found no room. ended: whether the block does so, alone.
     events, moved: what units and mbarriers of the block do, in order; the pieces that the first of them
     move. touches: null, or room for `touch_limit` accesses to buffer `array`, numbered from 1; touched: how
-    many there were. among_all: run all blocks; every_block: keep what all do. idle: products of warpgroups
-    are not computed. steps, made, pieces: basic
-    blocks that its warps execute, in order, the accesses these make, and the lines these touch."""
+    many there were. among_all: run all blocks; every_block: keep what all do. cycles: null, or those of a
+    warp in each basic block; link: those from a store until another block finds it; alone, among: when the
+    last block ends if none waits for others, and with these waits. idle: products of warpgroups are not
+    computed. steps, made, pieces: basic blocks that its warps execute, in order, the accesses these make, and
+    the lines these touch."""
 
     _fields_ = given(
         "Watch",
@@ -260,7 +263,7 @@ class Watch(ctypes.Structure):
         "record_limit recorded lost ended; Event* events; Moved* moved; u32 event_limit events_met "
         "moved_limit moved_held rank idle; Touch* touches; u32 touch_limit touched array order among_all "
         "every_block; Step* steps; Made* made; LinePiece* pieces; u32 step_limit steps_met made_limit "
-        "made_met piece_limit pieces_met",
+        "made_met piece_limit pieces_met; double* cycles; double link alone among",
     )
 
 

@@ -252,7 +252,7 @@ class Invocation:
         steps = watched.steps(lowered) if watched and watched.follows else None
         return Execution(
             faults, seconds, counters, self.writer, self.writers, requests, met, self.all_printed(), notes,
-            records, self.stored, events, touches, steps,
+            records, self.stored, events, touches, steps, watched.ends if watched else None,
         )  # fmt: skip
 
     def all_printed(self) -> str:

@@ -15,7 +15,7 @@ from tir_schedules.machines.cpu.library import the_library
 from tir_schedules.machines.cpu.lowering import CountedAccess, LoweredKernel
 from tir_schedules.machines.cpu.sources import NamedBuffer, Sources
 from tir_schedules.model.kernel import Kernel
-from tir_schedules.model.machine import Events, Records, Request, Steps, Touches, Watch
+from tir_schedules.model.machine import Ends, Events, Records, Request, Steps, Touches, Watch
 
 MOVED_LIMIT = 1 << 16
 """Pieces of copies and products that are kept: of the first ones."""
@@ -23,6 +23,9 @@ MOVED_LIMIT = 1 << 16
 
 TOUCHED_LIMIT = 1 << 22
 """Accesses of threads to an array that are kept."""
+
+BLOCKS_OF_A_WAIT = 4
+"""Most basic blocks of a loop that only waits for memory."""
 
 PIECES = 4
 """Lines of global memory that are kept for each access that may be."""
@@ -59,6 +62,9 @@ class Watched:
         self.follows = watch.steps
         self.arguments.among_all = watch.among_all or bool(watch.array) and watch.every_block
         self.arguments.idle = not watch.multiplies
+        self.cycles = np.array(watch.cycles, np.float64)
+        if watch.cycles:
+            self.arguments.cycles, self.arguments.link = self.cycles.ctypes.data, watch.link
         if watch.steps:
             self.taken, self.made = np.empty(watch.limit, abi.STEP), np.empty(watch.limit, abi.MADE)
             self.pieces = np.empty(PIECES * watch.limit, abi.LINE_PIECE)
@@ -101,8 +107,13 @@ class Watched:
             self.taken[:met].copy(), self.made[:made].copy(), self.pieces[:pieces].copy(),
             tuple(tuple(islice(lines, length)) for length in lowered.blocks["cost"].tolist()),
             tuple((access.line, access.kind) for access in lowered.counted), met, made, pieces,
-            bool(self.arguments.ended),
+            bool(self.arguments.ended), looks_of(lowered.blocks),
         )  # fmt: skip
+
+    @property
+    def ends(self) -> Ends | None:
+        """Of a launch whose blocks were timed."""
+        return Ends(self.arguments.alone, self.arguments.among) if len(self.cycles) else None
 
     def events(self, buffers: Sequence[NamedBuffer], sources: Sources) -> Events:
         """What units of the block did. buffers: names, in the order of their numbers."""
@@ -118,6 +129,13 @@ class Watched:
         table = self.touched[: min(met, TOUCHED_LIMIT)].copy()
         locations = {int(line): sources(int(line)) for line in np.unique(table["line"])}
         return Touches(table, locations, met - len(table), bool(self.arguments.ended))
+
+
+def looks_of(blocks: np.ndarray) -> frozenset[int]:
+    """The basic blocks of loops that wait for memory, if these are short: others do more than wait."""
+    ends = np.flatnonzero(blocks["polls"] == abi.Polls.OF_MEMORY)
+    loops = [range(first, end + 1) for end, first in zip(ends.tolist(), blocks["taken"][ends].tolist())]
+    return frozenset(number for loop in loops if len(loop) <= BLOCKS_OF_A_WAIT for number in loop)
 
 
 def recount(table: np.ndarray) -> None:

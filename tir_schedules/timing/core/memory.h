@@ -56,6 +56,7 @@ struct Memory {
   double l2_free = 0, dram_free = 0;  // when all SMs' ports have, if these ask for their share all the time
   double dram_from = -1, dram_busy = 0;  // when DRAM was first asked, and for how many cycles it has been since
   Granules granules;  // that came from DRAM, or were written
+  double performed = 0;     // when L2 has performed all stores and atomics, which a fence waits for
   double sectors_free = 0;  // when all SMs' atomics have had their share of L2, if these ask for as many
   std::unordered_map<u64, double> done;   // UNIT_LINES -> when all SMs' atomics of these are, if these ask for as many
   std::unordered_map<u64, u64> first;     // position in a block's paths -> when its first warp was there
@@ -184,6 +185,7 @@ struct Memory {
     written += bytes;
     const double whole = (bytes - 32.0 * parts) * gpu.write_cycles;
     writes_free = std::max(writes_free, (double)t) + whole + parts * gpu.part_write_cycles;
+    performed = std::max(performed, writes_free);
   }
   // What a thread keeps in its own memory goes to L2 as well, and stays in L1.
   void keep(u32 bytes, u64 t) { writes_free = std::max(writes_free, (double)t) + bytes * gpu.write_cycles; }
@@ -195,6 +197,7 @@ struct Memory {
       const u32 along = shared_along(pieces[k]), sectors = __builtin_popcount(pieces[k].sectors);
       change(pieces[k], block, t);
       written += 32 * sectors;
+      performed = std::max(performed, (double)t) + sectors * gpu.atomic_performed;
       writes_free = std::max(writes_free, (double)t) + sectors * gpu.atomic_port;
       sectors_free += sectors * gpu.atomic_share;
       double& all = done[(along == OWN ? name(pieces[k], block) : pieces[k].line) / UNIT_LINES];
@@ -202,7 +205,7 @@ struct Memory {
       all = met > 1 ? all + taken * met : std::max(all, (double)t) + taken;
       ready = std::max({ready, writes_free, sectors_free, all});
     }
-    atomics_free = std::max(atomics_free, ready);
+    atomics_free = std::max(atomics_free, ready), performed = std::max(performed, ready);
     return ready;
   }
   // L2 keeps what is written. If other lines fill it, it makes room once for each half of a line that becomes dirty,

@@ -553,7 +553,9 @@ struct Sm {
         ++warp.meetings, ++slots[warp.slot].met;
         meet(slots[warp.slot]);
         break;
-      case WAIT_MEMORY: warp.next = t + (u64)row.latency; break;
+      case WAIT_MEMORY:
+        warp.next = std::max(t + (u64)row.latency, memory.performed ? (u64)(memory.performed + gpu.fence_behind) : 0);
+        break;
       case WAIT_PRODUCTS: case CLUSTER_WAIT: break;
       case COMMIT:
         raise(warp, row.writes, LONG_BOARD);

@@ -164,6 +164,7 @@ static void execute(Machine& M, Warp& W, const ops::Tell& op) {
       if (how & Arrival::RELAXED) b->arrived = join(b->arrived, join(release_clock(M, l, DEVICE), as_observed(known)));
       else b->arrived = join(b->arrived, known);
       done |= together;
+      if (M.waits) b->elapsed.join(W.elapsed);
       const u32 arrivals = op.count() ? op.count()[l] : 1;
       const u32 counted = how & Arrival::EXPECTS ? op.bytes()[l] : arrivals * __builtin_popcount(together);
       note(M, how & Arrival::EXPECTS ? EXPECTED : ARRIVED, op.line(), together, place_of(M, address), b->phase, counted);
@@ -206,6 +207,7 @@ static void execute(Machine& M, Warp& W, const ops::ArriveWithCopies& op) {
     Mbarrier* b = used_by(M, at.address[l], op.line(), l);
     if (!b) continue;
     b->arrived = join(b->arrived, clock_of_lanes(M, 1u << l));
+    if (M.waits) b->elapsed.join(W.elapsed);
     if (op.noinc()) {
       note(M, ARRIVED, op.line(), 1u << l, place_of(M, at.address[l]), b->phase, 1);
       check_phase(M, *b, op.line(), l, at.address[l]);
@@ -248,6 +250,7 @@ static void execute(Machine& M, Warp& W, const ops::Test& op) {
     if (!done) awaiting |= (u32)await(W, *b, address, l) << l;
     if (!done || !b) continue;
     over |= 1u << l;
+    if (M.waits) W.elapsed.join(b->elapsed);
     b->seen.resize(M.threads), b->seen[M.thread_of(l)] = b->phase;
   })
   if (W.awaited && W.awaited->lanes & over) W.awaited->lanes &= ~over, ++M.stores;

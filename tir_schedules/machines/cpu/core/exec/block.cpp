@@ -113,6 +113,7 @@ static void open_barrier(Machine& M, u32 number) {
     M.warp = w;
     tell_meeting(M, W, there, number);
     if (!all) acquire(M, there, barrier.clock);
+    if (M.waits) W.elapsed.join(barrier.elapsed);
     ACTIVE(there, {
       const BasicBlock& block = M.program.blocks[W.pc[l]];
       W.pc[l] = block.taken;
@@ -175,6 +176,7 @@ static void arrive(Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lane
     if (M.traced && !plain) note_barrier(M, block.line, those, number);
     count_left(barrier, M, W, those | waiting_at(W, number));
     barrier.clock = join(barrier.clock, clock_of_lanes(M, those));
+    if (M.waits) barrier.elapsed.join(W.elapsed);
     if (barrier.arrived >= barrier.expected) open_barrier(M, number);
   })
   ++M.epoch;
@@ -201,6 +203,7 @@ static bool open_barrier_of_all(Machine& M) {
   check_block_barrier(M);
   note_meeting(M);
   order_block_barrier(M);
+  if (M.waits) M.waits->meet(M.cta->warps);
   for (Warp& W : M.cta->warps) {
     M.warp = &W - M.cta->warps.data();
     if (W.waiting) tell_meeting(M, W, W.waiting, 0);
@@ -243,6 +246,7 @@ static void wait_at_end(Machine& M, Warp& W, u8* R, u32 pc, u32 lanes, u32 taken
   if (refused != lanes) return;
   M.block_counts[pc].warps--, W.issued -= block.cost;
   if (M.traced) forget_step(M);
+  if (M.waits) M.waits->advance(W, pc, -1);
 }
 
 // Run a warp until all its lanes wait or have left. False when the launch has to stop or its budget is spent.
@@ -272,6 +276,7 @@ static bool advance(Machine& M, Warp& W, u8* R) {
       const BasicBlock& block = program.blocks[pc];
       M.block_counts[pc].warps++, M.block_counts[pc].threads += lane_count;
       if (__builtin_expect(M.traced != nullptr, 0)) note_step(M, pc, lanes);
+      if (__builtin_expect(M.waits != nullptr, 0)) M.waits->advance(W, pc, 1);
       W.issued += block.cost;
       if (__builtin_expect(W.issued > W.budget, 0)) {
         Finding* f = report(M, ENDLESS_LOOP, block.line, __builtin_ctz(lanes));

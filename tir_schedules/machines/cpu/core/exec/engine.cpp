@@ -70,6 +70,7 @@ static void begin(Machine& M, Cta& cta, u64 number) {
     W.live = threads >= 32 ? NONE : (1u << threads) - 1;
     memset(W.pc, 0, sizeof W.pc), memset(W.groups, 0, sizeof W.groups);
   }
+  if (M.waits) M.waits->begin(cta.warps);
   // Any of several threads may run the block: its turns are its own.
   if (M.launch.flags & SHUFFLE && !(M.program.traits & (CLOCKS | POLLS)))
     M.random.seed(M.launch.seed * 0x9e3779b97f4a7c15 + number);
@@ -95,6 +96,7 @@ static u64 cluster_of(const Machine& M, const u32* block) {
 }
 static void finish(Machine& M, Cta& cta) {
   M.cta = &cta;
+  if (M.waits) M.waits->end(cta.warps);
   if (!cta.warpgroups.empty()) check_warpgroups(M);
   for (const Warp& W : cta.warps)  // copies that no lane waited for still land, unseen
     for (const AsyncCopy& copy : W.copies) GRANULES(M, copy.target, copy.bytes, cta.shadow[g].in_flight = 0)
@@ -242,11 +244,13 @@ static u32 run_watched(Machine& M, Watch& watch, const Order& order, u32 residen
   KeepUnitEvents events(watch);
   KeepSteps steps(watch);
   KeepTouches touches(watch);
+  Waits waits(watch, M.launch.resident);
+  if (watch.cycles) M.waits = &waits;
   if (watch.touches) M.observers.push_back(&touches);
   if (watch.steps) M.observers.push_back(&steps), M.traced = &watch, M.unit_events = true;
   if (watch.among_all) {
     run_in_order(M, order, 0, resident);
-    watch.ended = true;
+    watch.ended = true, watch.alone = waits.last.alone, watch.among = waits.last.among;
     return M.finding_count;
   }
   if (!watch.steps) M.observers.push_back(&requests);

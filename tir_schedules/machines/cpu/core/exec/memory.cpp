@@ -40,6 +40,9 @@ template <class T>
 static void order(Machine& M, u32 mask, const T* address, u64 window, u32 bytes, u32 how, bool store) {
   if (!(M.program.traits & CLOCKS)) return;
   const u32 acts = store ? how | STORES : how;
+  if (M.waits && window == 0)
+    ACTIVE(mask, if (store) M.waits->leave(M, address[l], bytes, false);
+           else if (how & STRONG) M.waits->look(M, address[l], bytes))
   if (how & STRONG) ACTIVE(mask, synchronize(M, window + address[l], bytes, l, acts, !store))
   else if (store) ACTIVE(mask, forget_sync_words(M, window + address[l], bytes))
   if (store && M.program.traits & OBSERVES) ++M.epoch;  // what comes next, it has not told of
@@ -270,9 +273,11 @@ static void execute(Machine& M, Warp& W, const ops::Atomic& op) {
       const bool in_shared = generic - SHARED_WINDOW < WINDOW_BYTES;
       update_as(op.type(), element, in_shared, place + element * k, at, op.operation(), l);
     }
-    if (memcmp(before, place, bytes)) ++M.stores;
+    const bool changed = memcmp(before, place, bytes);
+    if (changed) ++M.stores;
     if (M.launch.flags & SIZES) note_size(M, generic, bytes);
     if (M.program.traits & CLOCKS) synchronize(M, generic, bytes, l, how | UPDATES, wanted);
+    if (M.waits && space != SHARED) changed || !wanted ? M.waits->leave(M, generic, bytes, true) : M.waits->look(M, generic, bytes);
   })
   if (M.program.traits & OBSERVES) ++M.epoch;
   tell_performed(M);

@@ -4,6 +4,8 @@
 // counter: number of the instruction among those that are counted, negative for one that is not.
 #pragma once
 #include "state/machine.h"
+#include <functional>
+#include <queue>
 
 struct SharedAccess {  // of the lanes whose access happens
   s32 counter;
@@ -152,6 +154,32 @@ struct KeepSteps : Watcher {
 void note_step(const Machine&, u32 block, u32 lanes);
 void note_barrier(const Machine&, s32 line, u32 lanes, u32 number);  // that lanes have come to
 void forget_step(const Machine&);  // the last: no lane has got through
+
+// ---- waits.cpp: how long blocks wait for words that others store ---
+// cycles: of a warp in each basic block. link: from a store until a look at the word finds it. resident: blocks that run
+// at once. last: when the last block ends.
+struct Waits {
+  const f64* cycles;
+  f64 link;
+  u64 resident, begun = 0;
+  Elapsed last;
+  Waits(const Watch& watch, u64 resident) : cycles(watch.cycles), link(watch.link), resident(resident) {}
+  void begin(std::vector<Warp>&), end(const std::vector<Warp>&), meet(std::vector<Warp>&);
+  void advance(Warp& W, u32 block, int times) const {
+    W.elapsed.alone += times * cycles[block], W.elapsed.among += times * cycles[block];
+  }
+  void look(Machine&, u64 address, u32 bytes) const;
+  void leave(const Machine&, u64 address, u32 bytes, bool updates);
+
+ private:
+  struct Left {  // in a word. block: that stored it last
+    u32 block;
+    f64 among;
+  };
+  typedef std::priority_queue<f64, std::vector<f64>, std::greater<f64>> Ends;
+  std::unordered_map<u64, Left> words;  // by address / 4
+  Ends alone, among;                    // when blocks end in whose place others have yet to begin
+};
 
 // ---- recording.cpp: all accesses of one block, each once with how often it was made ---
 struct RecordAccesses : Watcher {

@@ -58,6 +58,7 @@ struct Warp : WarpLanes {
   u64 rounds = 0, sampled_stores = 0;
   u32 looked = 0;  // at memory, in this turn
   u64 clock = 0;  // what %clock64 gave last
+  Elapsed elapsed;
   // Epoch of the last __syncwarp of all lanes; and of the last that two lanes were in, empty where there was a
   // __syncwarp of all lanes alone.
   u32 synced = 0;
@@ -158,6 +159,7 @@ struct FollowedLoad {
   Undefined found[4] = {};
 };
 
+struct Waits;
 struct Machine {
   const LaunchArguments& launch;
   const Program& program;
@@ -187,6 +189,7 @@ struct Machine {
   // What listens to what execution does: see observe/observer.h. Empty: nothing does.
   std::vector<Observer*> observers;
   bool unit_events = false;  // whether one of them listens to what units do
+  Waits* waits = nullptr;    // what tells how long blocks wait for each other, if anything does
   Watch* traced = nullptr;   // where basic blocks are noted, if anywhere; then races are not looked for
 
   explicit Machine(const LaunchArguments& a)

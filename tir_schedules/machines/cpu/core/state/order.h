@@ -26,12 +26,22 @@ struct SyncWord {
 };
 typedef std::unordered_map<u64, SyncWord> SyncWords;  // by address / 4
 
+// How far a warp has come, in cycles since the launch began: if blocks wait for no other, and with these waits. Counted
+// where there are Waits, see observe/waits.cpp.
+struct Elapsed {
+  f64 alone = 0, among = 0;
+  void join(const Elapsed& other) {
+    alone = greatest(alone, other.alone), among = greatest(among, other.among);
+  }
+};
+
 // A barrier of some threads of a block (bar.sync with a number). clock: of those that have arrived.
 struct NamedBarrier {
   u32 arrived = 0, expected = 0, votes = 0, result = 0;
   u32 whole = 0;  // warps whose lanes that are not there any more count as arrived
   bool of_all = true;
   Clock clock;
+  Elapsed elapsed;  // of those that have arrived
 };
 
 // Beside a How, of a cell: it has been found fault with; it has had an atomic since the last store; an mbarrier

@@ -88,6 +88,7 @@ struct Mbarrier {
   s32 line = 0;
   bool valid = false, fenced = false, lost = false;
   Clock arrived, completed;
+  Elapsed elapsed;  // of those that have arrived, in any phase
   std::vector<u32> seen;
   struct {
     u32 epoch = 0;

@@ -1,0 +1,80 @@
+"""How long blocks wait for words that others store: by the CPU machine, with cycles that a test names."""
+
+import numpy as np
+import pytest
+
+from tir_schedules.compiler.nvcc import compile_kernel
+from tir_schedules.machines.cpu import CpuMachine
+from tir_schedules.model.kernel import Kernel
+from tir_schedules.model.machine import Watch
+
+BLOCKS, LINK, RESIDENT = 6, 100.0, 132
+ADDS, STORES = "atomicAdd(next, 1)", "*(volatile int*)next = 1"
+WAITS, ASKS = (
+    "while (*(volatile int*)mine == 0) continue; __threadfence()",
+    "while (atomicAdd(mine, 0) == 0) continue; __threadfence()",
+)
+
+SOURCE = """
+extern "C" __global__ void chain(int* flags) {
+  int *mine = flags + blockIdx.x, *next = mine + 1;
+  %s
+}
+"""
+
+
+def ends(*statements, blocks=BLOCKS, threads=32, cycles=10.0):
+    """Of a launch whose basic blocks take so many cycles each, but those that look at a flag."""
+    kernel = Kernel(
+        "chain", SOURCE % "; ".join((*statements, "")), "chain", ("flags",), (blocks, 1, 1), (threads, 1, 1),
+        "sm_90",
+    )  # fmt: skip
+    binary, machine = compile_kernel(kernel), CpuMachine()
+    arguments = {"flags": np.zeros(blocks + 1, np.int32)}
+    steps = machine.run(binary, arguments, ["flags"], watch=Watch(steps=True)).steps
+    assert steps is not None, "it was asked for"
+    each = tuple(0.0 if number in steps.looks else cycles for number in range(len(steps.lines)))
+    watch = Watch(steps=True, among_all=True, limit=1, cycles=each, link=LINK)
+    return machine.run(binary, {"flags": np.zeros(blocks + 1, np.int32)}, ["flags"], watch=watch).ends
+
+
+def waited(*statements, **how):
+    found = ends(*statements, **how)
+    assert found is not None, "cycles are named"
+    return found.among - found.alone
+
+
+FOR_THE_ONE_BEFORE, BY_ATOMICS = (f"if (blockIdx.x) {{ {wait}; }} __syncthreads()" for wait in (WAITS, ASKS))
+
+
+@pytest.mark.parametrize("wait", [FOR_THE_ONE_BEFORE, BY_ATOMICS])
+@pytest.mark.parametrize("store", [STORES, ADDS])
+def test_each_block_of_a_chain_waits_for_the_one_before(wait, store):
+    """A link, and what a block does from its wait to its store, less what it did before anyway."""
+    few, more = (waited(wait, store, blocks=blocks) for blocks in (3, 6))
+    link = (more - few) / 3
+    assert link >= LINK and link < LINK + 100
+
+
+def test_blocks_that_wait_for_nothing_end_together():
+    assert waited(STORES) == 0
+
+
+def test_a_block_that_stored_before_it_waited_makes_none_wait():
+    """As one that publishes its own sum, waits for that of the blocks before, and publishes both."""
+    assert waited(STORES, FOR_THE_ONE_BEFORE, STORES, blocks=3) == pytest.approx(
+        waited(STORES, FOR_THE_ONE_BEFORE, STORES, blocks=6)
+    )
+
+
+def test_what_blocks_took_long_ago_is_not_waited_for():
+    """A round later the flag has been there for long."""
+    alone = waited("if (blockIdx.x % 132 == 1) { mine = flags; next = flags + 1; }", STORES, blocks=266)
+    assert alone == 0
+
+
+def test_all_warps_wait_at_a_barrier_for_the_one_that_waits():
+    """The last warp stores; only the first one waits."""
+    wait = f"if (blockIdx.x && threadIdx.x < 32) {{ {WAITS}; }} __syncthreads()"
+    store = f"if (threadIdx.x >= 32) {{ {STORES}; }}"
+    assert waited(wait, store, threads=64) >= (BLOCKS - 1) * LINK
