@@ -87,7 +87,7 @@ def ranked(name: str) -> str:
 
 
 def choices(name: str) -> str:
-    found = read_json(tune_choices.FOUND.with_name(f"{name}.json"), "predict and compare first")
+    found = read_json(tune_choices.FOLDER / f"{name}.json", "predict and compare first")
     rows = found["rows"]
     said = [*tune_choices.summary(rows), *notes(found, rows)]
     return with_notes(tune_choices.lines(rows), said)

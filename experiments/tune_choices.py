@@ -1,13 +1,15 @@
 """What `tune --machine cpu` would choose, beside the best of a pool of configurations that a GPU has timed.
 
-    python experiments/tune_choices.py predict              # needs TVM, xgboost and nvcc, no GPU
+    python experiments/tune_choices.py search               # needs TVM, xgboost and nvcc, no GPU
     python experiments/tune_choices.py pack -o pack.zip     # the pool, compiled
     tir-schedules bench pack.zip -o measured.json           # where the GPU is
     python experiments/tune_choices.py compare measured.json
+    python experiments/tune_choices.py predict              # those that were drawn, too
     python experiments/tune_choices.py again                # predict the same pool by another model
 
 A pool has configurations drawn from the space of a rung, and those that a search on the CPU machine puts
-first. All are predicted as that search does it. An interrupted `predict` or `again` goes on where it was.
+first. All are predicted as that search does it. What was interrupted goes on where it was.
+`--gpu` before the step names the GPU that times the pool, because each has a file of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import argparse
 import math
 import random
 from argparse import Namespace
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -27,24 +29,26 @@ from prediction_figures import figures_of
 from scripts import exit_code
 from search_points import ARCH, Task
 
-from tir_schedules.errors import BadInput, CheckFailed, one_line
+from tir_schedules.errors import BadInput, CheckFailed
 from tir_schedules.files import Json, read_json, write_text
 from tir_schedules.processes import temporary_folder
 from tir_schedules.subjects.packs import save_pack
 from tir_schedules.subjects.results import about, as_text, load_results
 from tir_schedules.subjects.subject import Subject
+from tir_schedules.tuning.building.workers import builders_for
 from tir_schedules.tuning.measure.evaluator import Predictor
 from tir_schedules.tuning.measure.gpu_timing import compile_subject
 from tir_schedules.tuning.records.database import Database
 from tir_schedules.tuning.space.points import Point
 
-FOUND = Path(__file__).parent / "results" / "searches" / "choices_h100.json"
+FOLDER = Path(__file__).parent / "results" / "searches"
+GPUS = ("h200", "h100")
 RUNGS = ("sgemm/multistage", "hgemm/tma_store")
 SHAPES, SEED = 5, 42
 LEAST, MOST, STEP = (512, 512, 256), 4096, 8
 """Extents of M, N and K, and what they are multiples of."""
 
-DRAWN, TRIALS, FIRST = 16, 12, 8
+DRAWN, TRIALS, FIRST = 64, 24, 16
 """Configurations that are drawn; that a search tries; and of these the first, which are timed, too."""
 
 NEAR = 1 / 1.05
@@ -76,20 +80,21 @@ def of_task(rows: Iterable[Json], task: Task) -> list[Json]:
 
 
 # ---- predict ---
-def predict_all(options: Namespace) -> int:
-    rows = read_json(FOUND, "remove it")["rows"] if FOUND.exists() else []
+def found_at(gpu: str) -> Path:
+    """What is known of the pools that a GPU times."""
+    return FOLDER / f"choices_{gpu}.json"
+
+
+def search_all(options: Namespace) -> int:
+    path = found_at(options.gpu)
+    rows = read_json(path, "remove it")["rows"] if path.exists() else []
     for task in TASKS:
         if not of_task(rows, task):
-            rows += predicted(task)
+            found = {row["name"]: row for row in [*drawn(task), *searched(task)]}
+            rows += sorted(found.values(), key=time_of)
             print(task.rung, task.workload, min(map(time_of, of_task(rows, task))), "us", flush=True)
-            write_text(FOUND, as_text({**about("experiments/tune_choices.py predict"), "rows": rows}))
+            write_text(path, as_text({**about("experiments/tune_choices.py search"), "rows": rows}))
     return 0
-
-
-def predicted(task: Task) -> list[Json]:
-    """The search's points and those drawn, each once: the fastest first."""
-    found = {row["name"]: row for row in [*drawn(task), *searched(task)]}
-    return sorted(found.values(), key=time_of)
 
 
 def time_of(row: Json) -> float:
@@ -99,19 +104,7 @@ def time_of(row: Json) -> float:
 def drawn(task: Task) -> list[Json]:
     points = [*task.space.points(task.workload, arch_of(task))]
     chosen = random.Random(f"{SEED} {task.rung} {task.shape}").sample(points, min(DRAWN, len(points)))
-    evaluator = Predictor()
-    try:
-        with ThreadPoolExecutor(evaluator.builders) as pool:
-            return [*pool.map(partial(told, task, evaluator), chosen)]
-    finally:
-        evaluator.close()
-
-
-def told(task: Task, evaluator: Predictor, point: Point) -> Json:
-    try:
-        return row_of(task, point, "drawn", us=microseconds(task, evaluator, point))
-    except CheckFailed as error:
-        return row_of(task, point, "drawn", refused=one_line(error))
+    return [row_of(task, point, "drawn") for point in chosen]
 
 
 def microseconds(task: Task, evaluator: Predictor, point: Point) -> float:
@@ -145,18 +138,29 @@ def arch_of(task: Task) -> str:
     return task.space.rung.arch_for(ARCH)
 
 
+def predict_drawn(options: Namespace) -> int:
+    """Predict what was drawn and timed."""
+    return predict_timed(options, "us", "predicted")
+
+
 def predict_again(options: Namespace) -> int:
     """Predict what was timed by the model as it is."""
-    found = read_json(FOUND, "`predict` writes it")
+    return predict_timed(options, "again_us", "again")
+
+
+def predict_timed(options: Namespace, way: str, when: str) -> int:
+    path = found_at(options.gpu)
+    found = read_json(path, "`search` writes it")
     evaluator = Predictor()
     try:
         for task in TASKS:
-            pool = [row for row in timed(found["rows"], task) if options.anew or "again_us" not in row]
+            known = [row for row in of_task(found["rows"], task) if "median_us" in row]
+            pool = [row for row in known if options.anew or way not in row]
             points = [task.point(row["name"]) for row in pool]
             with ThreadPoolExecutor(evaluator.builders) as several:
                 for row, us in zip(pool, several.map(partial(microseconds, task, evaluator), points)):
-                    row["again_us"] = us
-            write_text(FOUND, as_text({**found, "again": about("experiments/tune_choices.py again")}))
+                    row[way] = us
+            write_text(path, as_text({**found, when: about(f"experiments/tune_choices.py {options.name}")}))
     finally:
         evaluator.close()
     return show(found["rows"])
@@ -164,23 +168,30 @@ def predict_again(options: Namespace) -> int:
 
 # ---- pack ---
 def pack(options: Namespace) -> int:
-    """Compile what was predicted."""
-    rows = read_json(FOUND, "`predict` writes it")["rows"]
-    subjects = [compiled(task, row) for task in TASKS for row in of_task(rows, task) if "us" in row]
+    """Compile the pools."""
+    rows = read_json(found_at(options.gpu), "`search` writes it")["rows"]
+    jobs = [(task, row) for task in TASKS for row in of_task(rows, task)]
+    with ProcessPoolExecutor(builders_for()) as several:
+        subjects = [one for one in several.map(compiled, *zip(*jobs)) if one]
     save_pack(subjects, {**about("experiments/tune_choices.py pack"), "arch": ARCH}, options.output)
     print(f"{len(subjects)} configurations: `tir-schedules bench {options.output.name} -o measured.json`")
     return 0
 
 
-def compiled(task: Task, row: Json) -> Subject:
+def compiled(task: Task, row: Json) -> Subject | None:
+    """None where the compiler refuses it."""
     rung = task.space.rung_at(task.point(row["name"]))
-    return replace(compile_subject(rung, task.workload, arch_of(task)), name=row["name"])
+    try:
+        return replace(compile_subject(rung, task.workload, arch_of(task)), name=row["name"])
+    except CheckFailed:
+        return None
 
 
 # ---- compare ---
 def compare(options: Namespace) -> int:
     """Write each time beside its prediction, and print the table."""
-    found, measured = read_json(FOUND, "`predict` writes it"), load_results(options.measured)
+    path = found_at(options.gpu)
+    found, measured = read_json(path, "`search` writes it"), load_results(options.measured)
     times = {(row["name"], row["shape"]): row["median_us"] for row in measured["rows"]}
     if not any((row["name"], row["shape"]) in times for row in found["rows"]):
         raise BadInput(f"{options.measured} has no time of what was predicted: name that of the pack")
@@ -188,7 +199,7 @@ def compare(options: Namespace) -> int:
         if (time := times.get((row["name"], row["shape"]))) is not None:
             row["median_us"] = time
     when = {key: measured[key] for key in ("date", "policy", "device")}
-    write_text(FOUND, as_text({**found, "device": measured["device"], "measured": when}))
+    write_text(path, as_text({**found, "device": measured["device"], "measured": when}))
     return show(found["rows"])
 
 
@@ -205,10 +216,15 @@ def timed(rows: Iterable[Json], task: Task, way: str = "us") -> list[Json]:
     return sorted(known, key=lambda row: row[way])
 
 
-def shares(pool: Sequence[Json]) -> tuple[float, float]:
+def best_of(rows: Iterable[Json], task: Task) -> float:
+    """Microseconds of the fastest configuration that was timed."""
+    return min(row["median_us"] for row in of_task(rows, task) if "median_us" in row)
+
+
+def shares(pool: Sequence[Json], best: float) -> tuple[float, float]:
     """The rate of the predicted first, and of the best of the first five, over that of the best."""
     measured = [row["median_us"] for row in pool]
-    return min(measured) / measured[0], min(measured) / min(measured[:5])
+    return best / measured[0], best / min(measured[:5])
 
 
 def lines(rows: Sequence[Json]) -> list[tuple[str, ...]]:
@@ -216,9 +232,9 @@ def lines(rows: Sequence[Json]) -> list[tuple[str, ...]]:
     for task, (way, called) in product(TASKS, WAYS.items()):
         if not (pool := timed(rows, task, way)):
             continue
-        best = min(row["median_us"] for row in pool)
+        best = best_of(rows, task)
         figures = figures_of((row[way], row["median_us"]) for row in pool)
-        first, five = (f"{share:.3f}" for share in shares(pool))
+        first, five = (f"{share:.3f}" for share in shares(pool, best))
         found.append((
             task.rung, str(task.workload).partition(" ")[0], f"{task.workload.flops / best / 1e6:.3g}",
             called, first, five, f"{figures.spearman or 0:.3f}", f"{100 * figures.mean:.1f} %",
@@ -230,10 +246,14 @@ def summary(rows: Sequence[Json]) -> list[str]:
     """How often what the predicted time picks is near the best, for each rung."""
     said = []
     for rung, (way, called) in product(RUNGS, WAYS.items()):
-        pools = [pool for task in TASKS if task.rung == rung and (pool := timed(rows, task, way))]
-        if not pools:
+        found = [
+            shares(pool, best_of(rows, task))
+            for task in TASKS
+            if task.rung == rung and (pool := timed(rows, task, way))
+        ]
+        if not found:
             continue
-        first, five = zip(*map(shares, pools))
+        first, five = zip(*found)
         near = [sum(share >= NEAR for share in each) for each in (first, five)]
         said.append(
             f"{rung}, predicted {called}: within 5 % of the best are the first at {near[0]} of {len(first)}"
@@ -245,14 +265,21 @@ def summary(rows: Sequence[Json]) -> list[str]:
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    top.add_argument(
+        "--gpu", choices=GPUS, default=GPUS[0], help="that times the pool (default: %(default)s)"
+    )
     steps = top.add_subparsers(required=True, metavar="STEP")
-    steps.add_parser("predict", help="draw, search and predict").set_defaults(step=predict_all)
+    steps.add_parser("search", help="draw, and search without a GPU").set_defaults(step=search_all)
     packing = steps.add_parser("pack", help="compile for a computer with a GPU")
     packing.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.zip")
     packing.set_defaults(step=pack)
-    anew = steps.add_parser("again", help="predict the pool by the model as it is")
-    anew.add_argument("--anew", action="store_true", help="those that were predicted again, too")
-    anew.set_defaults(step=predict_again)
+    for name, step, says in (
+        ("predict", predict_drawn, "predict what was drawn and timed"),
+        ("again", predict_again, "predict the pool by the model as it is"),
+    ):
+        later = steps.add_parser(name, help=says)
+        later.add_argument("--anew", action="store_true", help="what this step has predicted before, too")
+        later.set_defaults(step=step, name=name)
     comparing = steps.add_parser("compare", help="record what `bench` wrote, and print the table")
     comparing.add_argument("measured", type=Path, metavar="FILE.json")
     comparing.set_defaults(step=compare)
