@@ -29,7 +29,7 @@ from tir_schedules.timing.paths import BUDGET, MOST, BlockPaths, follow, made_by
 from tir_schedules.timing.shortening import Shortened, shortened
 from tir_schedules.timing.simulation import Outside, Simulated, rows_of, simulate
 from tir_schedules.timing.states import busy_of
-from tir_schedules.timing.waits import cycles_of_waits
+from tir_schedules.timing.waits import MOST_WORK, cycles_of_waits
 
 SHARED = ("shared_load", "shared_store", "ldmatrix", "shared_cp_async")
 WAVEFRONT = 128
@@ -173,13 +173,10 @@ def time_of(
     paths = follow(binary, arguments, outputs, again=alone)
     looked = looked_at(binary, arguments, outputs, paths.steps, alone)
     works = {place: work_of(steps) for place, steps in looked.items()}
-    waiting = {place: work for place, work in works.items() if not looked[place].ended}
-    at_once = blocks <= resident * table.multiprocessors
-    place = representative(waiting or works, at_once)
-    if waiting:
-        place, paths = most_varied(binary, arguments, outputs, place)
-        works = {**works, place: work_of(paths.steps)}
-    elif place != next(iter(works)):
+    waiting = [place for place, steps in looked.items() if not steps.ended]
+    waiting += [next(iter(looked))] if paths.waits else []
+    place = representative(works, blocks <= resident * table.multiprocessors)
+    if place != next(iter(works)):
         paths = follow(binary, arguments, outputs, place, alone)
     if not conflicts:
         paths = without_conflicts(paths)
@@ -198,9 +195,12 @@ def time_of(
         for each in (APART if resident > 1 else (1.0,))
     ]
     cycles, simulated = sum(each for each, _ in found) / len(found), found[0][1]
-    if waiting or paths.waits:
-        work = blocks * sum(works.values()) / len(works)
-        cycles += cycles_of_waits(binary, arguments, outputs, paths, simulated, table, work)
+    if waiting and blocks * max(works.values()) <= MOST_WORK:
+        varied = most_varied(binary, arguments, outputs, waiting[-1])
+        _, seen = run(
+            shortened(varied), resident, resident, table, l1_bytes, beyond, prod(kernel.cluster), rows
+        )
+        cycles += cycles_of_waits(binary, arguments, outputs, varied, seen, table)
     cycles = max(cycles, blocks * table.block_cycles)  # they begin one after the other
     warps = blocks * len(paths.warps)
     of_block = short.paths[-1]
@@ -285,16 +285,13 @@ def representative(works: Mapping[Dim3, int], at_once: bool) -> Dim3:
     return sorted(works, key=lambda place: works[place])[len(works) // 2]
 
 
-def most_varied(
-    binary: Binary, arguments: Arguments, outputs: Sequence[str], place: Dim3
-) -> tuple[Dim3, BlockPaths]:
+def most_varied(binary: Binary, arguments: Arguments, outputs: Sequence[str], place: Dim3) -> BlockPaths:
     """Of a block that waits for others and the one before it, the one that executes more of the kernel. The
     last of a chain stores nothing for others to find."""
     x, y, z = place
     before = max(0, x - binary.kernel.cluster[0]), y, z
-    found = {at: follow(binary, arguments, outputs, at, again=False) for at in (place, before)}
-    place = max(found, key=lambda at: len(np.unique(found[at].steps.table["block"])))
-    return place, found[place]
+    found = (follow(binary, arguments, outputs, at, again=False) for at in (before, place))
+    return max(found, key=lambda paths: len(np.unique(paths.steps.table["block"])))
 
 
 def in_turn(

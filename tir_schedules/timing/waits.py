@@ -21,7 +21,8 @@ from tir_schedules.timing.simulation import Simulated
 
 MOST_WORK = 1 << 27
 """Instructions of warps of all blocks that are executed to tell waits. The machine takes some seconds for so
-many. In larger launches waits are a small part of the time, and they are not told."""
+many. In larger launches waits are a small part of the time, and they are not told: `stream_k` at 4096 would
+take minutes."""
 
 LOOKS = 1.5
 """Looks until a block finds what another has stored: a store goes to L2 in about half the time of a look, and
@@ -30,12 +31,10 @@ comes in the middle of a look."""
 
 def cycles_of_waits(
     binary: Binary, arguments: Arguments, outputs: Sequence[str], paths: BlockPaths, simulated: Simulated,
-    table: GpuTable, work: float,
+    table: GpuTable,
 ) -> float:  # fmt: skip
-    """By which the last block ends later because blocks wait for others; 0 where there is too much work.
-    work: instructions of PTX that warps of all blocks execute. simulated: a block with these paths."""
-    if work > MOST_WORK:
-        return 0.0
+    """By which the last block ends later because blocks wait for others. simulated: a block with these
+    paths."""
     watch = Watch(
         (0, 0, 0), limit=1, steps=True, among_all=True, cycles=cycles_by_block(paths, simulated),
         link=LOOKS * (table.latencies["global"] + table.l2_latency[-1]),
