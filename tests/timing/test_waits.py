@@ -8,7 +8,7 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.model.kernel import Kernel
 from tir_schedules.model.machine import Watch
 
-BLOCKS, LINK, RESIDENT = 6, 100.0, 132
+BLOCKS, LINK = 6, 100.0
 ADDS, STORES = "atomicAdd(next, 1)", "*(volatile int*)next = 1"
 WAITS, ASKS = (
     "while (*(volatile int*)mine == 0) continue; __threadfence()",
@@ -67,10 +67,18 @@ def test_a_block_that_stored_before_it_waited_makes_none_wait():
     )
 
 
-def test_what_blocks_took_long_ago_is_not_waited_for():
-    """A round later the flag has been there for long."""
-    alone = waited("if (blockIdx.x % 132 == 1) { mine = flags; next = flags + 1; }", STORES, blocks=266)
-    assert alone == 0
+RESIDENT = 264
+"""Blocks of 1024 threads that an H100 has at once."""
+
+
+@pytest.mark.parametrize("distance, waits", [(RESIDENT, False), (RESIDENT - 1, True)])
+def test_a_block_begins_when_another_ends(distance, waits):
+    """Block 0 stores long before it ends. A block that begins when it ends finds the flag. One that runs
+    beside it waits."""
+    wait = f"if (blockIdx.x == {distance}) {{ mine -= {distance - 1}; {WAITS}; }}"
+    later = "for (int i = 0; i < 20; ++i) __syncthreads()"
+    found = waited(wait, STORES, later, blocks=distance + 1, threads=1024)
+    assert (found > 0) == waits
 
 
 def test_all_warps_wait_at_a_barrier_for_the_one_that_waits():

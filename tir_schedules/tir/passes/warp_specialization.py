@@ -34,7 +34,7 @@ REGISTERS = {2: (24, 240), 3: (32, 160)}
 """Consumer warpgroups -> registers of a producer thread, and of a consumer thread. With one consumer all
 threads have as many as a thread can have from the start."""
 
-NOT_UNROLLED = {"disable_unroll": True}
+NOT_UNROLLED: Any = {"disable_unroll": True}
 """The annotation of a loop that nvcc shall not unroll. If nvcc knows that there are few K tiles, it would
 unroll the producer's loop, which makes much code that is executed once."""
 
