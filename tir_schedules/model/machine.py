@@ -26,8 +26,9 @@ class Watch:
     whether products of warpgroups are computed, or only begun and waited for. array: in place of all that,
     the block's accesses to this array in global memory, thread by thread; every_block: those of all blocks.
     among_all: run all blocks, for a block that waits for others or counts them. cycles: of a warp in each
-    basic block, as `Steps.lines` numbers them, to tell how long blocks wait for words that others store;
-    empty: not told. link: cycles from a store until another block finds it."""
+    basic block, as `Steps.lines` numbers them, negative in loops that wait for memory, to tell how long
+    blocks wait for words that others store; empty: not told. link: cycles from a store until another block
+    finds it."""
 
     block: Dim3 = (0, 0, 0)
     warp: int = 0

@@ -29,7 +29,7 @@ from tir_schedules.timing.paths import BUDGET, MOST, BlockPaths, follow, made_by
 from tir_schedules.timing.shortening import Shortened, shortened
 from tir_schedules.timing.simulation import Outside, Simulated, rows_of, simulate
 from tir_schedules.timing.states import busy_of
-from tir_schedules.timing.waits import MOST_WORK, cycles_of_waits
+from tir_schedules.timing.waits import MOST_BLOCKS, MOST_WORK, cycles_of_waits
 
 SHARED = ("shared_load", "shared_store", "ldmatrix", "shared_cp_async")
 WAVEFRONT = 128
@@ -76,7 +76,9 @@ class LaunchTime:
     peak. agreement: see BlockPaths. issues: see Simulated, of an SM with the blocks that begin at once. code:
     the instructions that rows of stalls belong to. stalls, issued: as Simulated has them, of the
     blocks that were simulated, at most FILLS times those at once. works: instructions of PTX that the
-    warps of some blocks execute. place: the block that was simulated."""
+    warps of some blocks execute. place: the block that was simulated. waited: cycles by which the last block
+    ends later because blocks wait for words that others store; None where that is not told, because it takes
+    too long to execute all."""
 
     label: str
     cycles: float
@@ -95,6 +97,7 @@ class LaunchTime:
     issues: np.ndarray = field(repr=False)
     works: dict[Dim3, int] = field(default_factory=dict[Dim3, int])
     place: Dim3 = (0, 0, 0)
+    waited: float | None = 0.0
 
     @property
     def uneven(self) -> bool:
@@ -144,8 +147,12 @@ def predict(
     """
     clock = mhz or table.mhz
     alone = len(binaries) == 1
+
+    def of(given: Arguments) -> list[str]:
+        return [name for name in outputs if name in given]
+
     launches = tuple(
-        kept(time_of, one, given, outputs, table, clock, issues, conflicts, number > 0, cold, alone)
+        kept(time_of, one, given, of(given), table, clock, issues, conflicts, number > 0, cold, alone)
         for number, (one, given) in enumerate(zip(binaries, arguments))
     )
     return Prediction(launches, clock)
@@ -173,8 +180,7 @@ def time_of(
     paths = follow(binary, arguments, outputs, again=alone)
     looked = looked_at(binary, arguments, outputs, paths.steps, alone)
     works = {place: work_of(steps) for place, steps in looked.items()}
-    waiting = [place for place, steps in looked.items() if not steps.ended]
-    waiting += [next(iter(looked))] if paths.waits else []
+    executable = blocks <= MOST_BLOCKS and blocks * max(works.values()) <= MOST_WORK
     place = representative(works, blocks <= resident * table.multiprocessors)
     if place != next(iter(works)):
         paths = follow(binary, arguments, outputs, place, alone)
@@ -195,12 +201,14 @@ def time_of(
         for each in (APART if resident > 1 else (1.0,))
     ]
     cycles, simulated = sum(each for each, _ in found) / len(found), found[0][1]
-    if waiting and blocks * max(works.values()) <= MOST_WORK:
-        varied = most_varied(binary, arguments, outputs, waiting[-1])
-        _, seen = run(
-            shortened(varied), resident, resident, table, l1_bytes, beyond, prod(kernel.cluster), rows
-        )
-        cycles += cycles_of_waits(binary, arguments, outputs, varied, seen, table)
+    waited: float | None = 0.0
+    if paths.steps.looks and blocks > prod(kernel.cluster):
+        waited = None
+        if executable:
+            varied = most_varied(binary, arguments, outputs, [*looked][-1])
+            _, seen = run(shortened(varied), 1, 1, table, l1_bytes, beyond, prod(kernel.cluster), rows)
+            waited = cycles_of_waits(binary, arguments, outputs, varied, seen, table)
+        cycles += waited or 0
     cycles = max(cycles, blocks * table.block_cycles)  # they begin one after the other
     warps = blocks * len(paths.warps)
     of_block = short.paths[-1]
@@ -214,7 +222,7 @@ def time_of(
         dram_us(footprint, table), beyond, short.dropped == 0, paths.code, simulated.stalls, simulated.issued,
         busy_of(simulated, paths.code, table, beyond.bound, beyond.read_bytes),
         tensor_share(paths.code, simulated.issued, simulated.cycles, table), paths.agreement, kept,
-        works, place,
+        works, place, waited,
     )  # fmt: skip
 
 

@@ -19,10 +19,10 @@ from tir_schedules.timing.gpus import GpuTable
 from tir_schedules.timing.paths import BlockPaths, watched
 from tir_schedules.timing.simulation import Simulated
 
-MOST_WORK = 1 << 27
-"""Instructions of warps of all blocks that are executed to tell waits. The machine takes some seconds for so
-many. In larger launches waits are a small part of the time, and they are not told: `stream_k` at 4096 would
-take minutes."""
+MOST_WORK, MOST_BLOCKS = 1 << 27, 1 << 12
+"""Instructions of warps of all blocks, and blocks, that are executed to tell waits. The machine takes some
+seconds for so many: `stream_k` at 4096 would take minutes. What a block knows of all before it grows with
+them."""
 
 LOOKS = 1.5
 """Looks until a block finds what another has stored: a store goes to L2 in about half the time of a look, and
@@ -45,8 +45,8 @@ def cycles_of_waits(
 
 def cycles_by_block(paths: BlockPaths, simulated: Simulated) -> tuple[float, ...]:
     """Cycles of a warp in each basic block of PTX, on average. A basic block that the simulated one does not
-    execute takes as long for each instruction as all others do. A loop that waits for memory takes nothing,
-    because `link` stands for it."""
+    execute takes as long for each instruction as all others do. A loop that waits for memory is negative:
+    `link` stands for it."""
     steps = paths.steps
     lengths = np.array([len(lines) for lines in steps.lines], float)
     times = np.bincount(steps.table["block"], minlength=len(lengths)).astype(float)
@@ -60,5 +60,5 @@ def cycles_by_block(paths: BlockPaths, simulated: Simulated) -> tuple[float, ...
     known = times > 0
     usual = spent[known].sum() / max(1.0, (lengths * times)[known].sum())
     found = np.where(known, spent / np.maximum(times, 1), usual * lengths)
-    found[[*steps.looks]] = 0
+    found[[*steps.looks]] = -1
     return tuple(found.tolist())

@@ -27,6 +27,11 @@ def doubts_of(prediction: Prediction) -> Iterator[str]:
             f"{percent(1 - agreement)} of its accesses, barriers and products could not be followed"
             f" through the SASS: {then}"
         )
+    if any(one.waited is None for one in launches):
+        yield (
+            "blocks may wait for words that others store: how long is not known, because there are too many"
+            " instructions or blocks to execute all of them; name a smaller shape or grid"
+        )
     yield from (unevenness(launch) for launch in launches if launch.uneven)
 
 

@@ -252,10 +252,10 @@ class Watch(ctypes.Structure):
     events, moved: what units and mbarriers of the block do, in order; the pieces that the first of them
     move. touches: null, or room for `touch_limit` accesses to buffer `array`, numbered from 1; touched: how
     many there were. among_all: run all blocks; every_block: keep what all do. cycles: null, or those of a
-    warp in each basic block; link: those from a store until another block finds it; alone, among: when the
-    last block ends if none waits for others, and with these waits. idle: products of warpgroups are not
-    computed. steps, made, pieces: basic blocks that its warps execute, in order, the accesses these make, and
-    the lines these touch."""
+    warp in each basic block, negative in loops that wait for memory; link: those from a store until another
+    block finds it; alone, among: when the last block ends if none waits for others, and with these waits.
+    idle: products of warpgroups are not computed. steps, made, pieces: basic blocks that its warps execute,
+    in order, the accesses these make, and the lines these touch."""
 
     _fields_ = given(
         "Watch",

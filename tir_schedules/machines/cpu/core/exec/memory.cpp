@@ -277,7 +277,10 @@ static void execute(Machine& M, Warp& W, const ops::Atomic& op) {
     if (changed) ++M.stores;
     if (M.launch.flags & SIZES) note_size(M, generic, bytes);
     if (M.program.traits & CLOCKS) synchronize(M, generic, bytes, l, how | UPDATES, wanted);
-    if (M.waits && space != SHARED) changed || !wanted ? M.waits->leave(M, generic, bytes, true) : M.waits->look(M, generic, bytes);
+    if (M.waits && space != SHARED) {
+      M.waits->look(M, generic, bytes);
+      if (changed || !wanted) M.waits->leave(M, generic, bytes, true);
+    }
   })
   if (M.program.traits & OBSERVES) ++M.epoch;
   tell_performed(M);

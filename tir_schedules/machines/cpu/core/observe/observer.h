@@ -156,8 +156,8 @@ void note_barrier(const Machine&, s32 line, u32 lanes, u32 number);  // that lan
 void forget_step(const Machine&);  // the last: no lane has got through
 
 // ---- waits.cpp: how long blocks wait for words that others store ---
-// cycles: of a warp in each basic block. link: from a store until a look at the word finds it. resident: blocks that run
-// at once. last: when the last block ends.
+// cycles: of a warp in each basic block, negative in a loop that waits for memory. link: from a store until a look at the
+// word finds it. resident: blocks that run at once. last: when the last block ends.
 struct Waits {
   const f64* cycles;
   f64 link;
@@ -165,7 +165,9 @@ struct Waits {
   Elapsed last;
   Waits(const Watch& watch, u64 resident) : cycles(watch.cycles), link(watch.link), resident(resident) {}
   void begin(std::vector<Warp>&), end(const std::vector<Warp>&), meet(std::vector<Warp>&);
-  void advance(Warp& W, u32 block, int times) const {
+  void advance(Warp& W, u32 block, int times) {
+    waits = cycles[block] < 0;
+    if (waits) return;
     W.elapsed.alone += times * cycles[block], W.elapsed.among += times * cycles[block];
   }
   void look(Machine&, u64 address, u32 bytes) const;
@@ -179,6 +181,7 @@ struct Waits {
   typedef std::priority_queue<f64, std::vector<f64>, std::greater<f64>> Ends;
   std::unordered_map<u64, Left> words;  // by address / 4
   Ends alone, among;                    // when blocks end in whose place others have yet to begin
+  bool waits = false;                   // whether the warp that runs is in a loop that waits
 };
 
 // ---- recording.cpp: all accesses of one block, each once with how often it was made ---

@@ -1,8 +1,8 @@
 // How long blocks wait for words in global memory that others store, as in Stream-K, where a block adds to the sums of the
 // one before it. Blocks are executed one after the other, so none of them is seen to wait. But a warp that looks at a word
-// by a strong load knows which block stored it, and how far that block had come. So each warp has two clocks, in cycles:
-// one with what its own basic blocks take, and one that is also no earlier than what the warp has looked at. Barriers and
-// mbarriers pass both on.
+// in a loop that waits for memory knows which block stored it, and how far that block had come. So each warp has two
+// clocks, in cycles: one with what its own basic blocks take, and one that is also no earlier than what the warp has
+// waited for. Barriers and mbarriers pass both on.
 //
 // A word that a block stores several times counts as stored when it did so first, because others may go on from there: a
 // block that publishes its sum, and later that of all blocks before it, makes none wait for the latter.
@@ -33,6 +33,7 @@ void Waits::meet(std::vector<Warp>& warps) {
     if (W.waiting) W.elapsed = all;
 }
 void Waits::look(Machine& M, u64 address, u32 bytes) const {
+  if (!waits) return;
   f64& own = M.cta->warps[M.warp].elapsed.among;
   for (u64 word = address >> 2; word <= (address + bytes - 1) >> 2; ++word) {
     const auto found = words.find(word);
