@@ -59,10 +59,11 @@ issue. An assumption."""
 WRITE_BACKLOG = 64
 """Cycles of stores to L2 that may be on their way before further ones wait. An assumption."""
 
-FENCE_BEHIND, ATOMIC_PERFORMED = 390, 1.53
+FENCE_BEHIND, ATOMIC_PERFORMED = 387, 1.48
 """Cycles from when L2 has performed a store until a fence of the device is over, and cycles in which L2
-performs a sector of atomics of one SM. Measured on an H200: a warp that stored 512 bytes waited 388 cycles at
-its fence. 64 KB of red.v4.f32 by four warps left the SM in 2358 cycles and were performed after 3130."""
+performs a sector of atomics of one SM (experiments/fences.py). On an H200 a warp that stored 512 bytes waited
+387 cycles at its fence. 64 KB of red.v4.f32 by four warps left the SM in 2449 cycles, and the fence was over
+after 3427."""
 
 INSTRUCTION, CODE_LINE = 16, 128
 """Bytes of an instruction, and of a line of the instruction cache. The latter is an assumption."""
