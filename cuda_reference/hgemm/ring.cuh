@@ -82,6 +82,7 @@ template <typename Operands, int STAGE_COUNT, int STACKED = 1, int BESIDE = 1> s
     // cluster would do, too, but it waits until the other blocks have written C.
     __device__ __forceinline__ void drain(PipelineState<STAGE_COUNT> &state)
     {
+#pragma unroll 1 // as fill
         for (int stage = 0; stage < STAGE_COUNT; ++stage, state.next())
             wait_for_parity(shared_address(&empty[state.stage]), state.parity ^ 1);
     }

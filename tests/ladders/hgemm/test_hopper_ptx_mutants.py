@@ -48,7 +48,6 @@ EQUIVALENT = {
         "barrier: of all warpgroups": ([0], FIRST_TILE),
     },
     ("tile_shapes", "schedule"): {
-        "arrive: none": ([3], LAST_TILE),
         "arrive: at this block": ([3], LAST_TILE),
         "store: no wait": ([0], FIRST_TILE),
         "store: a group more": ([0], FIRST_TILE),
@@ -65,7 +64,6 @@ EQUIVALENT = {
         "arrive: none": ([3], LAST_TILE),
     },
     ("cluster", "schedule"): {
-        "arrive: none": ([3], LAST_TILE),
         "arrive: at this block": ([3], LAST_TILE),
         "store: no commit": ([2], LATER_GROUP),
         "store: no wait": ([0], FIRST_TILE),
