@@ -1,10 +1,13 @@
-"""What a fence waits for, and what a link of a chain of blocks costs, each of which waits for the one before.
+"""Cycles that a fence waits for stores, and cycles of each block of a chain. A block of a chain waits for the
+block before it.
 
     python experiments/fences.py RESULT.json   # needs a GPU and CuPy; a few seconds
 
-A warp stores, or adds by `red`, so many times 16 bytes a lane, and then fences. `left` are its cycles until
-the last instruction is issued, `performed` those until the fence is over. In a chain a block waits for the
-mark of the one before, fences, adds, fences again and leaves its own mark; `link` are the cycles of a block.
+First, each lane of a warp stores 16 bytes several times, or adds them by `red`. Then the warp fences. `left`
+are the cycles until the last store is issued, and `performed` those until the fence is over.
+
+In a chain a block waits for the mark of the block before it, and fences. It stores or adds, fences again and
+leaves its own mark. `link` are the cycles of one block.
 """
 
 from __future__ import annotations

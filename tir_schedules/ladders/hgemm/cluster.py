@@ -8,7 +8,8 @@ the full rate of the tensor cores a block tile of 128x256 then takes 32 bytes pe
 Now two blocks fill a stage, so each must know that the stage is empty in both. A consumer warp that has
 finished with a stage arrives at the "empty" mbarriers of both blocks, and each mbarrier counts the warps of
 both. A block must not end while the other may still copy into its shared memory or arrive at its mbarriers.
-So there is a barrier of the cluster before the first copy and at the end.
+So there is a barrier of the cluster before the first copy. At the end the producer waits until all its stages
+are empty, because then the other block has arrived at its mbarriers for the last time.
 
 The kernel has `__cluster_dims__`. Rows of tiles are taken in pairs. If their number is odd, the second block
 of the last pair is beyond C: it multiplies zeros and stores nothing.

@@ -113,7 +113,7 @@ LAUNCH, FIRST, SHALLOW = 3120, 0.034, 890
 MEETING = {1: 0, 2: 560, 4: 1300}
 """Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
 are there, and as many again while all SMs read. MEETING: those that come with clusters of so many blocks,
-because these meet before their first copies and at the end. SHALLOW: those of a ring of fewer than
+because these meet before their first copies. SHALLOW: those of a ring of fewer than
 ENOUGH_STAGES stages, where nothing hides the wait for the first K tiles."""
 
 ENOUGH_STAGES = 4
