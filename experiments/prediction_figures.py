@@ -51,8 +51,13 @@ def spearman(some: Sequence[float], others: Sequence[float]) -> float | None:
 def losses_of(predicted: Sequence[float], measured: Sequence[float], least: float) -> list[float]:
     """How much longer than `least` the first by predicted time takes, and the fastest of the first five, as
     shares of it."""
+    return [time / least - 1 for time in firsts(predicted, measured)]
+
+
+def firsts(predicted: Sequence[float], measured: Sequence[float]) -> list[float]:
+    """The time of the first by predicted time, and of the fastest of the first five."""
     ranked = [time for _, time in sorted(zip(predicted, measured))]
-    return [min(ranked[:first]) / least - 1 for first in (1, 5)]
+    return [min(ranked[:first]) for first in (1, 5)]
 
 
 def figures_of(pairs: Iterable[tuple[float | None, float]]) -> Figures:

@@ -25,7 +25,7 @@ from itertools import product
 from pathlib import Path
 from typing import Iterable, Sequence
 
-from prediction_figures import figures_of
+from prediction_figures import figures_of, firsts
 from scripts import exit_code
 from search_points import ARCH, Task
 
@@ -79,7 +79,7 @@ def of_task(rows: Iterable[Json], task: Task) -> list[Json]:
     return [row for row in rows if row["rung"] == task.rung and row["shape"] == str(task.workload)]
 
 
-# ---- predict ---
+# ---- search ---
 def found_at(gpu: str) -> Path:
     """What is known of the pools that a GPU times."""
     return FOLDER / f"choices_{gpu}.json"
@@ -138,17 +138,10 @@ def arch_of(task: Task) -> str:
     return task.space.rung.arch_for(ARCH)
 
 
-def predict_drawn(options: Namespace) -> int:
-    """Predict what was drawn and timed."""
-    return predict_timed(options, "us", "predicted")
-
-
-def predict_again(options: Namespace) -> int:
-    """Predict what was timed by the model as it is."""
-    return predict_timed(options, "again_us", "again")
-
-
-def predict_timed(options: Namespace, way: str, when: str) -> int:
+# ---- predict ---
+def predict_timed(options: Namespace) -> int:
+    """Predict what was timed by the model as it is: what was drawn, or all again."""
+    way, when = ("again_us", "again") if options.name == "again" else ("us", "predicted")
     path = found_at(options.gpu)
     found = read_json(path, "`search` writes it")
     evaluator = Predictor()
@@ -221,10 +214,10 @@ def best_of(rows: Iterable[Json], task: Task) -> float:
     return min(row["median_us"] for row in of_task(rows, task) if "median_us" in row)
 
 
-def shares(pool: Sequence[Json], best: float) -> tuple[float, float]:
+def shares(pool: Sequence[Json], best: float, way: str = "us") -> tuple[float, float]:
     """The rate of the predicted first, and of the best of the first five, over that of the best."""
-    measured = [row["median_us"] for row in pool]
-    return best / measured[0], best / min(measured[:5])
+    first, of_five = firsts(*([row[key] for row in pool] for key in (way, "median_us")))
+    return best / first, best / of_five
 
 
 def lines(rows: Sequence[Json]) -> list[tuple[str, ...]]:
@@ -234,7 +227,7 @@ def lines(rows: Sequence[Json]) -> list[tuple[str, ...]]:
             continue
         best = best_of(rows, task)
         figures = figures_of((row[way], row["median_us"]) for row in pool)
-        first, five = (f"{share:.3f}" for share in shares(pool, best))
+        first, five = (f"{share:.3f}" for share in shares(pool, best, way))
         found.append((
             task.rung, str(task.workload).partition(" ")[0], f"{task.workload.flops / best / 1e6:.3g}",
             called, first, five, f"{figures.spearman or 0:.3f}", f"{100 * figures.mean:.1f} %",
@@ -247,7 +240,7 @@ def summary(rows: Sequence[Json]) -> list[str]:
     said = []
     for rung, (way, called) in product(RUNGS, WAYS.items()):
         found = [
-            shares(pool, best_of(rows, task))
+            shares(pool, best_of(rows, task), way)
             for task in TASKS
             if task.rung == rung and (pool := timed(rows, task, way))
         ]
@@ -273,13 +266,13 @@ def parser() -> argparse.ArgumentParser:
     packing = steps.add_parser("pack", help="compile for a computer with a GPU")
     packing.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.zip")
     packing.set_defaults(step=pack)
-    for name, step, says in (
-        ("predict", predict_drawn, "predict what was drawn and timed"),
-        ("again", predict_again, "predict the pool by the model as it is"),
+    for name, says in (
+        ("predict", "predict what was drawn and timed"),
+        ("again", "predict the pool by the model as it is"),
     ):
         later = steps.add_parser(name, help=says)
         later.add_argument("--anew", action="store_true", help="what this step has predicted before, too")
-        later.set_defaults(step=step, name=name)
+        later.set_defaults(step=predict_timed, name=name)
     comparing = steps.add_parser("compare", help="record what `bench` wrote, and print the table")
     comparing.add_argument("measured", type=Path, metavar="FILE.json")
     comparing.set_defaults(step=compare)

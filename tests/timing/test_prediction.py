@@ -244,12 +244,8 @@ def test_the_work_of_the_first_a_middle_and_the_last_block_is_counted(monkeypatc
         return Steps(table, np.empty(0), np.empty(0), ((1, 2), (3, 4, 5)), ())
 
     monkeypatch.setattr(prediction, "executed", executed)
-
-    def works(row):
-        return {at: prediction.work_of(steps) for at, steps in prediction.looked_at(row, {}, ()).items()}
-
-    assert works(Row(131)) == {(0, 0, 0): 2, (65, 0, 0): 197, (130, 0, 0): 392}
-    assert works(Row(1)) == {(0, 0, 0): 2}
+    assert prediction.works_of(Row(131), {}, ()) == {(0, 0, 0): 2, (65, 0, 0): 197, (130, 0, 0): 392}
+    assert prediction.works_of(Row(1), {}, ()) == {(0, 0, 0): 2}
 
 
 def test_places_are_the_first_blocks_of_clusters(monkeypatch):
@@ -257,7 +253,7 @@ def test_places_are_the_first_blocks_of_clusters(monkeypatch):
     monkeypatch.setattr(prediction, "executed", lambda *_, again: nothing)
     binary = Row(1)
     binary.kernel = replace(binary.kernel, grid=(6, 4, 1), cluster=(2, 1, 1))
-    assert [*prediction.looked_at(binary, {}, ())] == [(0, 0, 0), (0, 2, 0), (4, 3, 0)]
+    assert [*prediction.works_of(binary, {}, ())] == [(0, 0, 0), (0, 2, 0), (4, 3, 0)]
 
 
 @pytest.mark.parametrize(

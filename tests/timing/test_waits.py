@@ -102,7 +102,7 @@ CHAIN = SOURCE % f"{FOR_THE_ONE_BEFORE}; {STORES};"
 
 
 def chained(blocks, params=("flags",)):
-    """A launch of a chain, and the time of it. The array has a name of its own."""
+    """A launch of a chain. params: the name of its array."""
     source = CHAIN.replace("flags", params[0])
     return compile_kernel(Kernel("chain", source, "chain", params, (blocks, 1, 1), (32, 1, 1), "sm_90"))
 

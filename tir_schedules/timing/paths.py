@@ -106,13 +106,11 @@ class WarpPath:
 
 @dataclass(frozen=True)
 class BlockPaths:
-    """The paths of a block's warps, and what its accesses cost. code: the instructions that numbers mean.
-    waits: whether the block waits for others."""
+    """The paths of a block's warps, and what its accesses cost. code: the instructions that numbers mean."""
 
     code: list[Instruction] = field(repr=False)
     warps: tuple[WarpPath, ...]
     steps: Steps = field(repr=False)
-    waits: bool = False
 
     @property
     def executed(self) -> Counter[str]:
@@ -145,8 +143,7 @@ def follow(
     """
     watch = Watch(block, limit=MOST, steps=True)
     execution, steps = watched(binary, arguments, outputs, watch, again)
-    waits = not steps.ended and not fails(execution)
-    if waits:
+    if not steps.ended and not fails(execution):
         execution, steps = watched(binary, arguments, outputs, replace(watch, among_all=True))
     where = f"{binary.kernel.label}: block {','.join(map(str, block))}"
     for finding in execution.findings:
@@ -161,7 +158,7 @@ def follow(
         raise CheckFailed(
             f"{where} executes more than {MOST:,} basic blocks or accesses: name a smaller shape"
         )
-    return replace(paths_of(binary, steps), waits=waits)
+    return paths_of(binary, steps)
 
 
 def watched(

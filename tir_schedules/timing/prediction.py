@@ -147,13 +147,10 @@ def predict(
     """
     clock = mhz or table.mhz
     alone = len(binaries) == 1
-
-    def of(given: Arguments) -> list[str]:
-        return [name for name in outputs if name in given]
-
+    named = [[name for name in outputs if name in given] for given in arguments]
     launches = tuple(
-        kept(time_of, one, given, of(given), table, clock, issues, conflicts, number > 0, cold, alone)
-        for number, (one, given) in enumerate(zip(binaries, arguments))
+        kept(time_of, one, given, names, table, clock, issues, conflicts, number > 0, cold, alone)
+        for number, (one, given, names) in enumerate(zip(binaries, arguments, named))
     )
     return Prediction(launches, clock)
 
@@ -178,8 +175,7 @@ def time_of(
     busiest = -(-blocks // table.multiprocessors)
     resident = min(held, busiest)
     paths = follow(binary, arguments, outputs, again=alone)
-    looked = looked_at(binary, arguments, outputs, paths.steps, alone)
-    works = {place: work_of(steps) for place, steps in looked.items()}
+    works = works_of(binary, arguments, outputs, paths.steps, alone)
     executable = blocks <= MOST_BLOCKS and blocks * max(works.values()) <= MOST_WORK
     place = representative(works, blocks <= resident * table.multiprocessors)
     if place != next(iter(works)):
@@ -205,7 +201,7 @@ def time_of(
     if paths.steps.looks and blocks > prod(kernel.cluster):
         waited = None
         if executable:
-            varied = most_varied(binary, arguments, outputs, [*looked][-1])
+            varied = most_varied(binary, arguments, outputs, [*works][-1])
             _, seen = run(shortened(varied), 1, 1, table, l1_bytes, beyond, prod(kernel.cluster), rows)
             waited = cycles_of_waits(binary, arguments, outputs, varied, seen, table)
         cycles += waited or 0
@@ -246,15 +242,15 @@ def without_conflicts(paths: BlockPaths) -> BlockPaths:
     return replace(paths, steps=replace(steps, made=made))
 
 
-def looked_at(
+def works_of(
     binary: Binary,
     arguments: Arguments,
     outputs: Sequence[str],
     first: Steps | None = None,
     again: bool = True,
-) -> dict[Dim3, Steps]:
-    """The steps of the first block, of one in the middle and of the last. Of clusters it is the first block.
-    first: those of the first block, if they are known."""
+) -> dict[Dim3, int]:
+    """Instructions of PTX that the warps of the first block, of one in the middle and of the last execute. Of
+    clusters it is the first block. first: of the first block, if they are known."""
     grid, cluster = binary.kernel.grid, binary.kernel.cluster
     whole = [extent // each for extent, each in zip(grid, cluster)]
     count = prod(whole)
@@ -265,7 +261,7 @@ def looked_at(
     )  # fmt: skip
     known = {(0, 0, 0): first} if first else {}
     return {
-        place: known.get(place) or executed(binary, arguments, outputs, place, again=again)
+        place: work_of(known.get(place) or executed(binary, arguments, outputs, place, again=again))
         for place in places
     }
 

@@ -55,8 +55,6 @@ def cycles_by_block(paths: BlockPaths, simulated: Simulated) -> tuple[float, ...
     for one, cycles in zip(paths.code, simulated.stalls.sum(axis=1).tolist()):
         if (block := block_of.get(one.ptx_line)) is not None:
             spent[block] += cycles
-    simulated_blocks = simulated.issued.sum() / sum(len(path.numbers) for path in paths.warps)
-    spent /= max(1.0, simulated_blocks)
     known = times > 0
     usual = spent[known].sum() / max(1.0, (lengths * times)[known].sum())
     found = np.where(known, spent / np.maximum(times, 1), usual * lengths)

@@ -158,6 +158,7 @@ void forget_step(const Machine&);  // the last: no lane has got through
 // ---- waits.cpp: how long blocks wait for words that others store ---
 // cycles: of a warp in each basic block, negative in a loop that waits for memory. link: from a store until a look at the
 // word finds it. resident: blocks that run at once. last: when the last block ends.
+typedef std::priority_queue<f64, std::vector<f64>, std::greater<f64>> Ends;  // of blocks, the first one next
 struct Waits {
   const f64* cycles;
   f64 link;
@@ -178,7 +179,6 @@ struct Waits {
     u32 block;
     f64 among;
   };
-  typedef std::priority_queue<f64, std::vector<f64>, std::greater<f64>> Ends;
   std::unordered_map<u64, Left> words;  // by address / 4
   Ends alone, among;                    // when blocks end in whose place others have yet to begin
   bool waits = false;                   // whether the warp that runs is in a loop that waits

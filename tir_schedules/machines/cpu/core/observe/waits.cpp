@@ -8,7 +8,7 @@
 // block that publishes its sum, and later that of all blocks before it, makes none wait for the latter.
 #include "observe/observer.h"
 
-static f64 next_of(std::priority_queue<f64, std::vector<f64>, std::greater<f64>>& ends) {
+static f64 next_of(Ends& ends) {
   if (ends.empty()) return 0;
   const f64 found = ends.top();
   ends.pop();
