@@ -32,19 +32,23 @@ static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, 
 // One thread starts the copy engine, which loads EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT:
 // they are rows of the matrix; else there is a row for each k, and boxes have 64 columns. If BLOCKS blocks of
 // a cluster need the same, each loads a part for all of them: this one part `block`, for those whose bits are
-// set in `blocks`.
+// set in `blocks`. A part is some of the rows or columns. If boxes of 64 columns cannot be shared evenly, it
+// is some k of every box.
 template <int EXTENT, bool BY_EXTENT, int BLOCKS = 1>
 static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorMap &map, int first, int k0,
                                                     unsigned barrier, unsigned block = 0,
                                                     unsigned short blocks = (1 << BLOCKS) - 1)
 {
-    constexpr int SHARE = EXTENT / BLOCKS, ROWS_OF_BOX = BY_EXTENT ? SHARE : 64;
-    static_assert(SHARE % ROWS_OF_BOX == 0 && ROWS_OF_BOX % 8 == 0, "shares must be boxes, in whole patterns");
-    const int from = BLOCKS > 1 ? block * SHARE : 0;
+    constexpr int WIDTH_OF_BOX = 64;
+    constexpr bool BY_K = !BY_EXTENT && EXTENT % (BLOCKS * WIDTH_OF_BOX) != 0;
+    constexpr int SHARE = BY_K ? EXTENT : EXTENT / BLOCKS, STEP = BY_EXTENT ? SHARE : WIDTH_OF_BOX;
+    constexpr int K_SHARE = BY_K ? K_TILE / BLOCKS : K_TILE;
+    static_assert(SHARE % STEP == 0 && STEP % 8 == 0 && K_SHARE % 8 == 0, "parts must be whole patterns");
+    const int from = BLOCKS > 1 && !BY_K ? block * SHARE : 0, k = BY_K ? block * K_SHARE : 0;
 #pragma unroll
-    for (int c = 0; c < SHARE; c += ROWS_OF_BOX) {
-        const unsigned target = to + (from + c) * ROW_BYTES;
-        const int row = BY_EXTENT ? first + from + c : k0, col = BY_EXTENT ? k0 : first + from + c;
+    for (int c = 0; c < SHARE; c += STEP) {
+        const unsigned target = to + (from + c + k) * ROW_BYTES;
+        const int row = BY_EXTENT ? first + from + c : k0 + k, col = BY_EXTENT ? k0 : first + from + c;
         if constexpr (BLOCKS == 1)
             load_box(target, map, row, col, barrier);
         else

@@ -47,6 +47,7 @@ QUICK = [
     (f"{SMALL},bm=88,boxes=1,bn=64,consumers=1", "96x72x72", NN_HALF),  # of all 88
     (f"{SMALL},bm=32,cluster_m=2,cluster_n=2", "56x264x72", NN_BFLOAT),  # 2 x 2 blocks share both
     (f"{WIDE},bm=64,bn=32,cluster_m=4,boxes=1,consumers=1", "264x40x72", NT_HALF),  # 4 share B
+    (f"{SMALL},bn=64,consumers=1,boxes=1,cluster_m=2", "40x72x136", NN_HALF),  # each half of the k of a box
     ("192x192,programs=2,stages=3", "200x200x72", NT_FLOAT),
     ("16x128", "1x8x8", NT_MIXED),
 ]
@@ -73,6 +74,8 @@ MORE = [
     ("128x256,bn=128,cluster_m=2,cluster_n=2", "520x264x328", NT_FLOAT),
     ("128x256,bn=128,cluster_m=2,cluster_n=2", "264x520x328", NN_BFLOAT),
     (f"{SMALL},bm=64,cluster_m=1,cluster_n=4", "72x1032x72", NT_MIXED),
+    (f"{SMALL},bm=32,bn=64,consumers=1,boxes=1,cluster_m=4", "136x72x200", NN_BFLOAT),
+    ("128x256,bm=64,bn=192,consumers=1,cluster_m=2,cluster_n=2", "136x200x200", NN_FLOAT),
     (f"{SMALL},bm=144,bn=192,consumers=3", "152x200x200", NN_HALF),
     ("128x256", "1x8x8", NN_FLOAT),
     ("256x160", "1x8x8", NT_MIXED),
@@ -111,7 +114,8 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, shape, kind):
         ("bn=80,part_columns=1", NT_HALF, "bn must be a multiple of 16 for each consumer"),
         ("swap=1,bm=20", NN_HALF, "bm must be a multiple of 8$"),
         ("bn=48", NN_HALF, "bn must be a multiple of 64 where B is stored KxN"),
-        ("bn=64,cluster_m=2", NN_HALF, "bn is 64: the blocks of a cluster copy parts of 64 each"),
+        ("bn=72,swap=1,cluster_m=2", NN_HALF, "bn must be a multiple of 64 for each of 1 to 3 consumers"),
+        ("bn=80,cluster_m=4", NT_HALF, "bn is 80: the blocks of a cluster copy parts of 8 each"),
         ("swap=1", NT_FLOAT, "swap is 1: stmatrix transposes .* C is float32; use swap=0"),
         ("bm=256,bn=192", NT_FLOAT, "sums of 128x192 do not fit .* as float32; use --accumulate float16"),
         ("boxes=0", NT_HALF, "boxes is 0: a warpgroup has 4, and needs room for one at least"),
@@ -145,7 +149,7 @@ ONE_PLACE = """            if (threadIdx.x == 0)
 """
 TOLD = "release_in_cluster(ring_barrier((previous_stage_ptr[0] + 8)), 2);\n        }"
 IN_TWIN = {
-    "halves of a pair take each other's place": (PAIRS, "to + (from + c)", "to + (SHARE - from + c)"),
+    "halves of a pair take each other's place": (PAIRS, "(from + c + k)", "(SHARE - from + c + k)"),
     "a block keeps its half": (PAIRS, "load_box_for(blocks,", "load_box_for(1 << block,"),
     "blocks of the first column have what all need": (FOURS, "<< column * STACKED", "<< 0"),
     "blocks of a row have different rows": (FOURS, "FIRST_ROW << row", "FIRST_COLUMN << row"),
@@ -249,3 +253,20 @@ def test_a_choice_is_a_configuration_or_the_name_of_one():
             BadInput, match=f"^hgemm/tile_shapes: choose returns {other!r}; its configs are 128x256, "
         ):
             replace(RUNG, choose=lambda _: other).fitted(gemm)
+
+
+OF_BOXES = f"{SMALL},bn=64,consumers=1,boxes=1,cluster_m=2"
+PART = "if (block_in_cluster() == ((uint)ax0_0)) {"
+
+
+@pytest.mark.parametrize("make, text, instead", [
+    (load_twin, "k = BY_K ? block * K_SHARE : 0", "k = 0"),
+    (load_twin, "from + c + k) * ROW_BYTES", "from + c) * ROW_BYTES"),
+    (lower, PART, "if (block_in_cluster() == 0) {"),
+])  # fmt: skip
+def test_faults_of_parts_of_boxes_are_found(make, text, instead):
+    gemm = workload("40x72x264", NN_HALF)
+    source = make(variant(OF_BOXES), gemm, ARCH).source
+    assert source.count(text) == 1
+    faulty = loaded(source.replace(text, instead), variant(OF_BOXES), gemm, ARCH)
+    assert outcome_of([faulty], gemm, CpuMachine(budget=1 << 22)).faults

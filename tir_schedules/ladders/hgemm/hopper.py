@@ -207,8 +207,8 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
         ("bn", tiling.bn, tiling.cluster_m, gemm.transposed),
         ("bm", tiling.bm, tiling.cluster_n, True),
     ):
-        if blocks > 1 and extent % (blocks * (8 if rows else COLUMNS)):
-            return f"{name} is {extent}: the blocks of a cluster copy parts of {8 if rows else COLUMNS} each"
+        if rows and blocks > 1 and extent % (blocks * 8):
+            return f"{name} is {extent}: the blocks of a cluster copy parts of 8 each"
     if tiling.swap and gemm.result == "float32" and getattr(tiling, "boxes", 0):
         return "swap is 1: stmatrix transposes elements of 16 bits, and C is float32; use swap=0"
     return reason_against_sums(gemm, tiling)
@@ -299,12 +299,22 @@ def grid_of(gemm: HalfGemm, tiling: Tiling) -> tuple[int, int, int]:
 
 def maps_of(gemm: HalfGemm, tiling: Tiling) -> tuple[TensorMap, ...]:
     """The tensor maps of A and B. Of what blocks of a cluster share each copies a part."""
-    b_box = (tiling.bn // tiling.cluster_m, DEPTH) if gemm.transposed else (DEPTH, COLUMNS)
+    b_rows = rows_of_box(tiling.bn, tiling.cluster_m, gemm.transposed)
+    b_box = b_rows, DEPTH if gemm.transposed else COLUMNS
     b_shape = (gemm.n, gemm.k) if gemm.transposed else (gemm.k, gemm.n)
     return (
         map_of("A", gemm.dtype, (gemm.m, gemm.k), (tiling.bm // tiling.cluster_n, DEPTH)),
         map_of("B", gemm.dtype, b_shape, b_box, gemm.transposed),
     )
+
+
+def rows_of_box(extent: int, blocks: int, in_rows: bool) -> int:
+    """Rows of a box of an operand that has so many rows or columns of C in a K tile, which blocks of a
+    cluster share. in_rows: whether its rows go along k. Else a box has 64 columns of all k, or, if the blocks
+    cannot share such boxes evenly, of some k, and each block copies that part of every box."""
+    if in_rows:
+        return extent // blocks
+    return DEPTH // blocks if extent % (blocks * COLUMNS) else DEPTH
 
 
 def along_k(gemm: HalfGemm, tiling: Tiling) -> tuple[bool, bool]:
@@ -485,7 +495,7 @@ def copy_boxes(sch: Schedule, gemm: HalfGemm, tiling: Tiling, tiles: Tiles, lead
     ):
         sch.compute_at(copy, tiles.k_tile)
         row, column = sch.get_loops(copy)[-2:]
-        rows = tall // blocks if in_rows else DEPTH
+        rows = rows_of_box(tall, blocks, in_rows)
         box_row, row = sch.split(row, [None, rows])
         box_column, column = sch.split(column, [None, COLUMNS])
         sch.reorder(box_row, box_column, row, column)

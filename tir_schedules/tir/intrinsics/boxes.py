@@ -80,7 +80,8 @@ def load(
 
     leader: the first thread of a block is to ask for it; else the one that comes here. announced: bytes that
     it announces before, 0 where that is done elsewhere. blocks: of a cluster which all need the box; they
-    take turns, box by box along rows (`along_k`) or columns of the matrix, and each copies for all. apart:
+    take turns, box by box along rows (if `along_k`, or if boxes have fewer rows than a K tile) or columns of
+    the matrix, and each copies for all. apart:
     the difference of their numbers in the cluster, from one to the next. cluster: its blocks, where these are
     more. seen: whether TVM is to see that it writes to shared memory; where it does, and the threads read
     that by plain loads, it places barriers between.
@@ -88,7 +89,8 @@ def load(
     sharing = sum(1 << apart * block for block in range(blocks))  # a bit for each, if block 0 is one of them
 
     def copying_block(row: Any, column: Any) -> Any:
-        return T.Cast("uint32", (row // rows if along_k else column // columns) % blocks)
+        by_rows = along_k or rows < COLUMNS
+        return T.Cast("uint32", (row // rows if by_rows else column // columns) % blocks)
 
     def own_number() -> Any:
         return call("block_in_cluster", returns="uint32")
