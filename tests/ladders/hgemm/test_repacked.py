@@ -85,9 +85,7 @@ def test_without_such_rows_it_is_tile_shapes():
         (own,), (other,) = (launches(make, rung, gemm, ARCH) for rung in (REPACKED, TILE_SHAPES))
         assert own.maps == other.maps and own.grid == other.grid
     own, other = (lower(rung, gemm, ARCH).source for rung in (REPACKED, TILE_SHAPES))
-    overlap = [line for line in other.splitlines() if "griddepcontrol" in line]
-    assert len(overlap) == 2  # nothing is before or after the one launch of the other
-    assert own.replace("hgemm_repacked", "hgemm_tile_shapes") == other.replace("\n".join([*overlap, ""]), "")
+    assert own.replace("hgemm_repacked", "hgemm_tile_shapes") == other and "griddepcontrol" in other
 
 
 def test_the_products_are_of_the_copies():
@@ -148,7 +146,7 @@ def test_pairs_take_rows_that_start_within_a_line():
         fastest.estimated(rung, gemm).estimate.microseconds
         for rung in (*find("hgemm/repacked:128x256"), *find("hgemm/repacked:128x256_lines"), REPACKED)
     )
-    assert alone > copies > pairs and REPACKED.fitted(gemm).config.blocks == 2
+    assert pairs < min(alone, copies) and REPACKED.fitted(gemm).config.blocks == 2
     (wrong,) = find("hgemm/repacked:line=24")
     with pytest.raises(BadInput, match="line is 24; it is one of 16, 32, 64, 128"):
         wrong.declared(HalfGemm(64, 64, 64))

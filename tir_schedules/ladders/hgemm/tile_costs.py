@@ -7,9 +7,10 @@ tiles, the time at the start and the end of the kernel, the launches around it, 
 
 Cycles of K tiles were measured on an H200, but those of few tiles on an H100, which has the same SMs. Most
 other constants are fitted to launches on an H200: 1340 at 138 shapes, most of them drawn, see
-`experiments/results/states`, and 317 of `tests/ladders/hgemm/measured_choices.json`. Estimates of the former
-are off by 9 % (root mean square). There a launch counts less the longer it takes beside the fastest of its
-shape.
+`experiments/results/states`, and 317 of `tests/ladders/hgemm/measured_choices.json`. Those of a launch, of
+the end of a tile, of odd rows and of the sum of parts are fitted to 684 launches of 75 drawn shapes, which
+begin early. A launch counts less the longer it takes beside the fastest of its shape. Estimates of the 684
+are off by 9 % (root mean square).
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ cycles are interpolated linearly."""
 OF_FOUR = ("rows and columns shared", "rows shared by four", "columns shared by four")
 """How clusters of four use a form. They alone take longer than their products where tiles are small."""
 
+SHARED_BY_FOUR = {True: 340, False: 285}
+"""Least cycles of a K tile that four blocks copy for each other: each side shared by two, and one by all. On
+an H200 16x64 took 331 to 346 cycles in the former way at seven shapes, and 260 to 297 in the latter."""
+
 PRODUCTS = 2048
 """Multiply-adds of the tensor cores of an SM in a cycle."""
 
@@ -61,11 +66,13 @@ less COPIED times the bytes that an SM gets in a cycle, and CLOCK at most. A GPU
 within its power. Fitted to launches on an H200, whose clocks were 1240 to 1950 MHz; this is off by 70 MHz in
 the root mean square."""
 
-ROWS, ROW_START, CROWD = {64: (0.53, 0.68), 32: (0.51, 1.3), 16: (0.82, 2.8)}, 180, 0.7
+ROWS = {64: (0.65, 0.85, 0.0), 32: (0.84, 1.13, 0.49), 16: (0.98, 2.31, 2.56)}
+READERS, ROW_START, CROWD = 24, 147, 0.916
 """Bytes that rows of a matrix are multiples of -> cycles in which an SM gets a row of a K tile, 128 bytes:
-the first, and the other times the share of SMs that multiply, to the power of CROWD. Two SMs share a way to
-L2, and blocks of a cluster are on such two, so there the other counts in full. Only the rows that an SM
-copies itself count. ROW_START is added to their sum. A K tile takes as long as its rows where that is more
+the first, and the second times the share of SMs that multiply, to the power of CROWD. Two SMs share a way to
+L2, and blocks of a cluster are on such two, so there the second counts in full. The third is for rows of a B
+that is stored K x N, if READERS clusters read the same ones; fewer take a part of it. Only the rows that an
+SM copies itself count. ROW_START is added to their sum. A K tile takes as long as its rows where that is more
 than its products take. Sectors have 32 bytes: of rows that start within one TMA reads five for four. So
 128x256 took 1566 cycles where rows are multiples of 16 bytes, 1018 where they are of 32, and 1013 of whole
 lines."""
@@ -79,7 +86,7 @@ CLOSE = 1.04
 """Cycles of a K tile over those of its products, below which they are taken to be the same: they differ by as
 much from one measurement to the next."""
 
-STORED, ELEMENT = 640, 0.046
+STORED, ELEMENT = 465, 0.039
 """Cycles for the end of a tile, and for each of its elements while few SMs store; twice that while all do,
 because L2 takes STORE bytes a cycle from each. Meanwhile its SM multiplies nothing of the next tile."""
 
@@ -109,9 +116,10 @@ then takes as long as reading 1 + IN_PART times its bytes, because sectors are w
 took 53 us, and 163. MANY: times as long where several warpgroups of a block write. Tiles of 128x256 took 59
 and 186 us. At 4501x1535x128, whose C L2 holds, 64x128 took 11.1 us."""
 
-LAUNCH, FIRST, SHALLOW = 3120, 0.034, 890
-MEETING = {1: 0, 2: 560, 4: 1300}
-"""Cycles that come once. LAUNCH: of every launch. FIRST: for each element of a tile until its first K tiles
+LAUNCH, APART, FIRST, SHALLOW = 2200, 1040, 0.032, 890
+MEETING = {1: 0, 2: 205, 4: 260}
+"""Cycles that come once. LAUNCH: of every launch that begins early. APART: more of one that begins when the
+launch before has ended. FIRST: for each element of a tile until its first K tiles
 are there, and as many again while all SMs read. MEETING: those that come with clusters of so many blocks,
 because these meet before their first copies. SHALLOW: those of a ring of fewer than
 ENOUGH_STAGES stages, where nothing hides the wait for the first K tiles."""
@@ -122,8 +130,10 @@ READ, HALF, MOST = 5.83e6, 3.73e6, 4.53e6
 """Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get with no end of
 bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get."""
 
-FROM_L2 = 0.19
-"""Time of a byte that another tile has already brought to L2, over that of one from memory. 84x4096x16384
+FROM_L2 = 0.12
+"""Time of a byte that another tile has already brought to L2, over that of one from memory. One that another
+block of the cluster copies takes half as long. 15232x128x10368 took 83.3 us by tiles of 128x128, and 80.8 in
+clusters of four. 84x4096x16384
 took 58.0 us by tiles of 48x64, which get 470 MB, and 51.5 by tiles of 96x64, which get 335 MB; A and B have
 137 MB. 40x4096x11008 took 34.7 by tiles of 32x64, and 33.9 by tiles of 48x64."""
 
@@ -139,6 +149,11 @@ the part of the time that is lost with one pair too few, over that of one SM. SO
 pairs, a few pairs are left for a short time, so at most SOON times as many pairs are lost. 55x24576x6144 took
 77.7 us by 96 tiles of 64x256, and 71.9 by 128 of 64x192."""
 
+BY_PAIR = 105e3
+"""Bytes in a microsecond that two SMs get that share a way to L2. Blocks of a cluster are on such SMs, so few
+clusters have few ways. The rate is the power mean of this and of that of memory, with the exponent -6. On an
+H200 clusters of four read 2.9e6 bytes in a microsecond by 64 SMs, 3.8e6 by 96 and 4.2e6 by 120."""
+
 BOTH = 8
 """Of reading and multiplying neither hides the other wholly where they take as long: the time is the power
 mean of both with this exponent, which is 1.09 times as long. 124x13824x5120 took 53 us on an H200 by 54 tiles
@@ -148,10 +163,10 @@ BEGIN = 130
 """Nanoseconds more that reading takes, but an eighth of its time at most: the first bytes are long under
 way."""
 
-COPY = 1.25
+COPY = 2.2
 """Microseconds of a launch that copies a matrix, besides those of its bytes; the next one begins early."""
 
-SUM, PART, PARTS = 0.81, 0.007, 2.88e6
+SUM, PART, PARTS = 0.75, 0.007, 2.88e6
 """Microseconds of a launch that adds up parts of K, which begins early, and of each part: 209x43x1928 took
 5.5 us in two parts of 64x32, 4.4 in four and 4.3 in eight, 64x64x16384 5.5 in 18 and 4.8 in 32. And bytes
 of parts that are written, two elements at a time, and read in a microsecond."""
@@ -197,7 +212,7 @@ class Estimate:
             stored += cycles_of_waits(gemm, config) * stored / (stored + k_tiles * each)
         reading = nanoseconds_of_reading(gemm, config, clusters * blocks * parts / rounds)
         reading *= unevenness(clusters * blocks * parts / rounds)
-        rows = clusters * blocks * (config.bm + config.bn)
+        rows = clusters * blocks * (config.bm + config.bn + copied_rows(config)) / 2
         copied = rows * hopper.ROW_BYTES * ceil_div(gemm.k, hopper.DEPTH)
         reading *= 1 + FROM_L2 * max(0, copied / bytes_of_operands(gemm) - 1)
         reading += nanoseconds_of_writing(gemm, config.consumers)
@@ -272,15 +287,17 @@ def copying(launches: Iterable[Preparation]) -> float:
     return sum(COPY + each.workload.bytes / MEMORY for each in launches)
 
 
-def estimate(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1) -> Estimate:
+def estimate(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1, early: bool = True) -> Estimate:
     """The estimate of a rung, with the launches around its own.
 
     slower: how many times as long as `tma_store` it takes, in the geometric mean of sizes from 1024 to 8192
     on an H200. odd: the same where rows of A or B are not multiples of 16 bytes, of sizes from 1023 to 4095.
+    early: whether its launches begin early.
     """
     before, after = rung.others(gemm)
     found = Estimate.of(gemm, rung.config, rung.declared(gemm).parts).after([*before, *after])
-    return replace(found, slower=odd if gemm.misaligned else slower)
+    once = found.once if early else found.once + APART
+    return replace(found, once=once, slower=odd if gemm.misaligned else slower)
 
 
 def cycles_once(elements: int, share: float) -> float:
@@ -307,7 +324,8 @@ def cycles_per_k_tile(gemm: HalfGemm, config: hopper.Tiling, share: float, round
     copies = cycles_of_rows(gemm, config, share)
     turn = LATENCY + (copies or copied_rows(config)) + 2 * products_of(config)
     turn = turn / getattr(config, "stages", 1) if config.free else 0
-    return max(few + (full - few) * share, copies, turn)
+    meeting = SHARED_BY_FOUR[config.stacked == config.beside] if config.blocks == 4 else 0
+    return max(few + (full - few) * share, copies, turn, meeting)
 
 
 @lru_cache(maxsize=4096)
@@ -387,11 +405,15 @@ def cycles_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float
     row for each column: stored K x N, it comes in boxes of 64 rows and columns."""
     found, crowd = 0.0, share**CROWD if config.blocks == 1 else 1
     b_row = gemm.k if gemm.transposed else gemm.n
-    for rows, row in ((config.bm / config.cluster_n, gemm.k), (config.bn / config.cluster_m, b_row)):
+    readers = 0 if gemm.transposed else ceil_div(gemm.m, config.bm) / config.cluster_m
+    for rows, row, read_by in (
+        (config.bm / config.cluster_n, gemm.k, 0),
+        (config.bn / config.cluster_m, b_row, readers),
+    ):
         whole = alignment(2 * row, getattr(config, "line", 16))
         if whole in ROWS:
-            start, busy = ROWS[whole]
-            found += rows * (start + busy * crowd)
+            start, busy, same = ROWS[whole]
+            found += rows * (start + busy * crowd + same * min(1, read_by / READERS))
     return found + ROW_START if found else 0
 
 
@@ -444,6 +466,8 @@ def nanoseconds_of_reading(gemm: HalfGemm, config: hopper.Tiling, busy: float) -
     under_way = busy * getattr(config, "stages", 2) * hopper.ROW_BYTES * sum(rows)
     filled = sum(rows) / (config.bm + config.bn)  # share of boxes
     rate = min(MOST, FILLED * filled, READ * under_way / (under_way + HALF))
+    if config.blocks > 1:
+        rate *= (1 + (rate / (BY_PAIR * busy / 2)) ** 6) ** (-1 / 6)
     time = 1000 * bytes_of_operands(gemm) / rate
     return time + min(BEGIN, time / 8)
 

@@ -42,7 +42,7 @@ from typing import Iterator
 from tir_schedules.ladders import split_k_sum
 from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.ladders.hgemm.tile_costs import adding_up
-from tir_schedules.ladders.waves import SMS, Waves
+from tir_schedules.ladders.waves import EARLIER, SMS, Waves
 from tir_schedules.model.gpus import WARP, occupancy
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Around, Rung, run_as_script
@@ -366,7 +366,8 @@ def microseconds(gemm: HalfGemm, config: Config) -> float:
     cycles += beside * (WRITTEN + (SHARED + odd) * share) * config.bm * config.bn
     cycles += beside * FOLD * (config.warps_k - 1) * config.bm * config.bn / 64**2
     busy = ceil_div(blocks, SMS * beside) * cycles / CLOCK, gemm.bytes / READ
-    return ONCE + SPREAD * share + sum(each**BOTH for each in busy) ** (1 / BOTH) + adding_up(gemm, parts)
+    once = ONCE - (EARLIER if blocks <= SMS else 0)
+    return once + SPREAD * share + sum(each**BOTH for each in busy) ** (1 / BOTH) + adding_up(gemm, parts)
 
 
 def estimate(gemm: HalfGemm, rung: Rung) -> Waves:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Mapping, Protocol
 
-from tir_schedules.ladders.waves import CACHE, LAUNCH, MEMORY, SMS, counts_of_parts
+from tir_schedules.ladders.waves import CACHE, EARLIER, LAUNCH, MEMORY, SMS, counts_of_parts
 from tir_schedules.model.launch import MOST_BLOCKS, ceil_div
 from tir_schedules.model.rung import Rung, Tiled
 from tir_schedules.workloads.gemm import Gemm
@@ -147,7 +147,7 @@ def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     blocks = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn) * parts
     times = max(turns(blocks, rate) / rate.full, ceil_div(blocks, SMS) / getattr(tile, "most", MOST))
     busy = max(times * tile.bm * tile.bn * (part + fill) / 1000, gemm.bytes / MEMORY)
-    return LAUNCH + busy + adding_up(gemm, parts)
+    return LAUNCH - (EARLIER if blocks <= SMS else 0) + busy + adding_up(gemm, parts)
 
 
 def rate_of(tile: Tile) -> Rate:
