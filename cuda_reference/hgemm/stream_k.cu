@@ -21,6 +21,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "../dependent_launch.cuh"
 #include "../sizes.cuh"
 #include "registers.cuh"
 #include "result_boxes.cuh"
@@ -82,6 +83,7 @@ hgemm_stream_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
         ring.initialise(CONSUMERS);
     }
     __syncthreads();
+    overlap_launches();
 
     const int programs = gridDim.x, program = programs - 1 - blockIdx.x, tiles = rows * cols;
     const int left = tiles % programs;

@@ -107,6 +107,7 @@ class FakeMachine:
     """
 
     name, xp, arch, l2_bytes, free_bytes = "gpu", Module(), "sm_90", 1 << 12, 1 << 12
+    multiprocessors = 132
 
     def __init__(self, kernels, durations=None, readings=()):
         self.kernels, self.durations = kernels, durations or {}

@@ -186,23 +186,31 @@ def test_a_launch_that_begins_early_is_given_what_any_is(fake):
         driver.launch_early(5, EARLY, values, 77)
 
 
-FEW, MANY = (6, 2, 1), (1 << 16, 1, 1)
+FEW, BETWEEN, MANY = (6, 2, 1), (133, 1, 1), (1 << 16, 1, 1)
+FILLING = 114 << 10  # bytes of shared memory of which an SM has room for one
 
 
-@pytest.mark.parametrize("follows, early, grid, begun", [
-    (True, True, FEW, 1), (False, True, FEW, 0), (True, False, FEW, 0), (True, True, MANY, 0),
+@pytest.mark.parametrize("follows, early, grid, shared, begun", [
+    (True, True, FEW, 512, 512), (True, False, FEW, 512, 0), (True, True, MANY, 512, 0),
+    (False, True, FEW, 512, FILLING), (False, False, FEW, 512, 0), (False, True, BETWEEN, 512, 0),
+    (True, True, BETWEEN, 512, 512), (False, True, BETWEEN, FILLING, FILLING),
+    (False, True, MANY, FILLING, 0),
 ])  # fmt: skip
-def test_who_follows_and_waits_by_himself_begins_early_where_all_fit(
-    fake, machine, monkeypatch, follows, early, grid, begun
+def test_who_waits_by_himself_begins_early_where_all_fit_and_his_blocks_come_to_sms_of_their_own(
+    fake, machine, monkeypatch, follows, early, grid, shared, begun
 ):
+    """begun: bytes of dynamic shared memory with which it is launched, 0 if it does not begin early."""
     began = []
-    monkeypatch.setattr(gpu, "launch_early", lambda function, kernel, values, stream: began.append(values))
+    monkeypatch.setattr(gpu, "launch_early", lambda function, kernel, *_: began.append(kernel.dynamic_shared))
     monkeypatch.setattr(GpuMachine, "resident_threads", 132 * 2048)
-    kernel = Kernel("test/map (twin)", "", "map", ("N",), grid, (64, 1, 1), "sm_90", early=early)
+    monkeypatch.setattr(GpuMachine, "multiprocessors", 132)
+    kernel = Kernel(
+        "test/map (twin)", "", "map", ("N",), grid, (64, 1, 1), "sm_90", dynamic_shared=shared, early=early
+    )
     launched = Binary(kernel, "", b"cubin", Resources(8, 0))
     machine.stream.ptr = 77
     machine.enqueue(launched, {"N": 7}, machine.stream, follows)
-    assert (len(began), len(machine.launched)) == (begun, 1 - begun)
+    assert (began, len(machine.launched)) == (([begun], 0) if begun else ([], 1))
 
 
 def in_clusters(*cluster):

@@ -121,7 +121,9 @@ class Bench:
         trials = self.time_subjects(checked)
         again = self.verify_subjects([trial.subject for trial in trials], AFTER, "verifying again")
         rows = [
-            row_of(trial) | self.choice.detail(trial.subject) for trial in trials if trial.subject in again
+            row_of(trial, self.machine.multiprocessors) | self.choice.detail(trial.subject)
+            for trial in trials
+            if trial.subject in again
         ]
         return rows, self.choice.refused_rows(again)
 
@@ -252,9 +254,10 @@ def strip_name(text: str, name: str) -> str:
     return text.removeprefix(f"{name}: ")
 
 
-def row_of(trial: Trial) -> Json:
-    """A trial as results have it."""
+def row_of(trial: Trial, multiprocessors: int) -> Json:
+    """A trial as results have it, on a GPU with so many SMs."""
     subject, workload = trial.subject, trial.subject.workload
+    overlaps = subject.binaries and subject.binaries[0].overlaps(multiprocessors)
     samples = microseconds(trial.samples)
     median = statistics.median(samples)
     rate, unit = rate_of(subject.family, workload, median)
@@ -270,6 +273,7 @@ def row_of(trial: Trial) -> Json:
         **({"clock_mhz": round(statistics.median(trial.clocks), 1)} if trial.clocks else {}),
         **summary(trial.readings),
         **resources_of(subject),
+        **({"overlaps": True} if overlaps else {}),
         "verified": True,
     }
 

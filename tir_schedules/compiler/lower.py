@@ -70,7 +70,7 @@ def lower(rung: Rung, workload: Any, arch: str) -> Kernel:
     rung = fitted(rung, workload)
     arch = rung.arch_for(arch)
     declared = declared_launch(rung, workload)
-    overlaps = fits_beside(declared) and not is_alone(rung, workload, declared)
+    overlaps = fits_beside(declared)
 
     def made() -> Emitted:
         schedule = scheduled(rung, workload)
@@ -111,15 +111,6 @@ def check_parameters(schedule: Schedule, emitted: Emitted) -> None:
     for name in emitted.params:
         if name not in known:
             raise explain_parameter(name, schedule.mod)
-
-
-def is_alone(rung: Rung, workload: Any, declared: Launch | None) -> bool:
-    """Whether a rung that may have launches before or after its own has only its own for a workload."""
-    return (
-        rung.around is not None
-        and not any(rung.others(workload))
-        and (declared is None or declared.parts == 1)
-    )
 
 
 def fitted(rung: Rung, workload: Any) -> Rung:

@@ -6,9 +6,11 @@ A scheduled kernel and its hand-written twin are both Kernels; from here on both
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING
 
+from tir_schedules.model.gpus import find_sm, known_sm, occupancy
 from tir_schedules.model.launch import Dim3, Struct, TensorMap, check_grid
 
 if TYPE_CHECKING:
@@ -124,3 +126,24 @@ class Binary:
     def shared_bytes(self) -> int:
         """Shared memory of a block, static and dynamic."""
         return self.resources.shared + self.kernel.dynamic_shared
+
+    def overlaps(self, multiprocessors: int) -> bool:
+        """Whether it begins before any launch ahead of it has ended, on a GPU with so many SMs: it waits for
+        that by itself, and each of its blocks can have an SM to itself, see `GpuMachine.enqueue`."""
+        return self.kernel.early and (prod(self.kernel.grid) <= multiprocessors or self.fills_sm)
+
+    @property
+    def fills_sm(self) -> bool:
+        """Whether an SM has room for one block only."""
+        kernel = self.kernel
+        if not known_sm(kernel.arch):
+            return False
+        return occupancy(kernel.arch, kernel.block, self.resources.registers, self.shared_bytes).blocks == 1
+
+    @property
+    def filling_sm(self) -> "Binary":
+        """The same with as much more dynamic shared memory as leaves an SM room for one block only."""
+        if self.fills_sm or not known_sm(self.kernel.arch):
+            return self
+        half = (find_sm(self.kernel.arch).shared_kib << 10) // 2
+        return replace(self, kernel=replace(self.kernel, dynamic_shared=half))

@@ -137,20 +137,25 @@ class Prediction:
 def predict(
     binaries: Sequence[Binary], arguments: Sequence[Arguments], outputs: Sequence[str], table: GpuTable,
     mhz: float | None = None, issues: int = 0, conflicts: bool = True, cold: bool = True,
+    overlap: bool = True,
 ) -> Prediction:  # fmt: skip
     """The time of launches on a GPU. arguments: of each launch. mhz: that of the table where none is given.
     issues: how many of a block are kept. conflicts: whether bank conflicts cost what they do; False tells
     what a kernel without some would take. cold: whether L2 holds nothing of the arrays when a launch begins,
-    as `bench` has it; otherwise it holds all that fit.
+    as `bench` has it; otherwise it holds all that fit. overlap: whether the first launch follows another of
+    the same kernels, as in `bench`, and may begin early where it fills SMs, see `GpuMachine.enqueue`.
 
     CheckFailed where a kernel has what the model does not, or executes more than can be kept.
     """
     clock = mhz or table.mhz
     alone = len(binaries) == 1
     named = [[name for name in outputs if name in given] for given in arguments]
+    following = [
+        number > 0 or overlap and one.overlaps(table.multiprocessors) for number, one in enumerate(binaries)
+    ]
     launches = tuple(
-        kept(time_of, one, given, names, table, clock, issues, conflicts, number > 0, cold, alone)
-        for number, (one, given, names) in enumerate(zip(binaries, arguments, named))
+        kept(time_of, one, given, names, table, clock, issues, conflicts, follows, cold, alone)
+        for one, given, names, follows in zip(binaries, arguments, named, following)
     )
     return Prediction(launches, clock)
 
@@ -167,8 +172,8 @@ def time_of(
     cold: bool = True,
     alone: bool = True,
 ) -> LaunchTime:
-    """follows: whether the launch before it is of the same work. alone: whether no other launch is, so that
-    it finds what it has left itself."""
+    """follows: whether it may begin before the launch ahead of it has ended. alone: whether no other launch
+    is, so that it finds what it has left itself."""
     kernel = binary.kernel
     blocks = prod(kernel.grid)
     held = occupancy(kernel.arch, kernel.block, binary.resources.registers, binary.shared_bytes).blocks

@@ -45,7 +45,7 @@ program has begun. By default there are at most as many programs as an H200 has 
 all of them run at once. On a GPU with fewer SMs, blocks begin in the order of their numbers, although CUDA
 does not promise it. So programs are numbered backwards, and a block waits only for blocks of lower numbers.
 
-The parts are in variables of the module, so launches of one kernel must not overlap.
+The parts are in variables of the module. So a launch that begins early waits until the one before has ended.
 
 In the emitted CUDA look for `share_begin` and `share_end`, the share of a program, and for `share_sums`.
 
@@ -145,6 +145,7 @@ def schedule(sch: Schedule, gemm: HalfGemm, config: Config) -> None:
     else:
         specialization.store_boxes(sch, gemm, config, tiles)
     hopper.multiply(sch, gemm, config, tiles, "given")
+    sch.overlap_launches()
 
 
 CONFIGS = {
