@@ -107,7 +107,6 @@ class FakeMachine:
     """
 
     name, xp, arch, l2_bytes, free_bytes = "gpu", Module(), "sm_90", 1 << 12, 1 << 12
-    multiprocessors = 132
 
     def __init__(self, kernels, durations=None, readings=()):
         self.kernels, self.durations = kernels, durations or {}
@@ -116,6 +115,9 @@ class FakeMachine:
 
     def load(self, binary):
         pass
+
+    def overlaps(self, binary, arguments):
+        return binary.kernel.early
 
     def enqueue(self, binary, arguments, stream, follows=False):
         stream.append((binary.kernel.entry, arguments))

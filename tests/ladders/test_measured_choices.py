@@ -2,13 +2,16 @@
 models make of them."""
 
 import json
+from math import prod
 from pathlib import Path
 from statistics import median
 
 import pytest
 
 from tir_schedules.ladders import fastest
+from tir_schedules.ladders.hgemm.tile_costs import APART, CLOCK
 from tir_schedules.ladders.registry import find
+from tir_schedules.ladders.waves import EARLIER, SMS
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -22,7 +25,7 @@ MEASURED = {
 N x K and C in float16; where rows are not multiples of 16 bytes, copies of them had rows of such, and not of
 whole lines."""
 VENDOR = "vendor"
-OFF, TYPICAL = {"sgemm": 0.35, "hgemm": 0.3}, {"sgemm": 0.07, "hgemm": 0.06}
+OFF, TYPICAL = {"sgemm": 0.35, "hgemm": 0.3}, {"sgemm": 0.07, "hgemm": 0.07}
 """Of the measured time, that an estimate is off at most; and in the median, less than."""
 UNEXPLAINED = {
     ("96x96x65536", "split_k:32x64,splits=20"),
@@ -30,6 +33,9 @@ UNEXPLAINED = {
 }
 """The first takes 1.7 times as long as any model says, and 64 parts do not. The second has 25 tiles and takes
 1.5 times as long; 16 tiles of that form have K tiles as fast as the model says. It is not known why."""
+LATER = {"sgemm": EARLIER, "hgemm": APART / CLOCK / 1000}
+EARLY = "split_k", "stream_k", "repacked", "tile_shapes", "unaligned"
+"""Microseconds more of a launch of these rungs that does not begin early."""
 LOST = 1.12
 """Times the fastest of those measured that the one takes at most that is estimated to be the fastest."""
 
@@ -41,12 +47,16 @@ def gemm_of(ladder, shape):
 
 
 def estimates(ladder, shape):
-    """Microseconds by name, estimated and measured."""
+    """Microseconds by name, estimated and measured. No launch began early when these were measured, but those
+    that follow another one of the same work."""
     gemm, found = gemm_of(ladder, shape), {}
     for name, measured in MEASURED[ladder, shape].items():
         if name != VENDOR:
             (rung,) = find(f"{ladder}/{name}")
-            found[name] = fastest.estimated(rung, gemm).estimate.microseconds, measured
+            early = name.startswith(EARLY) and not rung.others(gemm)[0]
+            early = early and prod(rung.declared(gemm).grid) <= SMS
+            later = LATER[ladder] if early else 0
+            found[name] = fastest.estimated(rung, gemm).estimate.microseconds + later, measured
     return found
 
 

@@ -2,6 +2,7 @@
 given."""
 
 import ctypes
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -187,17 +188,24 @@ def test_a_launch_that_begins_early_is_given_what_any_is(fake):
 
 
 FEW, BETWEEN, MANY = (6, 2, 1), (133, 1, 1), (1 << 16, 1, 1)
+HALF, MORE, NEARLY_ALL = (66, 1, 1), (67, 1, 1), (116, 1, 1)
 FILLING = 114 << 10  # bytes of shared memory of which an SM has room for one
 
 
-@pytest.mark.parametrize("follows, early, grid, shared, begun", [
-    (True, True, FEW, 512, 512), (True, False, FEW, 512, 0), (True, True, MANY, 512, 0),
-    (False, True, FEW, 512, FILLING), (False, False, FEW, 512, 0), (False, True, BETWEEN, 512, 0),
-    (True, True, BETWEEN, 512, 512), (False, True, BETWEEN, FILLING, FILLING),
-    (False, True, MANY, FILLING, 0),
+SMALL, LARGE = 1 << 12, 17 << 20  # bytes of an array
+
+
+@pytest.mark.parametrize("follows, early, grid, shared, footprint, begun", [
+    (True, True, FEW, 512, LARGE, 512), (True, False, FEW, 512, SMALL, 0), (True, True, MANY, 512, SMALL, 0),
+    (False, True, FEW, 512, LARGE, FILLING), (False, False, FEW, 512, SMALL, 0),
+    (False, True, HALF, 512, LARGE, FILLING), (False, True, MORE, 512, LARGE, 0),
+    (False, True, MORE, 512, SMALL, FILLING), (True, True, MORE, 512, LARGE, 512),
+    (False, True, NEARLY_ALL, 512, LARGE, FILLING), (False, True, BETWEEN, 512, SMALL, 0),
+    (True, True, BETWEEN, 512, SMALL, 512), (False, True, BETWEEN, FILLING, LARGE, FILLING),
+    (False, True, MANY, FILLING, SMALL, 0),
 ])  # fmt: skip
 def test_who_waits_by_himself_begins_early_where_all_fit_and_his_blocks_come_to_sms_of_their_own(
-    fake, machine, monkeypatch, follows, early, grid, shared, begun
+    fake, machine, monkeypatch, follows, early, grid, shared, footprint, begun
 ):
     """begun: bytes of dynamic shared memory with which it is launched, 0 if it does not begin early."""
     began = []
@@ -209,7 +217,9 @@ def test_who_waits_by_himself_begins_early_where_all_fit_and_his_blocks_come_to_
     )
     launched = Binary(kernel, "", b"cubin", Resources(8, 0))
     machine.stream.ptr = 77
-    machine.enqueue(launched, {"N": 7}, machine.stream, follows)
+    monkeypatch.setattr(gpu, "taken", lambda kernel: ("N", "A"))
+    given = {"N": 7, "A": SimpleNamespace(nbytes=footprint)}
+    machine.enqueue(launched, given, machine.stream, follows)
     assert (began, len(machine.launched)) == (([begun], 0) if begun else ([], 1))
 
 

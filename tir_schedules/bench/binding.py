@@ -29,12 +29,13 @@ class BoundSubject:
     """A subject with its arrays: one GEMM, or a whole reduction.
 
     enqueue(stream): all its launches. outputs: arrays on the GPU, by name. kept: what else must stay in
-    memory.
+    memory. overlaps: whether the first launch begins before the one ahead of it has ended.
     """
 
     enqueue: Call
     outputs: Arguments
     kept: Any = None
+    overlaps: bool = False
 
 
 class Vendor(Protocol):
@@ -65,7 +66,8 @@ def bind(machine: GpuMachine, vendors: Vendor | None, subject: Subject, argument
         for place, (binary, given) in enumerate(launches):
             machine.enqueue(binary, given, stream, follows=place > 0)
 
-    return BoundSubject(enqueue, {name: arguments[name] for name in subject.workload.outputs})
+    outputs = {name: arguments[name] for name in subject.workload.outputs}
+    return BoundSubject(enqueue, outputs, overlaps=machine.overlaps(*launches[0]))
 
 
 def judged_by(subject: Subject, check: Check) -> Check | None:

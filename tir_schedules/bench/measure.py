@@ -121,9 +121,7 @@ class Bench:
         trials = self.time_subjects(checked)
         again = self.verify_subjects([trial.subject for trial in trials], AFTER, "verifying again")
         rows = [
-            row_of(trial, self.machine.multiprocessors) | self.choice.detail(trial.subject)
-            for trial in trials
-            if trial.subject in again
+            row_of(trial) | self.choice.detail(trial.subject) for trial in trials if trial.subject in again
         ]
         return rows, self.choice.refused_rows(again)
 
@@ -185,14 +183,14 @@ class Bench:
         if once < 10 * LONG_S:
             once = min(self.machine.seconds(one.enqueue) for one in bound[:2])
         if once >= LONG_S:
-            return Trial(subject, bound[0].enqueue, once=once, kept=bound)
+            return Trial(subject, bound[0].enqueue, once=once, kept=bound, overlaps=bound[0].overlaps)
         graph, launches = None, 0
         # The first guess of what a launch takes includes waiting.
         while graph is None or self.launches(once, len(bound)) > 1.25 * launches:
             launches = self.launches(once, len(bound))
             graph = self.machine.capture(rotate_buffers(bound, launches))
             once = self.machine.seconds(graph, before=graph) / launches
-        return Trial(subject, graph, launches, once, kept=bound)
+        return Trial(subject, graph, launches, once, kept=bound, overlaps=bound[0].overlaps)
 
     def launches(self, once: float, sets: int) -> int:
         """Launches that fill a sample, or use every set of buffers where that is more and does not take
@@ -254,10 +252,9 @@ def strip_name(text: str, name: str) -> str:
     return text.removeprefix(f"{name}: ")
 
 
-def row_of(trial: Trial, multiprocessors: int) -> Json:
-    """A trial as results have it, on a GPU with so many SMs."""
+def row_of(trial: Trial) -> Json:
+    """A trial as results have it."""
     subject, workload = trial.subject, trial.subject.workload
-    overlaps = subject.binaries and subject.binaries[0].overlaps(multiprocessors)
     samples = microseconds(trial.samples)
     median = statistics.median(samples)
     rate, unit = rate_of(subject.family, workload, median)
@@ -273,7 +270,7 @@ def row_of(trial: Trial, multiprocessors: int) -> Json:
         **({"clock_mhz": round(statistics.median(trial.clocks), 1)} if trial.clocks else {}),
         **summary(trial.readings),
         **resources_of(subject),
-        **({"overlaps": True} if overlaps else {}),
+        **({"overlaps": True} if trial.overlaps else {}),
         "verified": True,
     }
 

@@ -48,11 +48,11 @@ class Policy:
 class Trial:
     """One subject being timed.
 
-    call: enqueues `launches` of them. once: seconds of one, as far as known
-    beforehand. samples: seconds of one product each. readings: of the GPU's clocks, taken meanwhile. clocks:
-    of the SMs in each sample, in MHz, where they were counted. spent: seconds it took so far. kept: what must
-    stay in memory.
-    failed: it could not be timed. single: seconds of single launches by what was timed, see measure.Cold.
+    call: enqueues `launches` of them. once: seconds of one, as far as known beforehand. samples: seconds of
+    one product each. readings: of the GPU's clocks, taken meanwhile. clocks: of the SMs in each sample, in
+    MHz, where they were counted. spent: seconds it took so far. kept: what must stay in memory. overlaps:
+    whether it begins before the launch ahead of it has ended. failed: it could not be timed. single: seconds
+    of single launches by what was timed, see measure.Cold.
     """
 
     subject: Any
@@ -64,6 +64,7 @@ class Trial:
     clocks: list[float] = field(default_factory=list)
     spent: float = 0.0
     kept: Any = None
+    overlaps: bool = False
     failed: bool = False
     single: dict[str, list[float]] = field(default_factory=dict)
 

@@ -101,6 +101,17 @@ class Kernel:
         return given | made if made else given
 
 
+SOON_READ = 16 << 20
+"""Bytes that are read in a few microseconds, so that it does not matter which SMs read them."""
+
+
+def reads_unevenly(blocks: int, multiprocessors: int, footprint: int) -> bool:
+    """Whether blocks are more than half of the SMs, but fewer than seven eighths, and read much: so many
+    bytes. Two SMs share a way to L2. If such blocks come to SMs that are free, both SMs of some pairs have
+    one, and none of others."""
+    return multiprocessors // 2 < blocks < 7 * multiprocessors // 8 and footprint > SOON_READ
+
+
 @dataclass(frozen=True)
 class Resources:
     """What ptxas reports: registers per thread; static shared, stack, spill and constant bytes; barriers."""
@@ -127,10 +138,14 @@ class Binary:
         """Shared memory of a block, static and dynamic."""
         return self.resources.shared + self.kernel.dynamic_shared
 
-    def overlaps(self, multiprocessors: int) -> bool:
+    def overlaps(self, multiprocessors: int, footprint: int) -> bool:
         """Whether it begins before any launch ahead of it has ended, on a GPU with so many SMs: it waits for
-        that by itself, and each of its blocks can have an SM to itself, see `GpuMachine.enqueue`."""
-        return self.kernel.early and (prod(self.kernel.grid) <= multiprocessors or self.fills_sm)
+        that by itself, and its blocks come to SMs as they should, see `GpuMachine.enqueue`. footprint: bytes
+        of its arrays."""
+        blocks, cluster = prod(self.kernel.grid), prod(self.kernel.cluster)
+        if not self.kernel.early or blocks > multiprocessors and not self.fills_sm:
+            return False
+        return cluster > 1 or not reads_unevenly(blocks, multiprocessors, footprint)
 
     @property
     def fills_sm(self) -> bool:

@@ -151,7 +151,8 @@ def predict(
     alone = len(binaries) == 1
     named = [[name for name in outputs if name in given] for given in arguments]
     following = [
-        number > 0 or overlap and one.overlaps(table.multiprocessors) for number, one in enumerate(binaries)
+        number > 0 or overlap and one.overlaps(table.multiprocessors, footprint_of(one, given))
+        for number, (one, given) in enumerate(zip(binaries, arguments))
     ]
     launches = tuple(
         kept(time_of, one, given, names, table, clock, issues, conflicts, follows, cold, alone)
@@ -187,7 +188,7 @@ def time_of(
         paths = follow(binary, arguments, outputs, place, alone)
     if not conflicts:
         paths = without_conflicts(paths)
-    footprint = sum(each.nbytes for each in taken(kernel, arguments))
+    footprint = footprint_of(binary, arguments)
     paths.steps.pieces["kind"] = kinds_of(binary, arguments, outputs, paths, place)
     paths.steps.pieces["kind"][hinted(binary, paths.steps)] |= HINTED
     shared = shared_by(
@@ -225,6 +226,11 @@ def time_of(
         tensor_share(paths.code, simulated.issued, simulated.cycles, table), paths.agreement, kept,
         works, place, waited,
     )  # fmt: skip
+
+
+def footprint_of(binary: Binary, arguments: Arguments) -> int:
+    """Bytes of the arrays that a kernel takes."""
+    return sum(each.nbytes for each in taken(binary.kernel, arguments))
 
 
 def taken(kernel: Kernel, arguments: Arguments) -> list[np.ndarray]:

@@ -24,6 +24,7 @@ from typing import Iterable, Mapping
 
 from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.waves import L2, MEMORY
+from tir_schedules.model.kernel import reads_unevenly
 from tir_schedules.model.launch import ceil_div
 from tir_schedules.model.rung import Preparation, Rung
 from tir_schedules.workloads.gemm import Gemm
@@ -119,7 +120,7 @@ and 186 us. At 4501x1535x128, whose C L2 holds, 64x128 took 11.1 us."""
 LAUNCH, APART, FIRST, SHALLOW = 2200, 1040, 0.032, 890
 MEETING = {1: 0, 2: 205, 4: 260}
 """Cycles that come once. LAUNCH: of every launch that begins early. APART: more of one that begins when the
-launch before has ended. FIRST: for each element of a tile until its first K tiles
+launch before has ended, see `reads_unevenly`. FIRST: for each element of a tile until its first K tiles
 are there, and as many again while all SMs read. MEETING: those that come with clusters of so many blocks,
 because these meet before their first copies. SHALLOW: those of a ring of fewer than
 ENOUGH_STAGES stages, where nothing hides the wait for the first K tiles."""
@@ -202,6 +203,9 @@ class Estimate:
         share = ceil_div(clusters, rounds) * blocks * parts / hopper.WAVE
         elements = config.bm * config.bn
         once = cycles_once(elements, share) + MEETING[blocks]
+        at_once = ceil_div(clusters, rounds) * blocks * parts
+        if blocks == 1 and reads_unevenly(at_once, hopper.WAVE, gemm.bytes):
+            once += APART
         if rounds == 1 and getattr(config, "stages", ENOUGH_STAGES) < ENOUGH_STAGES:
             once += SHALLOW
         k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)

@@ -18,13 +18,14 @@ and a thread keeps 144 sums. If three warpgroups divided the rows, each thread w
 in all.
 
 Two blocks of a cluster share the columns of B (`cluster_m`) or the rows of A (`cluster_n`) that both need:
-each copies half of them for both, see `cluster`. A B that is stored KxN comes in boxes of 64 columns. If the
-blocks cannot share these evenly, each copies some k of every box. On an H200 2984x136x640 took 5.4 us by
-88x64, 4.5 in pairs, and 4.2 in clusters of four. Sharing pays if rows of A and B are not multiples of 32
-bytes, as at 3000 x 3000. Then a row of a K tile begins within a sector, and takes more sectors of L2 than its
-bytes fill. Four blocks share more: four in a line one side, or two rows of two blocks both sides. In the
-latter a block has nothing from the one across the diagonal, so only blocks of its row and its column tell it
-that they are done with a stage.
+each copies half of them for both, see `cluster`. That pays if rows of A and B are not multiples of 32 bytes,
+as at 3000 x 3000. Then a row of a K tile begins within a sector, and takes more sectors of L2 than its bytes
+fill. Four blocks share more: four in a line one side, or two rows of two blocks both sides. In the latter a
+block has nothing from the one across the diagonal, so only blocks of its row and its column tell it that
+they are done with a stage.
+
+A B that is stored KxN comes in boxes of 64 columns. If blocks cannot share these evenly, each copies some k
+of every box. On an H200 2984x136x640 took 5.4 us by 88x64, 4.5 in pairs, and 4.2 in clusters of four.
 
 In the emitted CUDA look for the number of columns in the name of wgmma, and for stmatrix with `.trans`.
 """
