@@ -1,6 +1,7 @@
 """Regret of forms. Their times are made up."""
 
 import json
+from pathlib import Path
 
 import form_regret
 import pytest
@@ -33,3 +34,17 @@ def test_regret_is_what_the_first_takes_more_than_the_fastest(tmp_path, capsys):
 def test_shapes_with_few_forms_do_not_count(tmp_path, capsys, times):
     assert form_regret.main([write(tmp_path / "a.json", *times)]) == 2
     assert "no shape has 3 forms" in capsys.readouterr().err
+
+
+RESULTS = Path(form_regret.__file__).parent / "results" / "changes"
+EARLY = "hgemm/tile_shapes", "hgemm/split_k", "hgemm/repacked"
+
+
+@pytest.mark.parametrize("most, names", [
+    (0.02, ["forms_hgemm_h200_fifth", "forms_hgemm_h200_sixth"]),  # drawn, and estimates are fitted to them
+    (0.06, ["forms_hgemm_h200_seventh"]),  # those where a choice was worst
+])  # fmt: skip
+def test_of_forms_that_began_early_the_first_takes_hardly_longer_than_the_fastest(most, names):
+    rows = [row for name in names for row in json.loads((RESULTS / f"{name}.json").read_text())["rows"]]
+    found = form_regret.regrets(form_regret.forms_of(row for row in rows if row["name"].startswith(EARLY)))
+    assert len(found) > 8 and sum(regret for regret, *_ in found) / len(found) < most

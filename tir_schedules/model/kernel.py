@@ -157,8 +157,9 @@ class Binary:
 
     @property
     def filling_sm(self) -> "Binary":
-        """The same with as much more dynamic shared memory as leaves an SM room for one block only."""
-        if self.fills_sm or not known_sm(self.kernel.arch):
+        """The same with as much more dynamic shared memory as leaves an SM room for one block only, unless it
+        asks how much it has."""
+        if self.fills_sm or not known_sm(self.kernel.arch) or "smem_size" in self.ptx:
             return self
         half = (find_sm(self.kernel.arch).shared_kib << 10) // 2
         return replace(self, kernel=replace(self.kernel, dynamic_shared=half))

@@ -14,6 +14,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper, tile_choice
+from tir_schedules.ladders.hgemm.tile_costs import APART, MEETING, Estimate, cycles_once
 from tir_schedules.ladders.hgemm.tile_shape import Config
 from tir_schedules.ladders.registry import find, find_one
 from tir_schedules.machines.cpu import CpuMachine
@@ -227,6 +228,22 @@ def test_every_form_settles_within_shared_memory_or_not_at_all():
                     assert settled.stages >= 3 and RUNG.launch(gemm, settled).dynamic_shared <= limit
                     assert not RUNG.refuses(gemm, settled)
                 assert len({one.boxes for one in found}) == len(found) <= 2
+
+
+def test_blocks_that_would_read_unevenly_do_not_begin_early():
+    """86 blocks, one for an SM, with 90 MB; 85 pairs of them, or of a small B, begin early."""
+    thin, tile = HalfGemm(3, 11008, 4096, "nt", "float32", output="float16"), Config(bm=16, bn=128, swap=1)
+    few, many = replace(thin, n=64 * 128), replace(thin, n=120 * 128)
+    pairs, small = replace(tile, cluster_n=2), replace(thin, k=512)
+
+    def once(gemm, config):
+        share = Estimate.of(gemm, config).tiles / hopper.WAVE
+        return Estimate.of(gemm, config).once - cycles_once(config.bm * config.bn, share)
+
+    assert once(thin, tile) == pytest.approx(APART)
+    for gemm in few, many, small:
+        assert once(gemm, tile) == pytest.approx(0)
+    assert once(thin, pairs) == pytest.approx(MEETING[2])
 
 
 def test_a_form_may_have_all_boxes_and_fewer_stages():

@@ -61,11 +61,11 @@ an H200 16x64 took 331 to 346 cycles in the former way at seven shapes, and 260 
 PRODUCTS = 2048
 """Multiply-adds of the tensor cores of an SM in a cycle."""
 
-IDLE, MULTIPLIED, COPIED, CLOCK = 2.14, 0.69, 0.0024, 1.835
+IDLE, MULTIPLIED, COPIED, CLOCK = 2.12, 0.45, 0.0029, 1.8
 """Cycles in a nanosecond: IDLE, less MULTIPLIED times the share of cycles in which tensor cores multiply,
 less COPIED times the bytes that an SM gets in a cycle, and CLOCK at most. A GPU lowers its clock to stay
-within its power. Fitted to launches on an H200, whose clocks were 1240 to 1950 MHz; this is off by 70 MHz in
-the root mean square."""
+within its power. Fitted to 1777 launches on H200s, as `bench` has them: with pauses, and clocks of 1430 to
+1980 MHz. This is off by 54 MHz in the root mean square."""
 
 ROWS = {64: (0.65, 0.85, 0.0), 32: (0.84, 1.13, 0.49), 16: (0.98, 2.31, 2.56)}
 READERS, ROW_START, CROWD = 24, 147, 0.916
