@@ -78,6 +78,10 @@ than its products take. Sectors have 32 bytes: of rows that start within one TMA
 128x256 took 1566 cycles where rows are multiples of 16 bytes, 1018 where they are of 32, and 1013 of whole
 lines."""
 
+HIDDEN = 6
+"""Exponent of the power mean of the cycles of a K tile's products and of its odd rows. Where both are as many
+neither hides the other wholly."""
+
 LATENCY = 900
 """Cycles from a copy's start until its first bytes are there. A stage is copied, waits, is multiplied, and is
 free when the next one has been multiplied. So a ring of three stages hides whole lines, but no odd rows:
@@ -322,14 +326,16 @@ def clock_of(multiplied: float, copied: float) -> float:
 
 
 def cycles_per_k_tile(gemm: HalfGemm, config: hopper.Tiling, share: float, rounds: int = 1) -> float:
-    """Cycles of a K tile while a share of the SMs multiply: the longest of its products, its copies, and the
-    time of a turn of the ring divided by its stages."""
+    """Cycles of a K tile while a share of the SMs multiply: the longest of its products and its copies, which
+    hide each other but for a part, of the time of a turn of the ring divided by its stages, and of the least
+    time of one that blocks copy for each other."""
     full, few = form_cycles(form_of(config), way_of(config), rounds > 1)
     copies = cycles_of_rows(gemm, config, share)
     turn = LATENCY + (copies or copied_rows(config)) + 2 * products_of(config)
     turn = turn / getattr(config, "stages", 1) if config.free else 0
     meeting = SHARED_BY_FOUR[config.stacked == config.beside] if config.blocks == 4 else 0
-    return max(few + (full - few) * share, copies, turn, meeting)
+    multiplied = few + (full - few) * share
+    return max((multiplied**HIDDEN + copies**HIDDEN) ** (1 / HIDDEN), turn, meeting)
 
 
 @lru_cache(maxsize=4096)
