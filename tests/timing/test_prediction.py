@@ -289,6 +289,31 @@ def test_a_launch_that_begins_early_costs_less():
         assert prediction.overhead(TABLE, warps, True) == TABLE.early_us[warps] < TABLE.launch_us[warps]
 
 
+def test_what_stands_above_the_wait_is_hidden_where_a_launch_begins_early():
+    """A loop above the wait takes cycles where the launch does not begin early. Blocks of more than SMs do
+    not."""
+    wait = 'asm volatile("griddepcontrol.wait;" ::: "memory");'
+    above = """    int turn = 0;
+    #pragma unroll 1
+    for (int i = 0; i < ROUNDS; ++i) turn = turn * 5 + threadIdx.x;
+    asm volatile("mov.u32 %0, %0;" : "+r"(turn));
+"""
+    source = SOURCE.replace("    float sum = 0;\n", f"{above}    {wait}\n    float sum = turn;\n")
+
+    def cycles(rounds, columns, overlap):
+        text = source.replace("ROUNDS", str(rounds))
+        kernel = Kernel("tile", text, "tile", ("x", "y"), (columns, 1, 1), (128, 1, 1), "sm_90")
+        given = {"x": np.zeros(128 * 8, np.float32), "y": np.zeros(128 * columns, np.float32)}
+        made = compile_kernel(kernel)
+        assert made.kernel.early
+        return predict([made], [given], ["y"], TABLE, overlap=overlap).launches[0].cycles
+
+    few, many = (cycles(rounds, 4, False) for rounds in (1, 100))
+    hidden, more = (cycles(rounds, 4, True) for rounds in (1, 100))
+    assert hidden < few < many - 300 and more == pytest.approx(hidden, abs=40)
+    assert cycles(100, SMS + 1, True) == cycles(100, SMS + 1, False)
+
+
 def test_what_comes_by_tma_is_told_apart():
     made = np.zeros(3, cpu_abi.MADE)
     made["what"], made["pieces"] = (Happening.BEGUN, cpu_abi.NONE, Happening.STORED), (6, 2, 100)

@@ -45,6 +45,9 @@ HINT, BOX, WHOLE = re.compile(r"\.L2::(128|256)B\b"), "cp.async.bulk.tensor", 12
 ALIKE = 0.1
 """Most that the work of two blocks may differ by, as a share of the greater, to be called about as much."""
 
+AHEAD, WAIT = 2048, "ACQBULK"
+"""Instructions of a block among which that is where its warps wait for the launch before."""
+
 FILLS = 4
 """Blocks that are simulated where there are more, times those that an SM has at once."""
 
@@ -219,6 +222,7 @@ def time_of(
         issues, prod(kernel.cluster), rows
     ).issues if issues else simulated.issues  # fmt: skip
     early = follows and kernel.early and blocks <= held * table.multiprocessors
+    cycles -= cycles_ahead(found[0][1], paths.code) if early else 0
     return LaunchTime(
         kernel.label, cycles, busiest / resident, resident, overhead(table, warps, early),
         dram_us(footprint, table), beyond, short.dropped == 0, paths.code, simulated.stalls, simulated.issued,
@@ -238,6 +242,14 @@ def taken(kernel: Kernel, arguments: Arguments) -> list[np.ndarray]:
     arrays of all of them."""
     names = {*kernel.params, *(tensor.of for tensor in kernel.maps)}
     return [each for name, each in arguments.items() if name in names and isinstance(each, np.ndarray)]
+
+
+def cycles_ahead(simulated: Simulated, code: Sequence[Instruction]) -> int:
+    """Cycles until the warps of the first block come to where they wait for the launch before. They pass
+    while that still runs."""
+    waits = [number for number, one in enumerate(code) if one.name == WAIT]
+    issues = simulated.issues
+    return max(issues["cycle"][np.isin(issues["number"], waits)].tolist(), default=0)
 
 
 def without_conflicts(paths: BlockPaths) -> BlockPaths:
@@ -337,7 +349,7 @@ def run(
     found = [
         simulate(
             each.code, each.warps, each.steps, table, slots, blocks, l1_bytes, beyond.outside,
-            cluster=cluster, rows=rows,
+            AHEAD, cluster, rows,
         )
         for each in short.paths
     ]  # fmt: skip
