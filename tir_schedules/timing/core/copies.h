@@ -11,7 +11,9 @@ struct Copies {
 
   // When the last byte is there that is asked for in cycle t. latency: of a box without rows.
   u64 load(const Access& box, const Piece* pieces, u64 block, double latency, u64 t) {
-    const double begin = std::max(loads_free, (double)t), all = (double)box.bytes * box.blocks;
+    // Its rate to two blocks was measured, while all SMs read boxes of their own: L2 limits what is read, not
+    // what arrives. So a box to four blocks takes as long.
+    const double begin = std::max(loads_free, (double)t), all = (double)box.bytes * std::min(box.blocks, 2u);
     const double byte = box.blocks > 1 ? gpu.multicast_byte_cycles : gpu.box_byte_cycles;
     loads_free = begin + std::max(box.reads * gpu.box_row_cycles, all * byte);
     const double far = memory.beyond_l2(pieces + box.first, box.pieces, block, (u64)begin, gpu.box_dram_more);
