@@ -139,10 +139,9 @@ class GpuMachine:
         """Whether a kernel begins early if the launch before it is of other work.
 
         Each block must have an SM to itself, because blocks come to SMs that have room: some would get two
-        and others none. SGEMM at 2984x136x640 took 33.8 us on an H200 in place of 23.8. So blocks that are
-        no more than SMs get as much shared memory as leaves no room for a second one. Nor must they read
-        unevenly: where they began early 96 blocks read 302 MB in 90 us, and 128 in 71.
-        """
+        and others would be idle. SGEMM at 2984x136x640 took 33.8 us on an H200 in place of 23.8. So blocks
+        that are no more than SMs get as much shared memory as leaves no room for a second one. Nor must they
+        read unevenly: where they began early 96 blocks read 302 MB in 90 us, and 128 in 71."""
         given = [arguments.get(name) for name in taken(binary.kernel)]
         footprint = sum(getattr(value, "nbytes", 0) for value in given)
         return binary.overlaps(self.multiprocessors, footprint)

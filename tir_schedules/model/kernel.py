@@ -107,8 +107,8 @@ SOON_READ = 16 << 20
 
 def reads_unevenly(blocks: int, multiprocessors: int, footprint: int) -> bool:
     """Whether blocks are more than half of the SMs, but fewer than seven eighths, and read much: so many
-    bytes. Two SMs share a way to L2. If such blocks come to SMs that are free, both SMs of some pairs have
-    one, and none of others."""
+    bytes. Two SMs share a way to L2. If the blocks come to SMs that are free, both SMs of some pairs have
+    one, and other pairs have no block."""
     return multiprocessors // 2 < blocks < 7 * multiprocessors // 8 and footprint > SOON_READ
 
 

@@ -311,7 +311,7 @@ def maps_of(gemm: HalfGemm, tiling: Tiling) -> tuple[TensorMap, ...]:
 def rows_of_box(extent: int, blocks: int, in_rows: bool) -> int:
     """Rows of a box of an operand that has so many rows or columns of C in a K tile, which blocks of a
     cluster share. in_rows: whether its rows go along k. Else a box has 64 columns of all k, or, if the blocks
-    cannot share such boxes evenly, of some k, and each block copies that part of every box."""
+    cannot share these boxes evenly, of some k, and each block copies that part of every box."""
     if in_rows:
         return extent // blocks
     return DEPTH // blocks if extent % (blocks * COLUMNS) else DEPTH

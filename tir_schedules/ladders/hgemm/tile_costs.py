@@ -155,9 +155,9 @@ pairs, a few pairs are left for a short time, so at most SOON times as many pair
 77.7 us by 96 tiles of 64x256, and 71.9 by 128 of 64x192."""
 
 BY_PAIR = 105e3
-"""Bytes in a microsecond that two SMs get that share a way to L2. Blocks of a cluster are on such SMs, so few
-clusters have few ways. The rate is the power mean of this and of that of memory, with the exponent -6. On an
-H200 clusters of four read 2.9e6 bytes in a microsecond by 64 SMs, 3.8e6 by 96 and 4.2e6 by 120."""
+"""Bytes in a microsecond that two SMs get that share a way to L2. Blocks of a cluster are on two like these,
+so few clusters have few ways. The rate is the power mean of this and of that of memory, with the exponent -6.
+On an H200 clusters of four read 2.9e6 bytes in a microsecond by 64 SMs, 3.8e6 by 96 and 4.2e6 by 120."""
 
 BOTH = 8
 """Of reading and multiplying neither hides the other wholly where they take as long: the time is the power
