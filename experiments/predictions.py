@@ -173,10 +173,10 @@ def launched(subject: Subject, given: Arguments) -> tuple[list[Arguments], list[
 def told(subject: Subject, given: Arguments, figures: GpuTable, row: Json) -> Json:
     """What the model says of a kernel. us: at the clock of the row; own_us: at that of the model."""
     try:
-        overlap = row.get("overlaps", False)
         found = predict(
-            subject.binaries, *launched(subject, given), figures, row["clock_mhz"], overlap=overlap
-        )
+            subject.binaries, *launched(subject, given), figures, row["clock_mhz"],
+            overlap=row.get("overlaps", False),
+        )  # fmt: skip
     except TirSchedulesError as error:
         return {"refused": one_line(error)}
     bounds = [f"{one.beyond.bound}/{one.beyond.level}" for one in found.launches]

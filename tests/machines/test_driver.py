@@ -189,9 +189,7 @@ def test_a_launch_that_begins_early_is_given_what_any_is(fake):
 
 FEW, BETWEEN, MANY = (6, 2, 1), (133, 1, 1), (1 << 16, 1, 1)
 HALF, MORE, NEARLY_ALL = (66, 1, 1), (67, 1, 1), (116, 1, 1)
-FILLING = 114 << 10  # bytes of shared memory of which an SM has room for one
-
-
+FILLING = 114 << 10  # an SM has room for one block with so many bytes of shared memory
 SMALL, LARGE = 1 << 12, 17 << 20  # bytes of an array
 
 
@@ -213,12 +211,12 @@ def test_who_waits_by_himself_begins_early_where_all_fit_and_his_blocks_come_to_
     monkeypatch.setattr(GpuMachine, "resident_threads", 132 * 2048)
     monkeypatch.setattr(GpuMachine, "multiprocessors", 132)
     kernel = Kernel(
-        "test/map (twin)", "", "map", ("N",), grid, (64, 1, 1), "sm_90", dynamic_shared=shared, early=early
-    )
+        "test/map (twin)", "", "map", ("N", "A"), grid, (64, 1, 1), "sm_90",
+        dynamic_shared=shared, early=early,
+    )  # fmt: skip
     launched = Binary(kernel, "", b"cubin", Resources(8, 0))
     machine.stream.ptr = 77
-    monkeypatch.setattr(gpu, "taken", lambda kernel: ("N", "A"))
-    given = {"N": 7, "A": SimpleNamespace(nbytes=footprint)}
+    given = {"N": 7, "A": SimpleNamespace(nbytes=footprint, ndim=1)}
     machine.enqueue(launched, given, machine.stream, follows)
     assert (began, len(machine.launched)) == (([begun], 0) if begun else ([], 1))
 

@@ -21,7 +21,6 @@ from tir_schedules.run import launches
 from tir_schedules.timing import paths
 from tir_schedules.timing.listing import unknown_opcodes
 from tir_schedules.timing.paths import ACCESSES, BlockPaths, WarpPath, follow
-from tir_schedules.timing.prediction import taken
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -79,6 +78,13 @@ def test_a_copy_takes_its_own_access():
                 assert lines[row] == block.code[number].ptx_line
                 used.add(row)
     assert len(used) == made(block)["shared_cp_async"]
+
+
+def taken(kernel, given):
+    """The arrays that a kernel takes, whose bytes are its footprint."""
+    found = [given[name] for name in kernel.taken if isinstance(given.get(name), np.ndarray)]
+    assert kernel.footprint(given) == sum(each.nbytes for each in found)
+    return found
 
 
 def test_a_launch_takes_its_own_arrays():

@@ -11,7 +11,7 @@ far as the wait. Others are launched as usual.
 
 A kernel lets the next one be brought when its own wait has ended, so that no more than two are there. The
 first launch of a chain, and a kernel without other launches, begin early if each block can have an SM to
-itself, see `GpuMachine.enqueue`. On an H200 hgemm/tile_shapes took 4.6 us at 696x696x696 where it begins
+itself, see `GpuMachine.overlaps`. On an H200 hgemm/tile_shapes took 4.6 us at 696x696x696 where it begins
 early, and 5.7 where it does not.
 
 On the CPU machine launches run one after another, and such a kernel sees nothing else.

@@ -106,7 +106,7 @@ class GpuMachine:
         if count:
             raise BadInput(f"{kernel.label}: accesses cannot be counted on a GPU; use --machine cpu")
         with self.lock, self.explaining(kernel.label), self.device:
-            given = {name: argument(kernel, arguments, name) for name in taken(kernel)}
+            given = {name: argument(kernel, arguments, name) for name in kernel.taken}
             there = {
                 name: self.cupy.asarray(value) if isinstance(value, np.ndarray) else value
                 for name, value in given.items()
@@ -126,10 +126,9 @@ class GpuMachine:
         """
         kernel = binary.kernel
         values = packed(kernel, arguments)
-        overlaps = not follows and self.overlaps(binary, arguments)
-        early = overlaps or follows and kernel.early
+        early = kernel.early if follows else self.overlaps(binary, arguments)
         if early and prod(kernel.grid) * kernel.threads <= self.resident_threads:
-            binary = binary.filling_sm if overlaps else binary
+            binary = binary if follows else binary.filling_sm
             launch_early(self.load(binary).ptr, binary.kernel, values, stream.ptr)
         else:
             function = self.load(binary)
@@ -141,10 +140,9 @@ class GpuMachine:
         Each block must have an SM to itself, because blocks come to SMs that have room: some would get two
         and others would be idle. SGEMM at 2984x136x640 took 33.8 us on an H200 in place of 23.8. So blocks
         that are no more than SMs get as much shared memory as leaves no room for a second one. Nor must they
-        read unevenly: where they began early 96 blocks read 302 MB in 90 us, and 128 in 71."""
-        given = [arguments.get(name) for name in taken(binary.kernel)]
-        footprint = sum(getattr(value, "nbytes", 0) for value in given)
-        return binary.overlaps(self.multiprocessors, footprint)
+        read unevenly: where they began early 96 blocks read 302 MB in 90 us, and 128 in 71.
+        """
+        return binary.overlaps(self.multiprocessors, binary.kernel.footprint(arguments))
 
     def load(self, binary: Binary) -> Any:
         """The kernel's function on the GPU, loaded once per cubin."""
@@ -329,12 +327,6 @@ def argument(kernel: Kernel, arguments: dict[str, Any], name: str) -> Any:
     if name not in arguments:
         raise CheckFailed(f"{kernel.label}: the kernel asks for {name!r}; there is {', '.join(arguments)}")
     return arguments[name]
-
-
-def taken(kernel: Kernel) -> tuple[str, ...]:
-    """Names of the arguments that a kernel takes; of an array, be it by its tensor map."""
-    described = {tensor.name: tensor.of for tensor in kernel.maps}
-    return tuple(dict.fromkeys(described.get(name, name) for name in kernel.params))
 
 
 def packed(kernel: Kernel, arguments: dict[str, Any]) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Mapping
 
 from tir_schedules.model.gpus import find_sm, known_sm, occupancy
 from tir_schedules.model.launch import Dim3, Struct, TensorMap, check_grid
@@ -81,6 +81,17 @@ class Kernel:
         return x * y * z
 
     @property
+    def taken(self) -> tuple[str, ...]:
+        """Names of the arguments that it takes; of an array, be it by its tensor map."""
+        described = {tensor.name: tensor.of for tensor in self.maps}
+        return tuple(dict.fromkeys(described.get(name, name) for name in self.params))
+
+    def footprint(self, arguments: Mapping[str, Any]) -> int:
+        """Bytes of the arrays that it takes. Each launch of a workload is given the arrays of all of them."""
+        given: list[Any] = [arguments.get(name) for name in self.taken]
+        return sum(value.nbytes for value in given if getattr(value, "ndim", 0))
+
+    @property
     def results(self) -> Dim3:
         """The grid as a workload is told of it, which knows what a launch leaves: z is 1 unless each block
         along it leaves a part."""
@@ -140,7 +151,7 @@ class Binary:
 
     def overlaps(self, multiprocessors: int, footprint: int) -> bool:
         """Whether it begins before any launch ahead of it has ended, on a GPU with so many SMs: it waits for
-        that by itself, and its blocks come to SMs as they should, see `GpuMachine.enqueue`. footprint: bytes
+        that by itself, and its blocks come to SMs as they should, see `GpuMachine.overlaps`. footprint: bytes
         of its arrays."""
         blocks, cluster = prod(self.kernel.grid), prod(self.kernel.cluster)
         if not self.kernel.early or blocks > multiprocessors and not self.fills_sm:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tir_schedules.machines.cpu.abi import Happening
 from tir_schedules.model.gpus import find_sm, occupancy
-from tir_schedules.model.kernel import Binary, Kernel
+from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Dim3
 from tir_schedules.model.machine import Steps, Watch
 from tir_schedules.model.workload import Arguments
@@ -146,7 +146,7 @@ def predict(
     issues: how many of a block are kept. conflicts: whether bank conflicts cost what they do; False tells
     what a kernel without some would take. cold: whether L2 holds nothing of the arrays when a launch begins,
     as `bench` has it; otherwise it holds all that fit. overlap: whether the first launch follows another of
-    the same kernels, as in `bench`, and may begin early where it fills SMs, see `GpuMachine.enqueue`.
+    the same kernels, as in `bench`, and may begin early where it fills SMs, see `GpuMachine.overlaps`.
 
     CheckFailed where a kernel has what the model does not, or executes more than can be kept.
     """
@@ -154,7 +154,7 @@ def predict(
     alone = len(binaries) == 1
     named = [[name for name in outputs if name in given] for given in arguments]
     following = [
-        number > 0 or overlap and one.overlaps(table.multiprocessors, footprint_of(one, given))
+        number > 0 or overlap and one.overlaps(table.multiprocessors, one.kernel.footprint(given))
         for number, (one, given) in enumerate(zip(binaries, arguments))
     ]
     launches = tuple(
@@ -191,7 +191,7 @@ def time_of(
         paths = follow(binary, arguments, outputs, place, alone)
     if not conflicts:
         paths = without_conflicts(paths)
-    footprint = footprint_of(binary, arguments)
+    footprint = kernel.footprint(arguments)
     paths.steps.pieces["kind"] = kinds_of(binary, arguments, outputs, paths, place)
     paths.steps.pieces["kind"][hinted(binary, paths.steps)] |= HINTED
     shared = shared_by(
@@ -230,18 +230,6 @@ def time_of(
         tensor_share(paths.code, simulated.issued, simulated.cycles, table), paths.agreement, kept,
         works, place, waited,
     )  # fmt: skip
-
-
-def footprint_of(binary: Binary, arguments: Arguments) -> int:
-    """Bytes of the arrays that a kernel takes."""
-    return sum(each.nbytes for each in taken(binary.kernel, arguments))
-
-
-def taken(kernel: Kernel, arguments: Arguments) -> list[np.ndarray]:
-    """The arrays that a kernel takes, or that a tensor map describes. Each launch of a workload is given the
-    arrays of all of them."""
-    names = {*kernel.params, *(tensor.of for tensor in kernel.maps)}
-    return [each for name, each in arguments.items() if name in names and isinstance(each, np.ndarray)]
 
 
 def cycles_ahead(simulated: Simulated, code: Sequence[Instruction]) -> int:
