@@ -29,6 +29,8 @@ static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, 
                         i < rows - row - r ? cols - col - c : 0);
 }
 
+constexpr int WIDTH_OF_BOX = 64; // of an operand that has a row for each k
+
 // One thread starts the copy engine, which loads EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT:
 // they are rows of the matrix; else there is a row for each k, and boxes have 64 columns. If BLOCKS blocks of
 // a cluster need the same, each loads a part for all of them: this one part `block`, for those whose bits are
@@ -39,7 +41,6 @@ static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorM
                                                     unsigned barrier, unsigned block = 0,
                                                     unsigned short blocks = (1 << BLOCKS) - 1)
 {
-    constexpr int WIDTH_OF_BOX = 64;
     constexpr bool BY_K = !BY_EXTENT && EXTENT % (BLOCKS * WIDTH_OF_BOX) != 0;
     constexpr int SHARE = BY_K ? EXTENT : EXTENT / BLOCKS, STEP = BY_EXTENT ? SHARE : WIDTH_OF_BOX;
     constexpr int K_SHARE = BY_K ? K_TILE / BLOCKS : K_TILE;
@@ -60,7 +61,6 @@ static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorM
 // column; else as k x n, and its K tile is boxes of 64 columns, each with a row per k.
 template <int HEIGHT, int WIDTH, bool B_BY_COLUMNS> struct KTile {
     static constexpr int BYTES_OF_A = HEIGHT * ROW_BYTES, BYTES = BYTES_OF_A + WIDTH * ROW_BYTES;
-    static constexpr int WIDTH_OF_BOX = 64;
     static_assert(HEIGHT % 8 == 0 && WIDTH % (B_BY_COLUMNS ? 8 : WIDTH_OF_BOX) == 0,
                   "the swizzle repeats every 8 rows, a box of B has 64 columns");
 

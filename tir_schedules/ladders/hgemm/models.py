@@ -115,6 +115,9 @@ def of_shares(gemm: HalfGemm, rung: Rung) -> Any:
     return stream_k.estimate(gemm, rung) if shared else estimate(gemm, rung)
 
 
+apart = partial(estimate, early=False)
+"""Of a rung whose launches begin when the one before has ended."""
+
 MODELS = {
     "tile_shapes": estimate,
     "repacked": estimate,
@@ -122,13 +125,13 @@ MODELS = {
     "stream_k": of_shares,
     "gemv": of_gemv,
     "unaligned": unaligned.estimate,
-    "tma_store": partial(estimate, early=False),
-    "cluster": partial(estimate, early=False),
-    "persistent": partial(estimate, slower=1.14, early=False),
-    "warp_specialized": partial(estimate, slower=1.19, early=False),
-    "tma": partial(estimate, slower=1.17, early=False),
-    "wgmma_async": partial(estimate, slower=1.18, odd=5.6, early=False),
-    "wgmma": partial(estimate, slower=2.24, odd=6.2, early=False),
+    "tma_store": apart,
+    "cluster": apart,
+    "persistent": partial(apart, slower=1.14),
+    "warp_specialized": partial(apart, slower=1.19),
+    "tma": partial(apart, slower=1.17),
+    "wgmma_async": partial(apart, slower=1.18, odd=5.6),
+    "wgmma": partial(apart, slower=2.24, odd=6.2),
     "mma_multistage:64x64": by_elements(1000, 0.3, odd=0.276, odd_few=0.1, late=1.1, fill=SMALL_FILL),
     "mma_multistage": by_elements(2150, 0.1, odd=0.24, odd_few=0),
     "mma_multistage:128x128": by_elements(1450, 0, odd=0.54, odd_few=3.1, fill=FILL // 2),

@@ -34,9 +34,6 @@ EIGHTS = 1.02
 an H200 it was 3 % in the mean: 1280 cubed took 8.66 us by 104x128 and 9.53 by 128x128, but 8192 cubed took
 1454 us by 200x256 and 1349 by 256x256, both estimated to take as long."""
 
-CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2))
-"""Blocks of a cluster along rows and columns of C."""
-
 C = TypeVar("C", bound=Config)
 
 
@@ -89,7 +86,7 @@ def forms() -> Iterator[dict[str, int]]:
         for swap, step in ((0, hopper.STEP), (1, hopper.SWAPPED_STEP)):
             for wide in range(min(measured), max(measured) + 1, step):
                 bm, bn = (wide, tall) if swap else (tall, wide)
-                for cluster_m, cluster_n in CLUSTERS:
+                for cluster_m, cluster_n in ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2)):
                     yield {
                         "bm": bm, "bn": bn, "consumers": consumers, "swap": swap,
                         "part_columns": part_columns, "cluster_m": cluster_m, "cluster_n": cluster_n,

@@ -201,14 +201,15 @@ class Estimate:
     slower: float = 1
 
     @classmethod
-    def of(cls, gemm: HalfGemm, config: hopper.Tiling, parts: int = 1) -> "Estimate":
+    def of(cls, gemm: HalfGemm, config: hopper.Tiling, parts: int = 1, early: bool = True) -> "Estimate":
+        """early: whether the rung's launches may begin early."""
         clusters, blocks = specialization.tiles_of(gemm, config), config.blocks
         rounds = ceil_div(clusters, specialization.clusters_at_once(hopper.WAVE // parts, blocks))
-        share = ceil_div(clusters, rounds) * blocks * parts / hopper.WAVE
+        at_once = ceil_div(clusters, rounds) * blocks * parts
+        share = at_once / hopper.WAVE
         elements = config.bm * config.bn
         once = cycles_once(elements, share) + MEETING[blocks]
-        at_once = ceil_div(clusters, rounds) * blocks * parts
-        if blocks == 1 and reads_unevenly(at_once, hopper.WAVE, gemm.bytes):
+        if not early or blocks == 1 and reads_unevenly(at_once, hopper.WAVE, gemm.bytes):
             once += APART
         if rounds == 1 and getattr(config, "stages", ENOUGH_STAGES) < ENOUGH_STAGES:
             once += SHALLOW
@@ -300,12 +301,11 @@ def estimate(gemm: HalfGemm, rung: Rung, slower: float = 1, odd: float = 1, earl
 
     slower: how many times as long as `tma_store` it takes, in the geometric mean of sizes from 1024 to 8192
     on an H200. odd: the same where rows of A or B are not multiples of 16 bytes, of sizes from 1023 to 4095.
-    early: whether its launches begin early.
+    early: whether its launches may begin early.
     """
     before, after = rung.others(gemm)
-    found = Estimate.of(gemm, rung.config, rung.declared(gemm).parts).after([*before, *after])
-    once = found.once if early else found.once + APART
-    return replace(found, once=once, slower=odd if gemm.misaligned else slower)
+    found = Estimate.of(gemm, rung.config, rung.declared(gemm).parts, early).after([*before, *after])
+    return replace(found, slower=odd if gemm.misaligned else slower)
 
 
 def cycles_once(elements: int, share: float) -> float:

@@ -81,10 +81,9 @@ def load(
     leader: the first thread of a block is to ask for it; else the one that comes here. announced: bytes that
     it announces before, 0 where that is done elsewhere. blocks: of a cluster which all need the box; they
     take turns, box by box along rows (if `along_k`, or if boxes have fewer rows than a K tile) or columns of
-    the matrix, and each copies for all. apart:
-    the difference of their numbers in the cluster, from one to the next. cluster: its blocks, where these are
-    more. seen: whether TVM is to see that it writes to shared memory; where it does, and the threads read
-    that by plain loads, it places barriers between.
+    the matrix, and each copies for all. apart: the difference of their numbers in the cluster, from one to
+    the next. cluster: its blocks, where these are more. seen: whether TVM is to see that it writes to shared
+    memory; where it does, and the threads read that by plain loads, it places barriers between.
     """
     sharing = sum(1 << apart * block for block in range(blocks))  # a bit for each, if block 0 is one of them
 
