@@ -54,7 +54,7 @@ RATES = {
     "128x256": Rate(179, 0, 67, Rate(138, 0.14, 2, parts=0, resident=1), parts=54, resident=1),
     "128x256_rows_first": Rate(184, 0, 14, Rate(172, 0, 2, parts=9, resident=1), resident=1),
     "64x128": Rate(190, 0.17, 9, Rate(171, 0.17, 18, parts=19, resident=3), parts=17, resident=3),
-    "64x256": in_rounds(213, 0.21, 29, in_rounds(196, 0.15, 17, resident=2), parts=27, resident=2),
+    "64x256": in_rounds(217, 0.22, 24, in_rounds(226, 0.34, 25, parts=46, resident=2), parts=22, resident=2),
     "56x128": Rate(194, 0.57, 18, Rate(160, 0.48, 17, parts=34, resident=4), parts=13, resident=4),
     "48x256": Rate(205, 0.21, 78, Rate(156, 0.17, 118, resident=2), parts=83, resident=2),
     "40x128": Rate(198, 0.92, 1, Rate(182, 0.54, 47, parts=53, resident=4), parts=18, resident=4),
@@ -69,18 +69,20 @@ RATES = {
     "96x96": Rate(209, 0.38, 14, Rate(181, 0.21, 80, parts=87, resident=3), parts=22, resident=3),
     "80x128": Rate(201, 0.31, 43, in_rounds(210, 0.39, 57, resident=2), parts=55, resident=3),
     "128x64": Rate(215, 0.52, 18, Rate(197, 0.57, 22, parts=42, resident=3), parts=34, resident=3),
-    "96x64": Rate(206, 0.6, 20, Rate(192, 0.4, 45, parts=75, resident=4), parts=35, resident=4),
+    "96x64": Rate(206, 0.6, 20, Rate(190, 0.41, 19, parts=61, resident=4), parts=35, resident=4),
+    "64x96": Rate(189, 0.42, 12, Rate(172, 0.51, 17, parts=26, resident=3), parts=25, resident=3),
     "64x64": Rate(182, 0.53, 9, Rate(189, 0.67, 11, parts=27, resident=6), parts=12, resident=6),
     "64x32": Rate(155, 1.1, 8, Rate(154, 0.9, 10, parts=25, resident=7), parts=7, resident=7),
+    "256x32": Rate(187, 0.45, 13, Rate(160, 0.48, 13, parts=27, resident=2), parts=26, resident=2),
     "128x16": Rate(97, 0.44, 10, Rate(76, 0.56, 0, resident=4), parts=3, resident=4),
 }
-"""Fitted to 1902 measurements on an H200, most of them with inputs in DRAM. A measurement counts less the
-longer it takes beside the fastest of its shape. Errors are 3 to 16 % (root mean square). The tile that is
-ranked first takes 3.0 % longer than the fastest, in the mean of 161 shapes. At 31 of these shapes cuBLAS was
-faster or nearly as fast."""
+"""Fitted to 1902 measurements on an H200, most of them with inputs in DRAM, and 64x256, 96x64, 64x96 and
+256x32 to 400 more of launches that may begin early. A measurement counts less the longer it takes beside the
+fastest of its shape. Errors are 3 to 16 % (root mean square). The tile that is ranked first takes 3.0 %
+longer than the fastest, in the mean of 161 shapes. At 31 of these shapes cuBLAS was faster or nearly as fast."""
 THIN = {
     "16x128": (32, 0), "24x256": (24, 0), "32x256": (32, 0), "40x128": (40, 0), "48x256": (48, 0),
-    "56x128": (56, 0), "128x16": (0, 32),
+    "56x128": (56, 0), "128x16": (0, 32), "256x32": (0, 32),
 }  # fmt: skip
 """Tiles for matrices with few rows or columns -> the most rows and columns of C; 0 for any number."""
 
@@ -178,8 +180,8 @@ def splits(gemm: Gemm, tile: Tile) -> int:
     return min(counts, key=lambda parts: microseconds(gemm, tile, parts))
 
 
-LARGE = 128 * 128
-"""Elements of a tile that spills where it is larger than a matrix with odd rows."""
+LARGE = 96 * 96
+"""Elements of a tile that spills, or takes all registers, where it is larger than a matrix with odd rows."""
 
 
 def fastest(gemm: Gemm, tiles: Mapping[str, Tile]) -> str:
@@ -192,7 +194,8 @@ def fastest(gemm: Gemm, tiles: Mapping[str, Tile]) -> str:
         if ceil_div(gemm.m, tile.bm) > MOST_BLOCKS[1]:
             return False
         # Odd rows of A through registers need tiles that end with the matrix, see shift_edge_tiles. Else
-        # large ones spill: 128x128 took 253 us at 83x307x38613 on an H200, and 96x64 69.
+        # large ones spill: 128x128 took 253 us at 83x307x38613 on an H200, and 96x64 69. 96x96 takes 255
+        # registers in place of 168: 334 us at 270x81x170051, and 64x96 266.
         smaller = gemm.m < tile.bm or gemm.n < tile.bn
         if not tile.asynchronous and "A" in gemm.misaligned and smaller and tile.bm * tile.bn >= LARGE:
             return False
