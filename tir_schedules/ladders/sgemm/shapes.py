@@ -79,7 +79,8 @@ RATES = {
 """Fitted to 1902 measurements on an H200, most of them with inputs in DRAM, and 64x256, 96x64, 64x96 and
 256x32 to 400 more of launches that may begin early. A measurement counts less the longer it takes beside the
 fastest of its shape. Errors are 3 to 16 % (root mean square). The tile that is ranked first takes 3.0 %
-longer than the fastest, in the mean of 161 shapes. At 31 of these shapes cuBLAS was faster or nearly as fast."""
+longer than the fastest, in the mean of 161 shapes. At 31 of these shapes cuBLAS was faster or nearly as
+fast."""
 THIN = {
     "16x128": (32, 0), "24x256": (24, 0), "32x256": (32, 0), "40x128": (40, 0), "48x256": (48, 0),
     "56x128": (56, 0), "128x16": (0, 32), "256x32": (0, 32),
