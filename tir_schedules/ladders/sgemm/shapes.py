@@ -51,8 +51,8 @@ class Rate:
 in_rounds = partial(Rate, rounds=True)
 
 RATES = {
-    "128x256": Rate(179, 0, 67, Rate(138, 0.14, 2, parts=0, resident=1), parts=54, resident=1),
-    "128x256_rows_first": Rate(184, 0, 14, Rate(172, 0, 2, parts=9, resident=1), resident=1),
+    "128x256": Rate(179, 0, 67, Rate(138, 0.14, 115, parts=0, resident=1), parts=54, resident=1),
+    "128x256_rows_first": Rate(184, 0, 14, Rate(171, 0, 115, parts=9, resident=1), resident=1),
     "64x128": Rate(190, 0.17, 9, Rate(171, 0.17, 18, parts=19, resident=3), parts=17, resident=3),
     "64x256": in_rounds(217, 0.22, 24, in_rounds(226, 0.34, 25, parts=46, resident=2), parts=22, resident=2),
     "56x128": Rate(194, 0.57, 18, Rate(160, 0.48, 17, parts=34, resident=4), parts=13, resident=4),
@@ -181,8 +181,10 @@ def splits(gemm: Gemm, tile: Tile) -> int:
     return min(counts, key=lambda parts: microseconds(gemm, tile, parts))
 
 
-LARGE = 96 * 96
-"""Elements of a tile that spills, or takes all registers, where it is larger than a matrix with odd rows."""
+LARGE, FULL = 128 * 128, (96, 96)
+"""Where a matrix with odd rows is smaller than the tile: elements of a tile that spills, and rows and columns
+of one that takes all registers. 96x96 takes 255 then, and 168 else. So an SM has two blocks, and not three:
+270x81x170051 took 334 us, and 266 with 64x96."""
 
 
 def fastest(gemm: Gemm, tiles: Mapping[str, Tile]) -> str:
@@ -195,10 +197,10 @@ def fastest(gemm: Gemm, tiles: Mapping[str, Tile]) -> str:
         if ceil_div(gemm.m, tile.bm) > MOST_BLOCKS[1]:
             return False
         # Odd rows of A through registers need tiles that end with the matrix, see shift_edge_tiles. Else
-        # large ones spill: 128x128 took 253 us at 83x307x38613 on an H200, and 96x64 69. 96x96 takes 255
-        # registers in place of 168: 334 us at 270x81x170051, and 64x96 266.
+        # large ones spill: 128x128 took 253 us at 83x307x38613 on an H200, and 96x64 69.
         smaller = gemm.m < tile.bm or gemm.n < tile.bn
-        if not tile.asynchronous and "A" in gemm.misaligned and smaller and tile.bm * tile.bn >= LARGE:
+        too_large = tile.bm * tile.bn >= LARGE or (tile.bm, tile.bn) == FULL
+        if not tile.asynchronous and "A" in gemm.misaligned and smaller and too_large:
             return False
         return gemm.m <= (rows or gemm.m) and gemm.n <= (columns or gemm.n)
 
