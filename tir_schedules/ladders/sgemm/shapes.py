@@ -54,7 +54,7 @@ RATES = {
     "128x256": Rate(179, 0, 67, Rate(138, 0.14, 115, parts=0, resident=1), parts=54, resident=1),
     "128x256_rows_first": Rate(184, 0, 14, Rate(171, 0, 115, parts=9, resident=1), resident=1),
     "64x128": Rate(190, 0.17, 9, Rate(171, 0.17, 18, parts=19, resident=3), parts=17, resident=3),
-    "64x256": in_rounds(217, 0.22, 24, in_rounds(226, 0.34, 25, parts=46, resident=2), parts=22, resident=2),
+    "64x256": in_rounds(217, 0.22, 24, in_rounds(212, 0.34, 25, parts=46, resident=2), parts=22, resident=2),
     "56x128": Rate(194, 0.57, 18, Rate(160, 0.48, 17, parts=34, resident=4), parts=13, resident=4),
     "48x256": Rate(205, 0.21, 78, Rate(156, 0.17, 118, resident=2), parts=83, resident=2),
     "40x128": Rate(198, 0.92, 1, Rate(182, 0.54, 47, parts=53, resident=4), parts=18, resident=4),
