@@ -98,7 +98,8 @@ for entry in RECORDED:
 
 ALIKE = re.compile(
     r"hgemm/(repacked|split_k):(\w+_(lines|registers|whole) |bm=)|hgemm/(tile_shapes|mma_multistage:64x64)"
-    r"|sgemm/(tf32|split_bf16|promoted|bf16x6|fp16x3|split_k:(24x|32x256|40x|48x|56x128|64x256|256x64|80x128|96x))"
+    r"|sgemm/(tf32|split_bf16|promoted|bf16x6|fp16x3)"
+    r"|sgemm/split_k:(24x|32x256|40x|48x|56x128|64x(96|256)|256x|80x128|96x)"
     r"|([sh]gemm/gemv:(4x1|narrow|few)|hgemm/gemv:1x16|hgemm/unaligned:64x64x2)"
 )
 """Kernels that are not counted: at the shapes of COUNTED they are those of the configuration without it.
