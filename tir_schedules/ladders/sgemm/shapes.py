@@ -76,11 +76,14 @@ RATES = {
     "256x32": Rate(187, 0.45, 13, Rate(160, 0.48, 13, parts=27, resident=2), parts=26, resident=2),
     "128x16": Rate(97, 0.44, 10, Rate(76, 0.56, 0, resident=4), parts=3, resident=4),
 }
-"""Fitted to 1902 measurements on an H200, most of them with inputs in DRAM, and 64x256, 96x64, 64x96 and
-256x32 to 400 more of launches that may begin early. A measurement counts less the longer it takes beside the
-fastest of its shape. Errors are 3 to 16 % (root mean square). The tile that is ranked first takes 3.0 %
-longer than the fastest, in the mean of 161 shapes. At 31 of these shapes cuBLAS was faster or nearly as
-fast."""
+"""Fitted to 1902 measurements on an H200, most of them with inputs in DRAM. A measurement counts less the
+longer it takes beside the fastest of its shape. Errors are 3 to 16 % (root mean square). The tile that is
+ranked first takes 3.0 % longer than the fastest, in the mean of 161 shapes. At 31 of these shapes cuBLAS was
+faster or nearly as fast.
+
+Later 64x256, 96x64, 64x96 and 256x32 were fitted to launches of 43 more shapes, which may begin early. The
+rate of 64x256 with odd rows was then lowered from 226 to 212, because 128x128 is faster at 2047x2047x2047.
+`fill` of 128x256 with odd rows is from 553x4993x35."""
 THIN = {
     "16x128": (32, 0), "24x256": (24, 0), "32x256": (32, 0), "40x128": (40, 0), "48x256": (48, 0),
     "56x128": (56, 0), "128x16": (0, 32), "256x32": (0, 32),
