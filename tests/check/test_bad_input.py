@@ -110,6 +110,11 @@ CASES = {
     "expect form": ([*GIVEN, "--expect", "y"], "--expect takes NAME=EXPRESSION"),
     "as other": (["--kernel", "one", "--block", "1", "--as", "sgemm", "--mnk", "4,4,4"], "has 2 pointers"),
     "as what": (["--kernel", "one", "--block", "1", "--as", "reduce"], "--as reduce needs --n N"),
+    "layout of a sum": (["--block", "1", "--as", "reduce", "--n", "4", "--layout", "nt"], "a sum has no B"),
+    "sums of sgemm": (
+        ["--block", "1", "--as", "sgemm", "--mnk", "4,4,4", "--accumulate", "float32"],
+        "--accumulate is for --as hgemm",
+    ),
     "launch": (["--launch", "one(1,2)"], "it takes a kernel, its grid and its block"),
     "launch few": (["--launch", "one[1,32](1)"], f"--launch gives 1 arguments; {SIGNATURE} takes 3"),
     "launch name": (["--launch", "one[1,32](q,q,4)"], "there is no argument 'q'"),

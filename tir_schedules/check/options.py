@@ -109,9 +109,8 @@ def add_subject(verb: Parser, problem: bool = True, block: bool = True, numbers:
         return
     right.add_argument("--mnk", metavar="M,N,K", type=parse_shape, help="shape for --as sgemm and hgemm")
     right.add_argument("--n", metavar="N", type=parse_length, help="length for --as reduce")
-    right.add_argument(
-        "--layout", choices=LAYOUTS, help="--as hgemm: B is stored NxK (nt, the default) or KxN (nn)"
-    )
+    stored = "B is stored NxK (nt, the default of --as hgemm) or KxN (nn, that of --as sgemm)"
+    right.add_argument("--layout", choices=LAYOUTS, help=stored)
     sums = "--as hgemm: format of the sums (default: float16 where A, B and C are, else float32)"
     right.add_argument("--accumulate", choices=ACCUMULATORS, help=sums)
 
@@ -217,7 +216,7 @@ def request_of(options: Options, source: Source, arch: str) -> Request:
             raise BadInput(
                 f"--as {options.ladder} needs --{'n N' if options.ladder == 'reduce' else 'mnk M,N,K'}"
             )
-        usual = Usual(options.ladder, tuple(shape), options.layout or "nt", options.accumulate or "")
+        usual = Usual(options.ladder, tuple(shape), options.layout or "", options.accumulate or "")
     elif options.mnk or options.n or options.layout or options.accumulate:
         raise BadInput("--mnk, --n, --layout and --accumulate are for --as")
     if usual and options.expect:

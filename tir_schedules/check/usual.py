@@ -39,19 +39,34 @@ TF32_CUT = 2.0**-9
 MOST_PARTS = 12
 """Numbers whose sum is exact in float32, though each is two to three times all before it together."""
 
+LAYOUT = {"sgemm": "nn", "hgemm": "nt"}
+"""How B is stored where nothing else is said."""
+
 LEADING = {"lda": "K", "ldb": "N", "ldc": "N"}
 Trials = list[tuple[str, dict[str, Argument], dict[str, Truth]]]
 
 
 @dataclass(frozen=True)
 class Usual:
-    """A ladder, and the shape: (M, N, K), or (N,) of reduce. layout: of hgemm's B. accumulate: format of its
-    sums; without it, that of C where tensor cores add up in that, else float32."""
+    """A ladder, and the shape: (M, N, K), or (N,) of reduce. layout: of B; without it, nt of hgemm and nn of
+    sgemm. accumulate: format of hgemm's sums; without it, that of C where tensor cores add up in that, else
+    float32. Raises BadInput for what the ladder does not have."""
 
     ladder: str
     shape: tuple[int, ...]
-    layout: str = "nt"
+    layout: str = ""
     accumulate: str = ""
+
+    def __post_init__(self) -> None:
+        if self.layout and self.ladder == "reduce":
+            raise BadInput("--layout is for --as sgemm and hgemm: a sum has no B")
+        if self.accumulate and self.ladder != "hgemm":
+            raise BadInput("--accumulate is for --as hgemm: the others have one format of sums")
+
+    @property
+    def transposed(self) -> bool:
+        """Whether B is stored as N x K."""
+        return (self.layout or LAYOUT[self.ladder]) == "nt"
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -178,7 +193,7 @@ def products(
 ) -> tuple[dict[str, Argument], Trials]:
     """tf32: whether tensor cores read A and B as TF32."""
     m, n, k = usual.shape
-    of_b = k if usual.layout == "nt" and usual.ladder == "hgemm" else n
+    of_b = k if usual.transposed else n
     given = {"M": m, "N": n, "K": k, "lda": k, "ldb": of_b, "ldc": n, "alpha": ALPHA, "beta": BETA}
     for role, parameter in roles.items():
         if role in given:
@@ -200,7 +215,8 @@ def products(
         allowed = workload.tolerance(inputs, kind)["C"]
         truth = workload.truth(inputs)["C"]
         if tf32 and kind != EXACT:
-            allowed = allowed + TF32_CUT * (np.abs(inputs["A"]) @ np.abs(inputs["B"]))
+            b = inputs["B"].T if usual.transposed else inputs["B"]
+            allowed = allowed + TF32_CUT * (np.abs(inputs["A"]) @ np.abs(b))
         c = array_of(inputs, "C")
         if adds:
             c = np.random.default_rng(seed).integers(-8, 8, c.shape, endpoint=True).astype(c.dtype)
@@ -228,16 +244,16 @@ def value_of(
 
 
 def product_workload(usual: Usual, roles: Mapping[str, Parameter]) -> Workload:
-    made_of = workload_class(usual.ladder)
+    made_of, layout = workload_class(usual.ladder), usual.layout or LAYOUT[usual.ladder]
     if usual.ladder == "sgemm":
-        return made_of(*usual.shape)
+        return made_of(*usual.shape, layout=layout)
     operands = "bfloat16" if roles["A"].type.format == "bf16" else "float16"
     output = NUMPY_NAMES.get(roles["C"].type.format or ("bf16" if operands == "bfloat16" else "f16"))
     if output is None:
         raise BadInput(f"--as hgemm: C is `{roles['C'].text}`; it can be half*, __nv_bfloat16* or float*")
     sums = usual.accumulate or ("float16" if output == operands == "float16" else "float32")
     try:
-        return made_of(*usual.shape, usual.layout, sums, operands, output)
+        return made_of(*usual.shape, layout, sums, operands, output)
     except BadInput as error:
         raise BadInput(f"--as hgemm, A is `{roles['A'].text}` and C `{roles['C'].text}`: {error}") from None
 

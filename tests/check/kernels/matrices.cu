@@ -33,6 +33,15 @@ __global__ void matmul_tiled(const float *a, const float *b, float *c, int m, in
   c[row * n + col] = sum;
 }
 
+// check: --kernel sgemm_of_rows --as sgemm --layout nt --mnk 40,50,60 --grid cdiv(N,16),cdiv(M,16) --block 16,16
+__global__ void sgemm_of_rows(const float *A, const float *B, float *C, int M, int N, int K, int ldb) {
+  const int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+  if (row >= M || col >= N) return;
+  float sum = 0;
+  for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[col * ldb + k];
+  C[row * N + col] = sum;
+}
+
 // check: --kernel square_matmul --as sgemm --mnk 64,64,64 --grid 4,4 --block 16,16
 __global__ void square_matmul(float *d_C, const float *d_A, const float *d_B, int width) {
   int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
