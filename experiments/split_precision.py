@@ -29,7 +29,9 @@ from tir_schedules.subjects.results import about, as_text
 
 EXTENT = 32  # rows and columns of C
 LENGTHS = (64, 256, 1024, 4096, 16384, 65536)
-RUNGS = ("tf32", "split_bf16", "promoted", "bf16x6", "fp16x3", "bf16x6_mma", "fp16x3_mma")
+RUNGS = (
+    "tf32", "split_bf16", "promoted", "bf16x6", "fp16x3", "bf16x6_mma", "fp16x3_mma", "bf16x6_fused"
+)  # fmt: skip
 FMA = "FMA in order"
 RESULTS = Path(__file__).parent / "results" / "split_precision"
 RECORDED = RESULTS / "cpu.json"

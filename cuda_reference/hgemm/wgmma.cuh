@@ -168,6 +168,17 @@ template <int PENDING> static __device__ inline void wait_for_products()
                  : SUMS_##COUNT(kind)                                                                       \
                  : "l"(a), "l"(b), "r"(static_cast<int>(add)))
 
+// The same of bfloat16 whose rows of A are in registers, as an mma.m16n8k16 has them.
+#define WGMMA_ROWS(COLUMNS, COUNT, A_0, A_1, A_2, A_3, B, KEPT)                                             \
+    asm volatile("{\n"                                                                                      \
+                 ".reg .pred kept;\n"                                                                       \
+                 "setp.ne.b32 kept, " KEPT ", 0;\n"                                                         \
+                 "wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32.bf16.bf16 {" NAMES_##COUNT "}, {" A_0 ", " A_1  \
+                 ", " A_2 ", " A_3 "}, " B ", kept, 1, 1, 0;\n"                                               \
+                 "}"                                                                                        \
+                 : SUMS_##COUNT("+f")                                                                       \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+
 // One wgmma, for each number of columns and type of sums. Element: of A and B. A_ALONG_K, B_ALONG_K: whether
 // the K tile of A, or of B, has a row for each k, in place of one for each row of A or column of B.
 #define SUMS_OF_FLOATS(COLUMNS, COUNT, A, B, ADD, A_K, B_K)                                                 \
@@ -181,6 +192,14 @@ template <int PENDING> static __device__ inline void wait_for_products()
             WGMMA_TF32(COLUMNS, COUNT, "+f", A, B, ADD);                                                    \
         else                                                                                                \
             WGMMA(COLUMNS, "f32.bf16.bf16", COUNT, "+f", A, B, ADD, A_K, B_K);                              \
+    }                                                                                                       \
+    static __device__ __forceinline__ void wgmma_rows_k16(float (&d)[COUNT], const unsigned (&a)[4],        \
+                                                          unsigned long long b, bool add)                   \
+    {                                                                                                       \
+        if (add)                                                                                            \
+            WGMMA_ROWS(COLUMNS, COUNT, A, B, ADD, A_K, B_K, "1");                                           \
+        else                                                                                                \
+            WGMMA_ROWS(COLUMNS, COUNT, A, B, ADD, A_K, B_K, "0");                                           \
     }
 #define SUMS_OF_HALVES(COLUMNS, COUNT, A, B, ADD, A_K, B_K)                                                 \
     template <typename Element, bool A_ALONG_K, bool B_ALONG_K>                                             \

@@ -32,7 +32,7 @@ def test_promoted_sums_beat_fma_and_others_do_not():
     fma, alone = map(rows_of, (precision.FMA, "split_bf16"))
     assert len(fma) == len(precision.KINDS) * len(precision.LENGTHS)
     for case, row in fma.items():
-        for promoted in map(rows_of, ("bf16x6", "bf16x6_mma")):
+        for promoted in map(rows_of, ("bf16x6", "bf16x6_mma", "bf16x6_fused")):
             assert promoted[case]["rms"] < row["rms"] and promoted[case]["max"] < row["max"], case
     assert all(alone[kind, 4096]["rms"] > fma[kind, 4096]["rms"] for kind in precision.KINDS)
 

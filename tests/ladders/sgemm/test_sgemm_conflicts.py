@@ -8,7 +8,7 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.ladders.registry import find
-from tir_schedules.ladders.sgemm import bf16x6, bf16x6_mma, fp16x3, fp16x3_mma, lane_quads, promoted
+from tir_schedules.ladders.sgemm import bf16x6, bf16x6_fused, bf16x6_mma, fp16x3, fp16x3_mma, lane_quads, promoted
 from tir_schedules.workloads.split_gemm import SplitGemm
 
 
@@ -55,12 +55,14 @@ def test_lanes_in_quads_take_the_wavefronts_that_their_text_says(name, cost):
         (bf16x6_mma, "nn", {"shared_load": 4096}),
         (bf16x6_mma, "nt", {"shared_load": 4096}),
         (fp16x3_mma, "nn", {"ldmatrix": 4096}),
+        (bf16x6_fused, "nn", {"shared_load": 2048, "shared_store": 1536, "wgmma": 3072}),
+        (bf16x6_fused, "nt", {"shared_load": 2048, "shared_store": 1536, "wgmma": 3072}),
     ],
     ids=lambda value: value.RUNG.name if hasattr(value, "RUNG") else str(value)[:2],
 )
 def test_products_of_parts_take_what_their_text_says(rung, layout, kinds):
     gemm = SplitGemm(128, 128, 128, rung.RUNG.config.products, layout=layout)
-    one_part = ",splits=1" if rung in (bf16x6_mma, fp16x3_mma) else ""
+    one_part = ",splits=1" if rung in (bf16x6_mma, fp16x3_mma, bf16x6_fused) else ""
     (named,) = find(f"{rung.RUNG.id}:64x64{one_part}")
     accesses = metrics_of([compile_kernel(lower(named, gemm, "sm_90a"))], gemm)[0].counters.accesses
     assert {kind: accesses[kind].cost for kind in kinds} == kinds

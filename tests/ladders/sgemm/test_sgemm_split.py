@@ -32,7 +32,7 @@ from tir_schedules.workloads.splitting import MOST, Splitting
 ARCH = "sm_90a"
 MAKERS = (lower, load_twin)
 RECORDED = Path(__file__).parent / "emitted_split.json"
-NAMES = ("tf32", "split_bf16", "promoted", "bf16x6", "bf16x6_mma", "fp16x3", "fp16x3_mma")
+NAMES = ("tf32", "split_bf16", "promoted", "bf16x6", "bf16x6_mma", "fp16x3", "fp16x3_mma", "bf16x6_fused")
 SPLIT = [rung for rung in every_rung("sgemm") if offered(rung)["products"] != ("float32",)]
 
 
@@ -179,21 +179,26 @@ def test_few_tiles_are_shared_along_a_long_k():
 PARTED = [("64x32,splits=3", (129, 127, 165)), ("64x64,splits=2", (17, 33, 100))]
 WHOLE = [("64x16", (1, 1, 129)), ("128x64", (130, 68, 96)), ("32x32", (40, 7, 1))]
 OTHERS = [("16x64,splits=2", (3, 100, 165)), *WHOLE]
+FUSED = [("64x128,splits=2", (65, 131, 100)), ("128x128", (130, 68, 96)), ("64x16,splits=3", (70, 1, 129))]
+FUSED += [("64x64,bk=64", (63, 65, 190)), ("bn=96,wn=96", (1, 97, 33)), ("bm=128,bn=32,wn=32", (129, 31, 40))]
 
 
 @layers(
     "name, config, shape, layout",
-    [*(("bf16x6_mma", *case, "nn") for case in PARTED)]
+    [*((name, *case, "nn") for case in PARTED for name in ("bf16x6_mma", "bf16x6_fused"))]
     + [("bf16x6_mma", *PARTED[0], "nt"), ("fp16x3_mma", *PARTED[0], "nn")],
     [*(("bf16x6_mma", *case, layout) for case in OTHERS for layout in ("nn", "nt"))]
-    + [("bf16x6_mma", *PARTED[1], "nt"), *(("fp16x3_mma", *case, "nt") for case in [PARTED[1], *OTHERS])],
+    + [("bf16x6_mma", *PARTED[1], "nt"), *(("fp16x3_mma", *case, "nt") for case in [PARTED[1], *OTHERS])]
+    + [("bf16x6_fused", *case, layout) for case in FUSED for layout in ("nn", "nt")],
 )
 def test_edges_and_parts_of_k_of_mma(name, config, shape, layout):
     """Schedule and twin agree bit for bit, whatever order warps and copies come in."""
     (rung,) = find(f"sgemm/{name}:{config}")
     gemm = gemm_of(rung, *shape, layout=layout)
     done = [
-        outcome_of(launches(make, rung, gemm, "sm_80"), gemm, CpuMachine(warp_order=order, copies=copies))
+        outcome_of(
+            launches(make, rung, gemm, rung.arch or "sm_80"), gemm, CpuMachine(warp_order=order, copies=copies)
+        )
         for make, order, copies in zip(
             (*MAKERS, lower), ("forward", "reverse", "reverse"), ("late", "early", "early")
         )
@@ -369,9 +374,14 @@ def test_it_is_asked_for():
         ("bf16x6_mma:wm=24", "a warp's tile is 24x32: multiples of 16 rows and 8 columns"),
         ("bf16x6_mma:bm=128,wm=128", "two sums of 128x32 do not fit"),
         ("bf16x6_mma:bm=80", "80x64 must be 1 to 32 tiles of 32x32"),
-        ("bf16x6_mma:stages=1", "stages is 1: use 2 or more"),
+        ("bf16x6_mma:stages=2", "stages is 2: use 3 or more"),
         ("bf16x6_mma:16x64,bk=16,wn=16", "do not share tiles of 64 and 256 float4 evenly"),
         ("bf16x6_mma:stages=20", "bytes of shared memory"),
+        ("bf16x6_fused:bk=16", "bk is 16: rows of parts have 64 or 128 bytes, so it is 32 or 64"),
+        ("bf16x6_fused:bn=128", "a warp's tile is 16x64: 16 rows, and all of the block's columns"),
+        ("bf16x6_fused:bm=96", "bm is 96: wgmma multiplies 64 rows at a time"),
+        ("bf16x6_fused:bn=24,wn=24", "do not share tiles of 512 and 192 float4 evenly"),
+        ("bf16x6_fused:bk=64,stages=6", "bytes of shared memory"),
         ("fp16x3_mma:bk=48", "bk is 48: 16, 32 or 64, which divide rows of parts"),
         ("fp16x3_mma:bk=0", "bk is 0: 16, 32 or 64"),
         ("fp16x3_mma:stages=20", "bytes of shared memory"),
@@ -444,7 +454,9 @@ def test_bounds_are_those_of_the_forms():
 
 PARTS_OF_K = find("sgemm/bf16x6:64x128,splits=2")
 RECORDS = [(rung, (256, 256, 600), "nn") for rung in (*SPLIT, *PARTS_OF_K)]
-BY_MMA = [(rung, (256, 256, 600), "nt") for rung in SPLIT if rung.name == "bf16x6_mma"]
+BY_MMA = [
+    (rung, (256, 256, 600), "nt") for rung in SPLIT if rung.name in ("bf16x6_mma", "bf16x6_fused")
+]
 
 
 @layers("rung, shape, layout", [(SPLIT[0], (256, 256, 256), "nn")], RECORDS + BY_MMA)

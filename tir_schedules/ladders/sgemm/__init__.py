@@ -45,6 +45,7 @@ LADDER = Ladder(
         "fp16x3",
         "bf16x6_mma",
         "fp16x3_mma",
+        "bf16x6_fused",
     ),
     workload="tir_schedules.workloads.split_gemm:float_gemm",
     extents=("M", "N", "K"),

@@ -65,6 +65,9 @@ STEP = 16
 MOST_SUMS = 2048
 """Elements of a warp's tile: 64 sums of a lane, twice."""
 
+FEWEST = 3
+"""Stages. With two TVM would put A and B of a part of one K tile in the same place."""
+
 SHORT = 64
 """K up to which tiles are STEP deep."""
 
@@ -152,8 +155,8 @@ def refuses(gemm: Gemm, config: Config) -> str:
         return f"two sums of {config.wm}x{config.wn} do not fit into a warp's registers"
     if config.bm % config.wm or config.bn % config.wn or not 0 < config.warps <= 32:
         return f"{config.bm}x{config.bn} must be 1 to 32 tiles of {config.wm}x{config.wn}"
-    if config.stages < 2:
-        return f"stages is {config.stages}: use 2 or more, because a tile is copied while one is used"
+    if config.stages < FEWEST:
+        return f"stages is {config.stages}: use {FEWEST} or more, because a tile is copied before one is free"
     pieces = config.bm * config.bk // 4, config.bk * config.bn // 4
     if any(count % (32 * config.warps) for count in pieces):
         return f"{32 * config.warps} threads do not share tiles of {pieces[0]} and {pieces[1]} float4 evenly"
@@ -173,12 +176,17 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
 
     near, b_row = config.near(gemm.transposed), config.b_row(gemm.transposed)
     widths = [vector_width(row) for _, row in gemm.stored.values()]
-    padding = ALONG_K, ALONG_K if gemm.transposed else ALONG_N
+    padding = paddings(gemm.transposed)
     product = split_fragments.multiply(
         config.wm, config.wn, config.bk, config.a_row, b_row, near, gemm.transposed
     )
     k_tile = multiply_tiles(sch, gemm, config, widths, padding, product)
     part_last_tile(sch, gemm, k_tile, config.bk)
+
+
+def paddings(transposed: bool) -> list[tuple[int, int]]:
+    """Of rows of tiles of A and of B, as ALONG_K."""
+    return [ALONG_K, ALONG_K if transposed else ALONG_N]
 
 
 def multiply_tiles(

@@ -147,6 +147,7 @@ def at(share: float, model: Callable[[Gemm, Rung], shapes.Estimate]) -> Callable
 
 MODELS = {
     "split_k": shared_along_k,
+    "bf16x6_fused": shapes.estimate,
     "bf16x6_mma": shapes.estimate,
     "fp16x3_mma": after_a_split,
     "gemv": matrix_times_vector,

@@ -31,6 +31,7 @@ HEADERS = (
     "sgemm/part_fragments.cuh",
     "sgemm/split_fragments.cuh",
     "sgemm/split_products.cuh",
+    "sgemm/split_rows.cuh",
     "sgemm/transposed_k_tile.cuh",
     "sgemm/turns.cuh",
     "reduce/last_block.cuh",

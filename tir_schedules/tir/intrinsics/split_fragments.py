@@ -1,9 +1,9 @@
-"""Products of tiles by mma.m16n8k16: of float32, which are split into parts of bfloat16 in registers, and of
-tiles that have parts of float16.
+"""Products of tiles in the fragments of mma.m16n8k16: of float32, which are split into parts of bfloat16 in
+registers, and of tiles that have parts of float16.
 
-A warp multiplies a tile of A and one of B in shared memory. The instructions are device functions, see
-split_fragments.cuh and part_fragments.cuh in cuda_reference/sgemm; mma_products.cuh says which lane has which
-sums. These have TVM's scope "warp".
+A warp multiplies a tile of A and one of B in shared memory, by mma or together with others by wgmma. The
+instructions are device functions, see split_fragments.cuh, split_rows.cuh and part_fragments.cuh in
+cuda_reference/sgemm; mma_products.cuh says which lane has which sums. These have TVM's scope "warp".
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
@@ -13,16 +13,20 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
 from tir_schedules.tir.intrinsics import in_halves
 from tir_schedules.tir.intrinsics.device import call
-from tir_schedules.tir.intrinsics.split_products import Pairs, sum_of_products
+from tir_schedules.tir.intrinsics.split_products import STEP, Pairs, sum_of_products
+from tir_schedules.tir.intrinsics.wgmma import rows_product_text
 from tir_schedules.tir.schedule import PrimFunc
 from tir_schedules.workloads import place_in_b
+from tir_schedules.workloads.split_gemm import FORMS
 
 LANES = 32
 SHARED, SUMS = "shared.dyn", "warp"
+TOGETHER = "multiply_split_rows"
 
 
 def place_of_sum(i: Any, j: Any, width: int, near: int) -> tuple[Any, Any]:
@@ -41,15 +45,63 @@ def sums_map(height: int, width: int, near: int) -> Callable[[Any, Any, Any], li
     return index_map
 
 
+def together_text(width: int, depth: int, a_row: int, b_row: int, warps: int, transposed: bool) -> str:
+    """The device function of so many warps that multiply 16 rows of A each, as `multiply_split_rows` of
+    split_rows.cuh. A template cannot make the text of a wgmma, which names each of its registers."""
+    row, steps, product = 2 * depth, depth // 16, f"multiply_rows_64x{width}x16"
+    part, pairs = width * row, FORMS["bf16x6"].products
+    read = [f"    read_rows<{a_row}>(pairs[{step}], a + {step * 16});" for step in range(steps)]
+    split = [f"    split_rows(parts[{step}], pairs[{step}]);" for step in range(steps)]
+    products = [
+        f"    {product}(partial[0], parts[{step}][{i}], further(tile, {j * part + step * STEP}),"
+        f" {int(step > 0 or number > 0)});"
+        for number, (i, j) in enumerate(pairs)
+        for step in range(steps)
+    ]
+    lines = "\n".join
+    return f"""{rows_product_text(product, width)}
+// Adds the product of 16 rows of A for each warp and a tile of B to a warp's sums.
+static __device__ __forceinline__ void {TOGETHER}(float &sums, const float *a, const float *b)
+{{
+    __shared__ __align__(1024) unsigned char columns[{FORMS["bf16x6"].parts * part}];
+    float2 pairs[{steps}][4];
+    a += threadIdx.x / 4 * {a_row} + threadIdx.x % 4 * 2;
+{lines(read)}
+    split_columns<{width}, {depth}, {b_row}, {warps}, {str(transposed).lower()}>(columns, b);
+    unsigned parts[{steps}][3][4];
+{lines(split)}
+    __syncthreads();
+    const unsigned long long tile = describe_rows<{row}>(shared_address(columns));
+    float partial[{width // 2}];
+    begin_products();
+{lines(products)}
+    commit_products();
+    promote_products<{width}>(sums, partial);
+}}
+"""
+
+
 @in_halves
 def multiply(
-    describes: bool, height: int, width: int, depth: int, a_row: int, b_row: int, near: int, transposed: bool
+    describes: bool,
+    height: int,
+    width: int,
+    depth: int,
+    a_row: int,
+    b_row: int,
+    near: int,
+    transposed: bool,
+    warps: int = 0,
 ) -> PrimFunc:
     """sums += A @ B: `height` rows of A, `width` columns of B, `depth` deep. a_row, b_row: floats of rows in
     shared memory. near: sums of a lane that are neighbours in a row. transposed: whether the tile of B is
-    width x depth."""
+    width x depth. warps: of a block, which multiply together, by wgmma, 16 rows each and the same columns;
+    0 where each multiplies by mma."""
     places = height * width // LANES
     name = f"multiply_split_tiles<{height}, {width}, {depth}, {a_row}, {b_row}{', true' * transposed}>"
+    text = ""
+    if warps:
+        name, text = TOGETHER, together_text(width, depth, a_row, b_row, warps, transposed)
     b_shape = place_in_b(depth, width, transposed)
 
     @T.prim_func(s_tir=True)
@@ -81,7 +133,15 @@ def multiply(
                         C[at] = C[at] + A[vi, vk] * B[row, column]
             else:
                 for lane in T.thread_binding(0, LANES, "threadIdx.x"):
-                    T.evaluate(call(name, C[lane, 0], T.address_of(A[0, 0]), T.address_of(B[0, 0])))
+                    T.evaluate(
+                        cuda_func_call(
+                            name,
+                            C[lane, 0],
+                            T.address_of(A[0, 0]),
+                            T.address_of(B[0, 0]),
+                            source_code=text,
+                        )
+                    )
 
     return half
 

@@ -116,6 +116,29 @@ static __device__ __forceinline__ void {name}{head.format(arguments)}
 """
 
 
+def rows_product_text(name: str, n: int) -> str:
+    """The same of bfloat16 whose rows of A are in four registers. added: 0 where sums are to begin with the
+    products."""
+    count = n // 2
+    head, outputs = operands_of(count, "float32")
+    names = ", ".join(f"%{place}" for place in range(count))
+    of_a = ", ".join(f"%{count + place}" for place in range(4))
+    arguments = head.format(", const unsigned (&a)[4], unsigned long long b, int added")
+    return f"""// Adds the products of 64 x 16 of A, in registers, with 16 x {n} of B to the sums of a thread.
+static __device__ __forceinline__ void {name}{arguments}
+    asm volatile("{{\\n"
+                 ".reg .pred add;\\n"
+                 "setp.ne.b32 add, %{count + 5}, 0;\\n"
+                 "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16"
+                 " {{{names}}},"
+                 " {{{of_a}}}, %{count + 4}, add, 1, 1, 0;\\n"
+                 "}}"
+                 : {outputs}
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(added));
+}}
+"""
+
+
 def fence_text(count: int, accumulate: str) -> str:
     """A device function with the fence before products. The sums are its operands, so that the compiler puts
     what it writes to them before it."""

@@ -1,0 +1,65 @@
+// SGEMM by mma: fragments are split into three parts of bfloat16 in registers, and six products added.
+//
+//   nvcc -arch=sm_80 -cubin bf16x6_mma.cu
+//   grid (ceil(N/BN), ceil(M/BM), parts), block (32, BM/WM * BN/WN)
+//   dynamic shared memory: STAGES * (BM * (BK + 8) + BK * (BN + 4)) floats, with NT STAGES * (BM + BN) * (BK + 8),
+//   the tiles of A, then those of B
+//   C: a matrix of M x N for each part, where parts are several with rows filled up to multiples of 16 bytes;
+//   split_k_sum.cu adds them up
+//
+// A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. Tiles are copied as
+// float32 by cp.async, and each warp splits what it reads: there is no launch before. Tensor cores cut their sums
+// off, so after BK of K these are added to sums in float32, and begin from 0 again.
+// SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
+
+#include "../dependent_launch.cuh"
+#include "../sizes.cuh"
+#include "mma_blocks.cuh"
+#include "split_rows.cuh"
+
+#ifndef BM
+#define BM 64 // block tile of C: BM x BN
+#define BN 64
+#define BK 32 // K tile, after which sums are promoted
+#define WM 16 // warp tile of C: WM x WN
+#define WN 64
+#define STAGES 3 // tiles of A and of B in shared memory
+#define SPLITS 0 // parts of K
+#endif
+#ifndef NT
+#define NT 0 // B is stored K x N; 1: N x K
+#endif
+
+// Floats of rows of tiles. What pads them keeps lanes of a fragment in different banks.
+constexpr int A_ROW = BK + 8, B_ROW = NT ? BK + 8 : BN + 4;
+using Block = TilesByMma<BM, BN, BK, WM, WN, STAGES, A_ROW, B_ROW, NT, 2>;
+
+extern "C" __global__ void __launch_bounds__(Block::THREADS)
+sgemm_bf16x6_fused(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)
+{
+    overlap_launches();
+#ifdef SIZE_M
+    fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
+#endif
+    const int tiles = (K + BK - 1) / BK;
+    const int most = (tiles + gridDim.z - 1) / gridDim.z * BK, first = most * blockIdx.z;
+    const int terms = min(most, K - first);
+    const int pitch = gridDim.z > 1 ? (N + 3) / 4 * 4 : N; // of a row of C
+    extern __shared__ __align__(16) float shared[];
+    A += first;
+    B += NT ? first : first * N;
+    C += blockIdx.z * M * pitch;
+    const int b_row = NT ? K : N; // of B as it is stored
+    const auto multiply = [](float &sum, const float *a, const float *b) {
+        multiply_split_rows<BN, BK, A_ROW, B_ROW, Block::WARPS, NT>(sum, a, b);
+    };
+    const auto as_it_is = [](float sum, int, int) { return sum; };
+    if (K % 4 == 0 && b_row % 4 == 0)
+        Block::multiply<4, 4>(A, B, C, M, N, K, terms, pitch, shared, multiply, as_it_is);
+    else if (b_row % 4 == 0)
+        Block::multiply<1, 4>(A, B, C, M, N, K, terms, pitch, shared, multiply, as_it_is);
+    else if (K % 4 == 0)
+        Block::multiply<4, 1>(A, B, C, M, N, K, terms, pitch, shared, multiply, as_it_is);
+    else
+        Block::multiply<1, 1>(A, B, C, M, N, K, terms, pitch, shared, multiply, as_it_is);
+}

@@ -1,0 +1,156 @@
+"""The split is fused into the product: wgmma takes parts of A from registers, and no launch comes before.
+
+`bf16x6` splits A and B in a launch of its own, which writes 1.5 times the bytes that it reads. `bf16x6_mma`
+needs no launch before, but mma has 0.6 times the rate of wgmma, and each warp splits its columns of B for
+itself. Here `cp.async` copies tiles of A and B as float32, as in `bf16x6_mma`. Warps split them like this:
+
+    A   tile in shared memory  -->  parts in registers  ------------------------------>  wgmma
+    B   tile in shared memory  -->  parts in registers  -->  parts in shared memory  -->  wgmma
+
+wgmma takes A from shared memory or from registers, but B only from shared memory. A warp has 16 of the 64
+rows of a wgmma. No other warp needs these rows, so it splits them in registers. All warps need all columns
+of B. Each splits a share of them and stores the parts under the swizzle that wgmma reads. A fence makes the
+stores visible to wgmma, and a barrier ends them.
+
+Two or three blocks share an SM. So tensor cores multiply for one block while warps of another split, or wait
+for copies. `time` shows what is left: at 5376x64x5120 warps wait for products for 22 % of the cycles.
+
+The sums of a lane lie as those of mma, two neighbours in a row of C. So the rest is that of `bf16x6_mma`: the
+pipeline of copies, parts of K over blocks, and the stores of C. At 128x128x128 by tiles of 64x64, warps read
+2,048 wavefronts of float32 and store 1,536 of parts, and wgmma reads 3,072. In `bf16x6` wgmma reads 6,144,
+because it reads A from shared memory, too.
+
+Within a K tile the products of small parts come first, as in `bf16x6`: a tensor core cuts small addends off
+that come to a large sum. Infinities, NaN and very small elements are treated as in `bf16x6`.
+
+On an H200 5376x64x5120 took 53 us, where `bf16x6_mma` took 83 and cuBLAS 84. Large products are for
+`bf16x6`: 4096x4096x4096 took 1.57 ms here, and 1.03 there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Mapping
+
+from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.sgemm import bf16x6_mma, shapes
+from tir_schedules.ladders.sgemm.edges import part_last_tile
+from tir_schedules.ladders.sgemm.shapes import Rate
+from tir_schedules.ladders.sgemm.steps import vector_width
+from tir_schedules.model.launch import Launch
+from tir_schedules.model.rung import run_as_script
+from tir_schedules.tir.schedule import Schedule
+from tir_schedules.workloads.gemm import Gemm
+from tir_schedules.workloads.split_gemm import FORMS
+
+ROWS = 16
+"""Of A that wgmma has from each warp of a warpgroup."""
+
+DEPTHS = (32, 64)
+"""Of K in a K tile: rows of parts have 64 or 128 bytes, as the swizzles do."""
+
+ODD, SINGLY, MOST = 0.72, 38, 400
+"""What is left of the rate of a block that copies rows of A or B singly, because they are not multiples of 16
+bytes; extent along K in which it could multiply while it writes such a C; multiply-adds of an SM in a
+nanosecond, see `shapes.MOST`."""
+
+
+def rate(full: float, few: float, fill: int, parts: int, resident: int) -> Rate:
+    """As Rate, with what stands for it where rows are not multiples of 16 bytes."""
+    odd = Rate(ODD * full, few, fill + SINGLY, parts=parts, resident=resident)
+    return Rate(full, few, fill, odd, parts, resident)
+
+
+RATES = {
+    "64x64": rate(328, 0.83, 29, 23, 3),
+    "128x64": rate(314, 0.32, 37, 19, 2),
+    "64x128": rate(316, 0.31, 39, 36, 2),
+    "128x128": rate(459, 0.6, 43, 20, 1),
+    "64x32": rate(241, 0.65, 8, 31, 4),
+    "64x16": rate(163, 0.76, 7, 31, 4),
+}
+"""Fitted to 323 measurements on an H200 of 66 shapes, with an error of 8 to 13 % (root mean square)."""
+
+
+@dataclass(frozen=True)
+class Config(bf16x6_mma.Config):
+    """As of `bf16x6_mma`, but a warp computes 16 x bn."""
+
+    wm: int = ROWS
+    wn: int = 64
+    stages: int = 3
+
+    most: ClassVar[float] = MOST
+
+    @property
+    def rates(self) -> Mapping[str, Rate]:
+        return RATES
+
+    def near(self, transposed: bool) -> int:
+        return 2
+
+    @property
+    def parts_bytes(self) -> int:
+        """Bytes of the parts of a K tile of B."""
+        return FORMS[self.products].parts * FORMS[self.products].size * self.bn * self.bk
+
+
+def refuses(gemm: Gemm, config: Config) -> str:
+    """Why a configuration cannot be, or empty."""
+    if config.bk not in DEPTHS:
+        return f"bk is {config.bk}: rows of parts have 64 or 128 bytes, so it is 32 or 64"
+    if (config.wm, config.wn) != (ROWS, config.bn):
+        return f"a warp's tile is {config.wm}x{config.wn}: {ROWS} rows, and all of the block's columns"
+    if config.bm % hopper.ROWS:
+        return f"bm is {config.bm}: wgmma multiplies {hopper.ROWS} rows at a time"
+    shared = config.shared_bytes(gemm.transposed) + config.parts_bytes
+    return bf16x6_mma.refuses(gemm, config) or hopper.reason_against_shared(shared)
+
+
+def launch(gemm: Gemm, config: Config) -> Launch:
+    hopper.check(refuses(gemm, config))
+    return bf16x6_mma.launch(gemm, config)
+
+
+def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+    from tir_schedules.tir.intrinsics import split_fragments
+
+    b_row = config.b_row(gemm.transposed)
+    widths = [vector_width(row) for _, row in gemm.stored.values()]
+    padding = bf16x6_mma.paddings(gemm.transposed)
+    product = split_fragments.multiply(
+        config.wm, config.wn, config.bk, config.a_row, b_row, config.near(gemm.transposed),
+        gemm.transposed, config.warps,
+    )  # fmt: skip
+    k_tile = bf16x6_mma.multiply_tiles(sch, gemm, config, widths, padding, product)
+    part_last_tile(sch, gemm, k_tile, config.bk)
+
+
+CONFIGS = {
+    "64x64": Config(),
+    "64x128": Config(bn=128, wn=128),
+    "128x64": Config(bm=128),
+    "128x128": Config(bm=128, bn=128, wn=128),
+    "64x32": Config(bn=32, wn=32),
+    "64x16": Config(bn=16, wn=16, stages=4),
+}
+
+
+def choose(gemm: Gemm) -> str:
+    """The configuration that the model of shapes.py says is fastest."""
+    return shapes.fastest(gemm, CONFIGS)
+
+
+RUNG = bf16x6_mma.RUNG.followed_by(
+    "bf16x6_fused",
+    "wgmma takes parts of A from registers: no launch before, K split over blocks",
+    schedule,
+    configs=CONFIGS,
+    choose=choose,
+    launch=launch,
+    refuses=refuses,
+    arch=hopper.ARCH,
+)
+
+if __name__ == "__main__":
+    run_as_script(RUNG)
