@@ -1,16 +1,17 @@
-// SGEMM by mma: fragments are split into three parts of bfloat16 in registers, and six products added.
+// SGEMM by wgmma, of three parts of bfloat16 that are made on the way: those of A in registers, those of B in shared
+// memory. Six products are added.
 //
-//   nvcc -arch=sm_80 -cubin bf16x6_mma.cu
-//   grid (ceil(N/BN), ceil(M/BM), parts), block (32, BM/WM * BN/WN)
+//   nvcc -arch=sm_90a -cubin bf16x6_fused.cu
+//   grid (ceil(N/BN), ceil(M/BM), parts), block (32, BM/16)
 //   dynamic shared memory: STAGES * (BM * (BK + 8) + BK * (BN + 4)) floats, with NT STAGES * (BM + BN) * (BK + 8),
-//   the tiles of A, then those of B
-//   C: a matrix of M x N for each part, where parts are several with rows filled up to multiples of 16 bytes;
+//   the tiles of A, then those of B. The parts of a tile of B are in 6 * BN * BK bytes of static shared memory
+//   C: a matrix of M x N for each part of K, where these are several with rows filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up
 //
 // A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. Tiles are copied as
-// float32 by cp.async, and each warp splits what it reads: there is no launch before. Tensor cores cut their sums
-// off, so after BK of K these are added to sums in float32, and begin from 0 again.
-// SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
+// float32 by cp.async. A warp splits its 16 rows of A, and all warps together the columns of B: there is no launch
+// before. Tensor cores cut their sums off, so after BK of K these are added to sums in float32, and begin from 0 again.
+// SPLITS, the most parts of K, goes to the launch: 0 leaves their number to the shape.
 
 #include "../dependent_launch.cuh"
 #include "../sizes.cuh"

@@ -1,6 +1,7 @@
 """What becomes of kernels whose verdict depends on how they are judged."""
 
 import json
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,13 @@ def test_the_part_of_each_block_is_right(told):
     assert result["verdict"] == "fail" and "2 of 4 elements wrong with few inputs" in result["wrong"][0]
 
 
+def test_products_of_parts_may_leave_out_the_smallest(tool):
+    """At K = 1 these are more than what float32 rounds."""
+    file = resources.files("cuda_reference") / "sgemm" / "bf16x6_fused.cu"
+    options = "--as sgemm --mnk 128,128,1 --grid 2,2 --block 32,4 --shared 56832 --arch sm_90a"
+    assert tool("check", str(file), *options.split())[0] == 0
+
+
 def test_special_numbers_can_be_left_out(told):
     (result,) = told("--kernel", "no_nan", "--finite")["no_nan"]
     assert result["verdict"] == "pass"
@@ -66,6 +74,9 @@ def test_a_kernel_of_which_nvcc_leaves_nothing_is_told(tool, tmp_path):
         '__global__ void says() { asm volatile("trap;"); }\n'
     )
     told = "note: idle as compiled reads and writes no memory: nvcc leaves out what has no effect"
+    assert (
+        "as compiled" not in tool("check", str(FILE), "--kernel", "tile_in_tf32")[1]
+    )  # it has wmma.load alone
     assert told in tool("check", str(file), "--kernel", "idle", "--block", "32")[1]
     assert "compiled" not in tool("check", str(file), "--kernel", "says", "--block", "32")[1]
 

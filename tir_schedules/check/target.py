@@ -255,7 +255,9 @@ def list_signatures(found: Sequence[Target]) -> str:
     return "; ".join(shown) + (f"; and {len(found) - LISTED} more" if len(found) > LISTED else "")
 
 
-EFFECT = re.compile(r"\b(?:st|atom|red|call|cp|sust|stmatrix|trap)[.\s;]|\bld\.(?!param)")
+EFFECT = re.compile(
+    r"\b(?:st|atom|red|call|cp|sust|stmatrix|trap)[.\s;]|\bld\.(?!param)|\bwmma\.(?:load|store)\."
+)
 """An instruction that reads or writes memory other than parameters, or calls what may."""
 
 

@@ -26,6 +26,7 @@ from tir_schedules.model.workload import Workload
 from tir_schedules.workloads import array_of
 from tir_schedules.workloads.drawing import EXACT
 from tir_schedules.workloads.rounding import MANTISSA, UNIT
+from tir_schedules.workloads.split_gemm import FORMS
 
 ALPHA, BETA = 2, 3
 """What kernels that take them are given: whole numbers, so that what is exact stays so."""
@@ -35,6 +36,9 @@ TF32_WHOLE = 2.0**11
 
 TF32_CUT = 2.0**-9
 """What a product may be off by, as a share, whose factors have lost all but ten bits of their fractions."""
+
+PARTS_CUT = max(FORMS[name].dropped for name in ("bf16x6", "fp16x3"))
+"""The same whose factors are sums of parts in 16 bits, of which the smallest are not multiplied."""
 
 MOST_PARTS = 12
 """Numbers whose sum is exact in float32, though each is two to three times all before it together."""
@@ -129,7 +133,9 @@ def usual_trials(
         raise BadInput(f"--as {usual.ladder} makes the arrays itself: leave out --arg {name}=")
     if usual.ladder == "reduce":
         return totals(usual, roles, asked, numbers)
-    return products(usual, roles, numbers, arithmetic.tf32 and usual.ladder == "sgemm")
+    if usual.ladder == "hgemm" or not (arithmetic.tf32 or arithmetic.tensor):
+        return products(usual, roles, numbers)
+    return products(usual, roles, numbers, arithmetic.tf32, TF32_CUT if arithmetic.tf32 else PARTS_CUT)
 
 
 def unknown(target: Target, usual: Usual, what: str) -> BadInput:
@@ -189,9 +195,13 @@ def cut_to_tf32(inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def products(
-    usual: Usual, roles: Mapping[str, Parameter], numbers: dict[str, Argument], tf32: bool = False
+    usual: Usual,
+    roles: Mapping[str, Parameter],
+    numbers: dict[str, Argument],
+    tf32: bool = False,
+    cut: float = 0,
 ) -> tuple[dict[str, Argument], Trials]:
-    """tf32: whether tensor cores read A and B as TF32."""
+    """tf32: whether tensor cores read A and B as TF32. cut: what a product may be off by, as a share."""
     m, n, k = usual.shape
     of_b = k if usual.transposed else n
     given = {"M": m, "N": n, "K": k, "lda": k, "ldb": of_b, "ldc": n, "alpha": ALPHA, "beta": BETA}
@@ -214,9 +224,9 @@ def products(
             inputs = cut_to_tf32(inputs)
         allowed = workload.tolerance(inputs, kind)["C"]
         truth = workload.truth(inputs)["C"]
-        if tf32 and kind != EXACT:
+        if cut and kind != EXACT:
             b = inputs["B"].T if usual.transposed else inputs["B"]
-            allowed = allowed + TF32_CUT * (np.abs(inputs["A"]) @ np.abs(b))
+            allowed = allowed + cut * (np.abs(inputs["A"]) @ np.abs(b))
         c = array_of(inputs, "C")
         if adds:
             c = np.random.default_rng(seed).integers(-8, 8, c.shape, endpoint=True).astype(c.dtype)

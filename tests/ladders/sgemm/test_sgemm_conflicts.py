@@ -8,7 +8,15 @@ from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_twin
 from tir_schedules.insight.metrics.counting import metrics_of
 from tir_schedules.ladders.registry import find
-from tir_schedules.ladders.sgemm import bf16x6, bf16x6_fused, bf16x6_mma, fp16x3, fp16x3_mma, lane_quads, promoted
+from tir_schedules.ladders.sgemm import (
+    bf16x6,
+    bf16x6_fused,
+    bf16x6_mma,
+    fp16x3,
+    fp16x3_mma,
+    lane_quads,
+    promoted,
+)
 from tir_schedules.workloads.split_gemm import SplitGemm
 
 

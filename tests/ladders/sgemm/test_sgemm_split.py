@@ -197,7 +197,9 @@ def test_edges_and_parts_of_k_of_mma(name, config, shape, layout):
     gemm = gemm_of(rung, *shape, layout=layout)
     done = [
         outcome_of(
-            launches(make, rung, gemm, rung.arch or "sm_80"), gemm, CpuMachine(warp_order=order, copies=copies)
+            launches(make, rung, gemm, rung.arch or "sm_80"),
+            gemm,
+            CpuMachine(warp_order=order, copies=copies),
         )
         for make, order, copies in zip(
             (*MAKERS, lower), ("forward", "reverse", "reverse"), ("late", "early", "early")
@@ -378,8 +380,11 @@ def test_it_is_asked_for():
         ("bf16x6_mma:16x64,bk=16,wn=16", "do not share tiles of 64 and 256 float4 evenly"),
         ("bf16x6_mma:stages=20", "bytes of shared memory"),
         ("bf16x6_fused:bk=16", "bk is 16: rows of parts have 64 or 128 bytes, so it is 32 or 64"),
-        ("bf16x6_fused:bn=128", "a warp's tile is 16x64: 16 rows, and all of the block's columns"),
-        ("bf16x6_fused:bm=96", "bm is 96: wgmma multiplies 64 rows at a time"),
+        ("bf16x6_fused:bn=128", "a warp's tile is 16x64: wm is 16, and wn is bn, 128"),
+        ("bf16x6_fused:bm=96", "bm is 96: a multiple of 64, because wgmma"),
+        ("bf16x6_fused:bm=0", "bm is 0: a multiple of 64, because wgmma"),
+        ("bf16x6_fused:bm=256,bn=128,wn=128", "two sums of 16x128 for each of 16 warps do not fit"),
+        ("bf16x6_fused:bn=160,wn=160", "use a smaller bm, or a bn of at most 128"),
         ("bf16x6_fused:bn=24,wn=24", "do not share tiles of 512 and 192 float4 evenly"),
         ("bf16x6_fused:bk=64,stages=6", "bytes of shared memory"),
         ("fp16x3_mma:bk=48", "bk is 48: 16, 32 or 64, which divide rows of parts"),
@@ -454,9 +459,7 @@ def test_bounds_are_those_of_the_forms():
 
 PARTS_OF_K = find("sgemm/bf16x6:64x128,splits=2")
 RECORDS = [(rung, (256, 256, 600), "nn") for rung in (*SPLIT, *PARTS_OF_K)]
-BY_MMA = [
-    (rung, (256, 256, 600), "nt") for rung in SPLIT if rung.name in ("bf16x6_mma", "bf16x6_fused")
-]
+BY_MMA = [(rung, (256, 256, 600), "nt") for rung in SPLIT if rung.name in ("bf16x6_mma", "bf16x6_fused")]
 
 
 @layers("rung, shape, layout", [(SPLIT[0], (256, 256, 256), "nn")], RECORDS + BY_MMA)

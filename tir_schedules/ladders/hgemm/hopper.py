@@ -244,9 +244,10 @@ def shared_room() -> int:
 def reason_against_shared(shared: int) -> str:
     """Why a block cannot have so many bytes of dynamic shared memory, or empty."""
     limit = shared_room()
-    return (
-        f"it takes {shared} bytes of shared memory, and {ARCH} has {limit} for it" if shared > limit else ""
-    )
+    if shared <= limit:
+        return ""
+    why = f"it takes {shared} bytes of shared memory, and {ARCH} has {limit} for it"
+    return f"{why}: use fewer stages or a smaller tile"
 
 
 def reason_against_ring(gemm: HalfGemm, config: Ring, fewest: int, more: int = 0) -> str:

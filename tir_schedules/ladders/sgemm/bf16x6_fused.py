@@ -37,6 +37,7 @@ from tir_schedules.ladders.sgemm import bf16x6_mma, shapes
 from tir_schedules.ladders.sgemm.edges import part_last_tile
 from tir_schedules.ladders.sgemm.shapes import Rate
 from tir_schedules.ladders.sgemm.steps import vector_width
+from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
 from tir_schedules.tir.schedule import Schedule
@@ -48,6 +49,10 @@ ROWS = 16
 
 DEPTHS = (32, 64)
 """Of K in a K tile: rows of parts have 64 or 128 bytes, as the swizzles do."""
+
+REGISTERS, BESIDE, MOST_COLUMNS = 65536, 64, 128
+"""Of an SM; those of a thread beside its two sums, which are as many as a tile has columns; and columns for
+which 255 registers of a thread are enough."""
 
 ODD, SINGLY, MOST = 0.72, 38, 400
 """What is left of the rate of a block that copies rows of A or B singly, because they are not multiples of 16
@@ -100,9 +105,14 @@ def refuses(gemm: Gemm, config: Config) -> str:
     if config.bk not in DEPTHS:
         return f"bk is {config.bk}: rows of parts have 64 or 128 bytes, so it is 32 or 64"
     if (config.wm, config.wn) != (ROWS, config.bn):
-        return f"a warp's tile is {config.wm}x{config.wn}: {ROWS} rows, and all of the block's columns"
-    if config.bm % hopper.ROWS:
-        return f"bm is {config.bm}: wgmma multiplies {hopper.ROWS} rows at a time"
+        return f"a warp's tile is {config.wm}x{config.wn}: wm is {ROWS}, and wn is bn, {config.bn}"
+    if config.bm % hopper.ROWS or not config.bm:
+        return f"bm is {config.bm}: a multiple of {hopper.ROWS}, because wgmma multiplies as many rows"
+    if config.bn + BESIDE > REGISTERS // (WARP * config.warps) or config.bn > MOST_COLUMNS:
+        return (
+            f"two sums of {ROWS}x{config.bn} for each of {config.warps} warps do not fit into registers:"
+            f" use a smaller bm, or a bn of at most {MOST_COLUMNS}"
+        )
     shared = config.shared_bytes(gemm.transposed) + config.parts_bytes
     return bf16x6_mma.refuses(gemm, config) or hopper.reason_against_shared(shared)
 

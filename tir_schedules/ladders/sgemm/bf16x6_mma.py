@@ -152,14 +152,18 @@ def refuses(gemm: Gemm, config: Config) -> str:
     if config.wm % 16 or config.wn % 8 or min(config.wm, config.wn) < 8:
         return f"a warp's tile is {config.wm}x{config.wn}: multiples of 16 rows and 8 columns"
     if config.wm * config.wn > MOST_SUMS:
-        return f"two sums of {config.wm}x{config.wn} do not fit into a warp's registers"
+        sums = f"two sums of {config.wm}x{config.wn}"
+        return f"{sums} do not fit into a warp's registers: wm * wn is at most {MOST_SUMS}"
     if config.bm % config.wm or config.bn % config.wn or not 0 < config.warps <= 32:
         return f"{config.bm}x{config.bn} must be 1 to 32 tiles of {config.wm}x{config.wn}"
     if config.stages < FEWEST:
         return f"stages is {config.stages}: use {FEWEST} or more, because a tile is copied before one is free"
     pieces = config.bm * config.bk // 4, config.bk * config.bn // 4
     if any(count % (32 * config.warps) for count in pieces):
-        return f"{32 * config.warps} threads do not share tiles of {pieces[0]} and {pieces[1]} float4 evenly"
+        return (
+            f"{32 * config.warps} threads do not share tiles of {pieces[0]} and {pieces[1]} float4 evenly:"
+            " use another bk, bm or bn"
+        )
     return hopper.reason_against_shared(config.shared_bytes(gemm.transposed))
 
 
