@@ -60,7 +60,8 @@ def test_what_no_source_gives_is_of_the_h100_and_not_verified():
 
 
 def test_recorded_figures_of_the_h200():
-    """Within 1 % of what results say that were recorded on another day and another H200."""
+    """The clock within 1 % of what was recorded on another day and another H200. CUB reads 4.50 TB/s on one
+    H200 and 4.58 on another."""
     table = find_table("h200")
     sgemm, reduce = (
         json.loads((RESULTS / f"bench_{name}_h200.json").read_text()) for name in ("sgemm", "reduce")
@@ -72,7 +73,7 @@ def test_recorded_figures_of_the_h200():
     rates = [
         row["rate"] for row in reduce["rows"] if row["name"] == "CUB" and "268435456 int32" in row["shape"]
     ]
-    assert rates == [pytest.approx(table.dram_gb_per_s, rel=0.01)]
+    assert rates == [pytest.approx(table.dram_gb_per_s, rel=0.025)]
 
 
 def test_l1_is_what_shared_memory_leaves():

@@ -23,6 +23,7 @@ from tir_schedules.timing.listing import unknown_opcodes
 from tir_schedules.timing.paths import ACCESSES, BlockPaths, WarpPath, follow
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
+from tir_schedules.workloads.reduction import Reduction
 
 SGEMM = (
     "naive",
@@ -223,6 +224,17 @@ def test_the_way_is_one_that_branches_allow():
         for before, after in zip(path.numbers.tolist(), path.numbers.tolist()[1:]):
             one = block.code[before]
             assert after == before + 1 or after == one.target or one.name in ("EXIT", "BSYNC", "RET")
+
+
+def test_lanes_that_go_on_while_others_wait_are_followed_together():
+    """One lane waits until a place is empty. The others come to the next wait first, but in SASS behind it."""
+    rung, total = find("reduce/bulk")[0], Reduction(1 << 23)
+    kernel = launches(lower, rung, total, "sm_90a")[0]
+    given = kernel.prepared(total, total.arguments())
+    block = follow(compile_kernel(kernel), given, list(total.outputs), (0, 131, 0))
+    path = block.warps[0]
+    meeting = [block.code[number].name == "SYNCS" for number in path.numbers]
+    assert path.accesses[meeting].min() >= 0 and block.agreement == 1
 
 
 def test_a_kernel_without_landmarks_is_followed_to_the_end():

@@ -58,6 +58,7 @@ struct Walk {
       turn.ranges.push_back({step.first, step.end});
       turns.push_back(turn);
     }
+    rejoin();
     u32 offset = 0;
     for (Turn& turn : turns) turn.offset = offset, offset += blocks[turn.block].lines;
     met.assign(offset, 0), seen.assign(offset, 0);
@@ -78,6 +79,45 @@ struct Walk {
       if (blocks[turn.block].firm) return -1;
     }
     return -1;
+  }
+  // Lanes that do not wait for an mbarrier may have gone on while others of their warp waited. ptxas has them meet
+  // behind the wait, so what both execute until they are together again is one turn.
+  void rejoin() {
+    std::vector<Turn> joined;
+    for (u64 k = 0; k < turns.size();) {
+      const bool waited = blocks[turns[k].block].polled;
+      const u32 waiting = turns[k].lanes;
+      joined.push_back(turns[k++]);
+      u64 end_of_others = k;
+      while (waited && end_of_others < turns.size() && !(turns[end_of_others].lanes & waiting)) ++end_of_others;
+      u64 end = end_of_others;
+      while (waited && end < turns.size() && !(turns[end].lanes & ~waiting)) ++end;
+      const bool together = end < turns.size() && turns[end].lanes & waiting && turns[end].lanes & ~waiting;
+      if (k == end_of_others || end_of_others == end || !together) continue;
+      join({turns.begin() + k, turns.begin() + end_of_others}, {turns.begin() + end_of_others, turns.begin() + end}, joined);
+      k = end;
+    }
+    turns.swap(joined);
+  }
+  // The turns of two groups of lanes, those of their longest common subsequence together.
+  void join(const std::vector<Turn>& some, const std::vector<Turn>& others, std::vector<Turn>& joined) const {
+    const u64 rows = some.size(), columns = others.size();
+    std::vector<std::vector<u32>> common(rows + 1, std::vector<u32>(columns + 1, 0));
+    for (u64 i = rows; i--;)
+      for (u64 j = columns; j--;)
+        common[i][j] = some[i].block == others[j].block ? common[i + 1][j + 1] + 1
+                                                         : std::max(common[i + 1][j], common[i][j + 1]);
+    for (u64 i = 0, j = 0; i < rows || j < columns;) {
+      if (i < rows && j < columns && some[i].block == others[j].block) {
+        joined.push_back(some[i++]);
+        joined.back().lanes |= others[j].lanes;
+        for (auto range : others[j++].ranges) joined.back().ranges.push_back(range);
+      } else if (j == columns || (i < rows && common[i + 1][j] >= common[i][j + 1])) {
+        joined.push_back(some[i++]);
+      } else {
+        joined.push_back(others[j++]);
+      }
+    }
   }
   void forget(u64 from, u32 lanes) {  // turns of some lanes
     const auto gone = [&](const Turn& turn) { return (turn.lanes & lanes) != 0; };
