@@ -227,7 +227,7 @@ def test_the_way_is_one_that_branches_allow():
 
 
 def test_lanes_that_go_on_while_others_wait_are_followed_together():
-    """One lane waits until a place is empty. The others come to the next wait first, but in SASS behind it."""
+    """One lane waits until a place is empty. Others come to the next wait first, but in SASS behind it."""
     rung, total = find("reduce/bulk")[0], Reduction(1 << 23)
     kernel = launches(lower, rung, total, "sm_90a")[0]
     given = kernel.prepared(total, total.arguments())
