@@ -156,6 +156,17 @@ def test_guards_and_barriers_are_not_to_be_missed(shape):
     assert kinds["no barrier"] and kinds["no guard"]
 
 
+@pytest.mark.parametrize("shape", [(10192, 1, 7912), (1, 3333, 2001), (3, 70, 129)])
+def test_no_load_of_the_matrix_stands_under_a_condition(shape):
+    """Where K ends within an iteration, too: the next load would wait for it."""
+    rung, gemm = find("sgemm/gemv")[0], Gemm(*shape)
+    lines = lower(rung.fitted(gemm), gemm, "sm_90a").source.splitlines()
+    loads = [line for line in lines if "A_ptr +" in line or "B_ptr +" in line or "_ptr[(" in line]
+    assert loads and not [
+        line for line in loads if "condval" in line and ("A_ptr" in line or "B_ptr" in line)
+    ]
+
+
 def test_a_shape_of_rows_and_columns_is_for_another_rung(capsys):
     for rung, gemm, takes in (
         (SGEMM, Gemm(9, 9, 4), "C is 9x9, and this rung takes 8 rows or columns at most: use sgemm/split_k"),

@@ -287,7 +287,7 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
     mine = V * count  # sums of a thread
     rest_folds = (WARP // 2 // S).bit_length() if S < WARP else 0
     together = max(S, WARP)  # threads that have all sums, each one of them or a part of one
-    zero, nothing = FloatImm(wide, 0.0), FloatImm(operands, 0.0)
+    zero = FloatImm(wide, 0.0)
     among = block // S if S < block else 1  # threads that share a sum of what parts left
 
     def cast(value: Any, to: str) -> Any:
@@ -314,10 +314,12 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
         """The row or column of the matrix that a thread has."""
         return (tile * across + ty) * V + v if rows else (tile * lanes + tx) * W + v
 
-    def of_matrix(A: Any, B: Any, line: Any, k: Any) -> Any:
-        matrix = A if of_a else B
-        value = matrix[line, k] if rows else matrix[k, line]
-        return T.if_then_else(T.And(line < lines, k < K), value, nothing)
+    def of_matrix(A: Any, B: Any, line: Any, k: Any, w: Any) -> Any:
+        """What a thread reads of the matrix: w elements behind (line, k)."""
+        matrix, k = A if of_a else B, T.min(k, K - near)
+        if rows:
+            return matrix[T.min(line, lines - 1), k + w]
+        return matrix[k, T.min(line, lines - W) + w]
 
     def of_thread(v: Any, n: Any) -> Any:
         """Which sum of a thread is that of its row or column v, and of vector n."""
@@ -340,22 +342,26 @@ def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
 
     left = f"<float, {tiles * parts * S}, false>"
 
+    # What is beyond the last k or line is the last again, and is not added: a load under a condition would be
+    # waited for before the next one begins.
     @T.macro
     def read(A, B, xs, vs, sums, part, tile, ty, tx):
         for iteration in T.serial(iterations):
             for u, n, w in T.grid(U, pieces, piece):
                 with T.sblock("vector"):
                     k = T.meta_var(at(part, iteration, u, ty, tx, 0))
-                    vs[u, n * piece + w] = T.if_then_else(k < K, of_vector(A, B, k, n, w), nothing)
+                    vs[u, n * piece + w] = of_vector(A, B, T.min(k, K - near), n, w)
             for v, u, w in T.grid(*loads):
                 with T.sblock("matrix"):
-                    i = T.meta_var(line(tile, ty, tx, v if rows else w))
-                    xs[v, u, w] = of_matrix(A, B, i, at(part, iteration, u, ty, tx, w))
+                    i = T.meta_var(line(tile, ty, tx, v if rows else 0))
+                    xs[v, u, w] = of_matrix(A, B, i, at(part, iteration, u, ty, tx, 0), w)
             for v, n, u, w in T.grid(loads[0], count, *loads[1:]):
                 with T.sblock("add"):
                     s = T.meta_var(of_thread(v if rows else w, n))
                     y = T.meta_var(of_piece(n, w if rows else 0))
-                    sums[s] = sums[s] + cast(xs[v, u, w], wide) * cast(vs[u, y], wide)
+                    k = T.meta_var(at(part, iteration, u, ty, tx, w))
+                    more = T.meta_var(sums[s] + cast(xs[v, u, w], wide) * cast(vs[u, y], wide))
+                    sums[s] = T.Select(k < K, more, sums[s])
 
     @T.macro
     def fold(values, count, shuffles, distance):
