@@ -52,8 +52,8 @@ def test_a_k_tile_takes_what_the_choice_of_tiles_has_of_it(name):
     assert 0.92 * min(full, few) <= found.k_tile_time <= 1.08 * max(full, few) + hopper.START
 
 
-@pytest.mark.parametrize("file", ["bench_hgemm_h200", "bench_hgemm_mixed_h200"])
-def test_rungs_take_about_as_long_as_on_the_h200(file):
+@pytest.mark.parametrize("file, rows", [("bench_hgemm_h200", 24), ("bench_hgemm_mixed_h200", 21)])
+def test_rungs_take_about_as_long_as_on_the_h200(file, rows):
     """From 2048 on, where most SMs have a tile, with that which a rung chooses."""
 
     def predicted(row):
@@ -65,7 +65,7 @@ def test_rungs_take_about_as_long_as_on_the_h200(file):
         for row in json.loads((RESULTS / f"{file}.json").read_text())["rows"]
         if row["name"] in RUNGS and row["form"] == "schedule" and row["workload"]["m"] >= 2048
     ]
-    assert len(both) == 21 and all(0.84 < cost / time < 1.07 for cost, time, _ in both), both
+    assert len(both) == rows and all(0.84 < cost / time < 1.07 for cost, time, _ in both), both
 
 
 MEASURED = {

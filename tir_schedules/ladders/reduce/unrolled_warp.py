@@ -6,7 +6,7 @@ idiom of article 002 ("Unrolling the Warp", section 2.1) and of older tutorials.
 __syncwarp, and marks the memory volatile. It works only as long as a warp happens to run in lockstep. The CPU
 machine, which executes kernels without a GPU, reports the missing __syncwarp.
 
-Measured on an H100 80GB HBM3 at 2^25 int32: 2085 GB/s, 1.33 times the 1570 of `first_add`.
+Measured on an H200 at 2^25 int32: 2122 GB/s, 1.36 times the 1556 of `first_add`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ without padding cost 1 %. 16x8 elements per thread, or warp tiles of 32x128 or 1
 `bk=16` cost 7 %: there nvcc reads 11 of 48 fragments, or 18 of 96, right before FMA that need them, as
 `inspect` shows. A threadblock swizzle of 2 to 16 columns cost 6 %; with it nvcc read 9 of 48 so late.
 
-Measured on an H200 at 4096: 53.9 TFLOPS, 1.02 times the 52.7 of `pipelined`.
+Measured on an H200 at 4096: 53.9 TFLOPS, 1.02 times the 52.8 of `pipelined`.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ Rows that are not a multiple of 16 bytes do not fit into a tensor map, and sever
 4, 8, ... begin at multiples of 16 bytes from each other, so four maps would have all rows. But a box also has
 to begin at a multiple of 16 bytes, or the kernel ends with an illegal instruction. This was tried on an H200.
 
-Measured on an H200 at 4096: 52.4 TFLOPS, 0.96 times the 54.6 of `stream_k`.
+Measured on an H200 at 4096: 52.3 TFLOPS, 0.96 times the 54.6 of `stream_k`.
 """
 
 # TVMScript has buffer types that are calls, and only a stub for tvm.script.tirx.
