@@ -42,25 +42,9 @@ sgemm_bf16x6_fused(const float *__restrict__ A, const float *__restrict__ B, flo
 #ifdef SIZE_M
     fix_sizes<SIZE_M, SIZE_N, SIZE_K>(M, N, K);
 #endif
-    const int tiles = (K + BK - 1) / BK;
-    const int most = (tiles + gridDim.z - 1) / gridDim.z * BK, first = most * blockIdx.z;
-    const int terms = min(most, K - first);
-    const int pitch = gridDim.z > 1 ? (N + 3) / 4 * 4 : N; // of a row of C
     extern __shared__ __align__(16) float shared[];
-    A += first;
-    B += NT ? first : first * N;
-    C += blockIdx.z * M * pitch;
-    const int b_row = NT ? K : N; // of B as it is stored
     const auto multiply = [](float &sum, const float *a, const float *b) {
         multiply_split_rows<BN, BK, A_ROW, B_ROW, Block::WARPS, NT>(sum, a, b);
     };
-    const auto as_it_is = [](float sum, int, int) { return sum; };
-    if (K % 4 == 0 && b_row % 4 == 0)
-        Block::multiply<4, 4>(A, B, C, M, N, K, terms, pitch, shared, multiply, as_it_is);
-    else if (b_row % 4 == 0)
-        Block::multiply<1, 4>(A, B, C, M, N, K, terms, pitch, shared, multiply, as_it_is);
-    else if (K % 4 == 0)
-        Block::multiply<4, 1>(A, B, C, M, N, K, terms, pitch, shared, multiply, as_it_is);
-    else
-        Block::multiply<1, 1>(A, B, C, M, N, K, terms, pitch, shared, multiply, as_it_is);
+    Block::multiply_part(A, B, C, M, N, K, shared, multiply);
 }

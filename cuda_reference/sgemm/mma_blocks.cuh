@@ -127,4 +127,30 @@ struct TilesByMma {
                     *to = finish(*sum, r, c);
             }
     }
+
+    // The sums of a block's part of K: that of blockIdx.z of gridDim.z. C has a matrix of M x N for each part; where
+    // these are several, its rows are filled up to multiples of 16 bytes.
+    template <typename Multiply>
+    static __device__ __forceinline__ void multiply_part(const float *__restrict__ A, const float *__restrict__ B,
+                                                         float *__restrict__ C, int M, int N, int K, float *shared,
+                                                         const Multiply &multiply_tiles)
+    {
+        const int tiles = (K + DEEP - 1) / DEEP;
+        const int most = (tiles + gridDim.z - 1) / gridDim.z * DEEP, first = most * blockIdx.z;
+        const int terms = min(most, K - first);
+        const int pitch = gridDim.z > 1 ? (N + 3) / 4 * 4 : N; // of a row of C
+        A += first;
+        B += ALONG_K ? first : first * N;
+        C += blockIdx.z * M * pitch;
+        const int b_row = ALONG_K ? K : N; // of B as it is stored
+        const auto as_it_is = [](float sum, int, int) { return sum; };
+        if (K % 4 == 0 && b_row % 4 == 0)
+            multiply<4, 4>(A, B, C, M, N, K, terms, pitch, shared, multiply_tiles, as_it_is);
+        else if (b_row % 4 == 0)
+            multiply<1, 4>(A, B, C, M, N, K, terms, pitch, shared, multiply_tiles, as_it_is);
+        else if (K % 4 == 0)
+            multiply<4, 1>(A, B, C, M, N, K, terms, pitch, shared, multiply_tiles, as_it_is);
+        else
+            multiply<1, 1>(A, B, C, M, N, K, terms, pitch, shared, multiply_tiles, as_it_is);
+    }
 };

@@ -38,7 +38,7 @@ TF32_CUT = 2.0**-9
 """What a product may be off by, as a share, whose factors have lost all but ten bits of their fractions."""
 
 PARTS_CUT = max(FORMS[name].dropped for name in ("bf16x6", "fp16x3"))
-"""The same whose factors are sums of parts in 16 bits, of which the smallest are not multiplied."""
+"""The same of factors that are sums of parts of 16 bits. Products of the smallest parts are left out."""
 
 MOST_PARTS = 12
 """Numbers whose sum is exact in float32, though each is two to three times all before it together."""
