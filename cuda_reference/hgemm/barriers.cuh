@@ -13,6 +13,14 @@
 
 constexpr int WARPGROUP = 128; // threads: four warps, the first a multiple of four
 
+// The number of a warpgroup, threadIdx.y. What lane 0 tells all lanes is uniform to ptxas, and so are
+// descriptors of wgmma that follow from it: uniform registers and one instruction for a warp, in place of
+// copies from a register of each lane.
+static __device__ inline int warpgroup_number()
+{
+    return __shfl_sync(0xffffffff, threadIdx.y, 0);
+}
+
 static __device__ inline void initialise_barrier(unsigned barrier, unsigned arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");

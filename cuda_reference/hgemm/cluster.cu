@@ -97,7 +97,7 @@ hgemm_cluster(const __grid_constant__ CUtensorMap A_map, const __grid_constant__
             ring.drain(state);
     } else {
         RegistersOf<CONSUMERS>::take();
-        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        const int first_row = warpgroup_number() * HEIGHT; // of the warpgroup in the block tile
         const unsigned places = stages + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for (int number = first; number < rows * cols; number += step) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);

@@ -85,7 +85,7 @@ hgemm_persistent(const __grid_constant__ CUtensorMap A_map, const __grid_constan
             }
     } else {
         RegistersOf<CONSUMERS>::take();
-        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        const int first_row = warpgroup_number() * HEIGHT; // of the warpgroup in the block tile
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);
             WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;

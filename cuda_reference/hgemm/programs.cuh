@@ -79,12 +79,12 @@ struct TileShape {
     // Where a warpgroup's tile begins in the block's, as wgmma has them.
     static __device__ int first_row()
     {
-        return BY_COLUMNS ? 0 : threadIdx.y * HEIGHT;
+        return BY_COLUMNS ? 0 : warpgroup_number() * HEIGHT;
     }
 
     static __device__ int first_col()
     {
-        return BY_COLUMNS ? threadIdx.y * WIDTH : 0;
+        return BY_COLUMNS ? warpgroup_number() * WIDTH : 0;
     }
 };
 

@@ -117,7 +117,7 @@ hgemm_stream_k(const __grid_constant__ CUtensorMap A_map, const __grid_constant_
             });
     } else {
         RegistersOf<CONSUMERS>::take();
-        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        const int first_row = warpgroup_number() * HEIGHT; // of the warpgroup in the block tile
         const unsigned places = stages + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for_each_tile([&](int number, int first, int behind) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);

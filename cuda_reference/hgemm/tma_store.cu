@@ -89,7 +89,7 @@ hgemm_tma_store(const __grid_constant__ CUtensorMap A_map, const __grid_constant
             }
     } else {
         RegistersOf<CONSUMERS>::take();
-        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        const int first_row = warpgroup_number() * HEIGHT; // of the warpgroup in the block tile
         const unsigned places = stages + STAGES * Operands::BYTES + threadIdx.y * Result::BYTES;
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
             const TileOfC at = tile_in_stripes<GROUP>(number, rows, cols);

@@ -79,7 +79,7 @@ hgemm_warp_specialized(const __grid_constant__ CUtensorMap A_map, const __grid_c
             });
     } else {
         RegistersOf<CONSUMERS>::take();
-        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        const int first_row = warpgroup_number() * HEIGHT; // of the warpgroup in the block tile
         WarpgroupTile<HEIGHT, BN, ACC, IN, !NT> tile;
         ring.multiply(state, stages, k_tiles, first_row, tile);
         tile.store<ALIGNED>(C, block_row + first_row, block_col, M, N);

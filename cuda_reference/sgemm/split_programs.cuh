@@ -37,7 +37,7 @@ static __device__ __forceinline__ void multiply_parts(unsigned stages, Ring<Oper
     } else {
         RegistersOf<WARPGROUPS>::take();
         begin_turns<TAKING_TURNS>();
-        const int first_row = threadIdx.y * HEIGHT; // of the warpgroup in the block tile
+        const int first_row = warpgroup_number() * HEIGHT; // of the warpgroup in the block tile
         for (int number = blockIdx.x; number < rows * cols; number += gridDim.x) {
             const TileOfC at = tile_in_stripes<STRIPE>(number, rows, cols);
             PromotedTile<HEIGHT, WIDE, Part> total;

@@ -37,6 +37,7 @@ from tir_schedules.tir.passes.stream_k_accumulate import stream_k_accumulate
 from tir_schedules.tir.passes.tensor_maps import tensor_maps
 from tir_schedules.tir.passes.threadblock_swizzle import threadblock_swizzle
 from tir_schedules.tir.passes.tma_prefetch import tma_prefetch
+from tir_schedules.tir.passes.uniform_warpgroups import uniform_warpgroups
 from tir_schedules.tir.passes.unroll_drain import unroll_drain
 from tir_schedules.tir.passes.unroll_stages import unroll_stages
 from tir_schedules.tir.passes.warp_specialization import warp_specialization
@@ -220,6 +221,7 @@ def pipeline(asked: Mapping[str, Any]) -> transform.Pass:
             *([s_tir.transform.InjectPTXAsyncCopy()] if asynchronous and not early else []),
             *chosen(annotations.WARP_SPECIALIZATION, tirx.transform.LowerWarpMemory()),
             s_tir.transform.MergeSharedMemoryAllocations(),
+            *chosen(annotations.WARP_SPECIALIZATION, uniform_warpgroups),
             *chosen(annotations.L2_PREFETCH, l2_prefetch),
             tirx.transform.SplitHostDevice(),
             tirx.transform.MakePackedAPI(),
