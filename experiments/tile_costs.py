@@ -47,20 +47,27 @@ ODD = {16: 8, 32: 16, 64: 32}
 """Bytes that rows of A and B are multiples of -> elements that K has beyond whole K tiles."""
 
 COLUMNS = {
-    (64, 1, 0): (16, 32, 48, 64, 96, 128, 160, 192, 224, 256),
+    (64, 1, 0): (16, 24, 32, 40, 48, 64, 72, 96, 104, 128, 160, 192, 224, 256),
     (64, 2, 1): (128, 160, 192, 224, 256),
-    (128, 2, 0): (16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256),
+    (128, 1, 0): (64, 80, 96, 112, 128, 144, 160, 176),
+    (128, 2, 0): (
+        16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 136, 144, 152, 160, 168, 176, 184, 192,
+        208, 224, 232, 240, 256,
+    ),
+    (128, 2, 1): (256, 272, 288, 304, 320, 336, 352),
     (192, 1, 0): (64, 96),
     (192, 2, 1): (96, 128, 160, 192, 224),
-    (192, 3, 0): (64, 96, 128, 160, 192),
-    (256, 2, 0): (64, 80, 96, 112, 128, 144, 160, 176, 208, 256),
-}
+    (192, 3, 0): (64, 72, 88, 96, 104, 128, 136, 160, 192),
+    (256, 2, 0): (64, 72, 80, 88, 96, 104, 112, 128, 136, 144, 152, 160, 176, 208, 256),
+}  # fmt: skip
 """(rows, warpgroups that multiply, 1 where these part columns) -> columns that are timed in one round."""
 
 SEVERAL = {
     (64, 1, 0): (64, 128, 192, 256),
     (64, 2, 1): (128, 256),
+    (128, 1, 0): (64, 96, 128, 160, 176),
     (128, 2, 0): (64, 96, 128, 160, 192, 224, 256),
+    (128, 2, 1): (256, 272, 288, 304, 320, 352),
     (192, 2, 1): (96, 128, 160, 192, 224),
     (192, 3, 0): (128, 160, 192),
     (256, 2, 0): (96, 128, 144, 160, 176, 208, 256),
@@ -68,8 +75,8 @@ SEVERAL = {
 """The same in several rounds."""
 
 WITH_ODD_ROWS = (
-    (64, 1, 0, 64), (64, 1, 0, 128), (64, 1, 0, 256), (128, 2, 0, 128), (128, 2, 0, 160), (128, 2, 0, 256),
-    (192, 2, 1, 192), (256, 2, 0, 144),
+    (64, 1, 0, 64), (64, 1, 0, 128), (64, 1, 0, 256), (128, 1, 0, 128), (128, 2, 0, 128), (128, 2, 0, 160),
+    (128, 2, 0, 256), (192, 2, 1, 192), (256, 2, 0, 144),
 )  # fmt: skip
 
 
@@ -132,9 +139,8 @@ def case(form: Form, way: Way, depth: int) -> tuple[Config, HalfGemm]:
         cluster_m=way.cluster[0], cluster_n=way.cluster[1],
     )  # fmt: skip
     sums = "float32" if "float32" in config.accumulators else "float16"
-    rows = way.tiles[1] // config.cluster_n if way.swap else way.tiles[0] // config.cluster_m
-    config = replace(config, group=tile_choice.height_of_stripes(rows))
-    return config, HalfGemm(way.tiles[0] * bm, way.tiles[1] * bn, depth, "nt", sums, output="float16")
+    gemm = HalfGemm(way.tiles[0] * bm, way.tiles[1] * bn, depth, "nt", sums, output="float16")
+    return tile_choice.with_stripes(gemm, config), gemm
 
 
 def pack(path: Path) -> int:

@@ -30,6 +30,7 @@ static __device__ void copy_k_tile(half *tile, const half *__restrict__ matrix, 
 }
 
 constexpr int WIDTH_OF_BOX = 64; // of an operand that has a row for each k
+constexpr int MOST_ROWS = 256;   // of a box; more come in boxes of as many rows each
 
 // One thread starts the copy engine, which loads EXTENT rows of A, or columns of B, of a K tile. BY_EXTENT:
 // they are rows of the matrix; else there is a row for each k, and boxes have 64 columns. If BLOCKS blocks of
@@ -42,7 +43,8 @@ static __device__ __forceinline__ void load_operand(unsigned to, const CUtensorM
                                                     unsigned short blocks = (1 << BLOCKS) - 1)
 {
     constexpr bool BY_K = !BY_EXTENT && EXTENT % (BLOCKS * WIDTH_OF_BOX) != 0;
-    constexpr int SHARE = BY_K ? EXTENT : EXTENT / BLOCKS, STEP = BY_EXTENT ? SHARE : WIDTH_OF_BOX;
+    constexpr int SHARE = BY_K ? EXTENT : EXTENT / BLOCKS;
+    constexpr int STEP = BY_EXTENT ? SHARE / ((SHARE + MOST_ROWS - 1) / MOST_ROWS) : WIDTH_OF_BOX;
     constexpr int K_SHARE = BY_K ? K_TILE / BLOCKS : K_TILE;
     static_assert(SHARE % STEP == 0 && STEP % 8 == 0 && K_SHARE % 8 == 0, "parts must be whole patterns");
     const int from = BLOCKS > 1 && !BY_K ? block * SHARE : 0, k = BY_K ? block * K_SHARE : 0;

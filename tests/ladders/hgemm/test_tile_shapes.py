@@ -34,6 +34,7 @@ def variant(text):
 SMALL = "16x128,programs=2,stages=3"
 """Tiles of 16x128, swapped; two blocks for all of them."""
 WIDE = "128x256,stages=3,programs=2"
+WIDER = f"{WIDE},bm=64,part_columns=1,boxes=1"
 
 QUICK = [
     (f"{SMALL},bm=48", "120x264x264", NT_MIXED),  # swapped, several tiles, ragged all ways
@@ -49,6 +50,8 @@ QUICK = [
     (f"{SMALL},bm=32,cluster_m=2,cluster_n=2", "56x264x72", NN_BFLOAT),  # 2 x 2 blocks share both
     (f"{WIDE},bm=64,bn=32,cluster_m=4,boxes=1,consumers=1", "264x40x72", NT_HALF),  # 4 share B
     (f"{SMALL},bn=64,consumers=1,boxes=1,cluster_m=2", "40x72x136", NN_HALF),  # each half of the k of a box
+    (f"{WIDER},bn=288", "72x296x72", NT_MIXED),  # of B two boxes for a K tile, as it has more than 256 rows
+    (f"{SMALL},bm=272,bn=64,part_columns=1,boxes=1", "280x72x72", NN_BFLOAT),  # and of A
     ("192x192,programs=2,stages=3", "200x200x72", NT_FLOAT),
     ("16x128", "1x8x8", NT_MIXED),
 ]
@@ -78,6 +81,9 @@ MORE = [
     (f"{SMALL},bm=32,bn=64,consumers=1,boxes=1,cluster_m=4", "136x72x200", NN_BFLOAT),
     ("128x256,bm=64,bn=192,consumers=1,cluster_m=2,cluster_n=2", "136x200x200", NN_FLOAT),
     (f"{SMALL},bm=144,bn=192,consumers=3", "152x200x200", NN_HALF),
+    (f"{WIDER},bn=512,cluster_n=2,stages=2", "136x1032x200", NT_MIXED),
+    (f"{WIDER},bn=352,cluster_m=2,bm=128", "264x360x200", NT_MIXED),
+    (f"{SMALL},bm=304,part_columns=1,boxes=1,cluster_m=2", "616x136x200", NN_HALF),
     ("128x256", "1x8x8", NN_FLOAT),
     ("256x160", "1x8x8", NT_MIXED),
 ]
@@ -100,8 +106,19 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, shape, kind):
             "bm must be a multiple of 64, and there are 1 to 3 consumers",
         ),
         ("bm=0", NT_HALF, "bm must be a multiple of 64"),
-        ("bm=384,consumers=3", NT_HALF, "bm and bn must be from 1 to 256"),
-        ("bn=0", NT_HALF, "bm and bn must be from 1 to 256"),
+        ("bm=384,consumers=3", NT_HALF, "bm must be from 1 to 256, and bn from 1 to 256"),
+        ("bn=0", NT_HALF, "bm must be from 1 to 256, and bn from 1 to 256"),
+        ("bn=264", NT_HALF, "bm must be from 1 to 256, and bn from 1 to 256"),
+        (
+            "bm=528,bn=64,swap=1,part_columns=1",
+            NT_HALF,
+            "bn must be from 1 to 256, and bm from 1 to 256 for each consumer",
+        ),
+        (
+            "bm=312,bn=64,swap=1,part_columns=1,consumers=3",
+            NT_HALF,
+            "bm is 312: each of 2 boxes copies a multiple of 8",
+        ),
         ("swap=2", NT_HALF, "swap is 2 and part_columns 0: each is 0 or 1"),
         ("part_columns=2", NT_HALF, "swap is 0 and part_columns 2: each is 0 or 1"),
         (
@@ -149,6 +166,7 @@ ONE_PLACE = """            if (threadIdx.x == 0)
             sync_warpgroup(1 + threadIdx.y);
 """
 TOLD = "release_in_cluster(ring_barrier((previous_stage_ptr[0] + 8)), 2);\n        }"
+AS_MANY_EACH = "SHARE / ((SHARE + MOST_ROWS - 1) / MOST_ROWS)"
 IN_TWIN = {
     "halves of a pair take each other's place": (PAIRS, "(from + c + k)", "(SHARE - from + c + k)"),
     "a block keeps its half": (PAIRS, "load_box_for(blocks,", "load_box_for(1 << block,"),
@@ -164,7 +182,8 @@ IN_TWIN = {
     "matrices are not transposed": (SMALL, ".x4.trans.shared", ".x4.shared"),
     "matrices are in another order": (SMALL, "/ 16 * 8 + threadIdx.x % 8", "/ 8 * 8 + threadIdx.x % 8"),
     "a box is written before the last is stored": (SMALL, ONE_PLACE, ""),
-    "warpgroups have the same columns": (COLUMNS, "? threadIdx.y * WIDTH : 0", "? 0 : 0"),
+    "warpgroups have the same columns": (COLUMNS, "? warpgroup_number() * WIDTH : 0", "? 0 : 0"),
+    "a K tile has its first box alone": (f"{WIDER},bn=288", AS_MANY_EACH, "SHARE"),
     "warpgroups have each other's rows": (COLUMNS, "BY_COLUMNS ? 0 :", "false ? 0 :"),
 }  # fmt: skip
 """Fault -> configuration, a text that its twin has once, and the text in its place."""
@@ -254,6 +273,17 @@ def test_a_form_may_have_all_boxes_and_fewer_stages():
     assert tile_choice.time_of(gemm, all_boxes) < tile_choice.time_of(gemm, few)
     alone = HalfGemm(192, 96, 128)  # one tile, and none behind it that could wait
     assert tile_choice.time_of(alone, all_boxes) >= tile_choice.time_of(alone, few)
+
+
+def test_stripes_are_as_high_as_few_rows_and_columns_at_a_time_need():
+    """Where L2 does not hold A and B; see the figures of `height_of_stripes`."""
+    large, tile = HalfGemm(1783, 28672, 8192, "nt", "float32", output="float16"), Config(bm=128, bn=256)
+    assert tile_choice.with_stripes(large, tile).group == 14
+    assert tile_choice.with_stripes(replace(large, m=8192, n=8192), tile).group == 16
+    assert tile_choice.with_stripes(replace(large, k=64), tile).group == 5  # 5, 5 and 4 rows
+    assert tile_choice.with_stripes(replace(large, m=64), tile).group == 3
+    pairs = replace(tile, cluster_m=2)
+    assert tile_choice.with_stripes(large, pairs).group == 7
 
 
 def test_named_forms_are_called_by_their_names():

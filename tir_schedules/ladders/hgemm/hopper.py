@@ -36,6 +36,7 @@ STEP, SWAPPED_STEP = 16, 8
 """What a side of a tile is a multiple of, where it is free. wgmma's columns have steps of 8. If A and B are
 not swapped, these are columns of C, and 8 of them would be 16 bytes, half a sector."""
 
+MOST_ROWS, MOST_COLUMNS = 256, 256  # of a box, and of a product
 ROW_BYTES = 128  # of a box in shared memory
 SIZES = {"float16": 2, "bfloat16": 2, "float32": 4}  # bytes
 SUM_REGISTERS = {1: 128, 2: 128, 3: 96}
@@ -188,10 +189,12 @@ def reason_against_tile(gemm: HalfGemm, tiling: Tiling) -> str:
 
 def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
     """The same of a tile with a free side, whose other side is a multiple of ROWS."""
-    if not (0 < tiling.bm <= 256 and 0 < tiling.bn <= 256):
-        return "bm and bn must be from 1 to 256"
     if {tiling.swap, tiling.part_columns} - {0, 1}:
         return f"swap is {tiling.swap} and part_columns {tiling.part_columns}: each is 0 or 1"
+    tall, wide = ("bn", "bm") if tiling.swap else ("bm", "bn")
+    if not 0 < tiling.tall <= MOST_ROWS or not 0 < tiling.columns <= MOST_COLUMNS:
+        each = " for each consumer" if tiling.part_columns else ""
+        return f"{tall} must be from 1 to {MOST_ROWS}, and {wide} from 1 to {MOST_COLUMNS}{each}"
     if tiling.blocks not in CLUSTERS or min(tiling.cluster_m, tiling.cluster_n) < 1:
         return (
             f"cluster_m is {tiling.cluster_m} and cluster_n {tiling.cluster_n}:"
@@ -202,12 +205,15 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
     step, why = (step, "") if in_rows else (COLUMNS, " where B is stored KxN")
     if tiling.wide % (step * (tiling.consumers if tiling.part_columns else 1)):
         each = " for each consumer" if tiling.part_columns else ""
-        return f"{'bm' if tiling.swap else 'bn'} must be a multiple of {step}{each}{why}"
+        return f"{wide} must be a multiple of {step}{each}{why}"
     for name, extent, blocks, rows in (
         ("bn", tiling.bn, tiling.cluster_m, gemm.transposed),
         ("bm", tiling.bm, tiling.cluster_n, True),
     ):
-        if rows and blocks > 1 and extent % (blocks * 8):
+        boxes = blocks * ceil_div(extent, blocks * MOST_ROWS)
+        if rows and boxes > 1 and extent % (boxes * 8):
+            if blocks == 1:
+                return f"{name} is {extent}: each of {boxes} boxes copies a multiple of 8"
             return f"{name} is {extent}: the blocks of a cluster copy parts of 8 each"
     if tiling.swap and gemm.result == "float32" and getattr(tiling, "boxes", 0):
         return "swap is 1: stmatrix transposes elements of 16 bits, and C is float32; use swap=0"
@@ -300,21 +306,24 @@ def grid_of(gemm: HalfGemm, tiling: Tiling) -> tuple[int, int, int]:
 
 def maps_of(gemm: HalfGemm, tiling: Tiling) -> tuple[TensorMap, ...]:
     """The tensor maps of A and B. Of what blocks of a cluster share each copies a part."""
+    a_box = rows_of_box(tiling.bm, tiling.cluster_n, True), DEPTH
     b_rows = rows_of_box(tiling.bn, tiling.cluster_m, gemm.transposed)
     b_box = b_rows, DEPTH if gemm.transposed else COLUMNS
     b_shape = (gemm.n, gemm.k) if gemm.transposed else (gemm.k, gemm.n)
     return (
-        map_of("A", gemm.dtype, (gemm.m, gemm.k), (tiling.bm // tiling.cluster_n, DEPTH)),
+        map_of("A", gemm.dtype, (gemm.m, gemm.k), a_box),
         map_of("B", gemm.dtype, b_shape, b_box, gemm.transposed),
     )
 
 
 def rows_of_box(extent: int, blocks: int, in_rows: bool) -> int:
     """Rows of a box of an operand that has so many rows or columns of C in a K tile, which blocks of a
-    cluster share. in_rows: whether its rows go along k. Else a box has 64 columns of all k, or, if the blocks
-    cannot share these boxes evenly, of some k, and each block copies that part of every box."""
+    cluster share. in_rows: whether its rows go along k. Then a block copies its rows in as few boxes as can
+    have as many each. Else a box has 64 columns of all k, or, if the blocks cannot share these boxes evenly,
+    of some k, and each block copies that part of every box."""
     if in_rows:
-        return extent // blocks
+        rows = extent // blocks
+        return rows // ceil_div(rows, MOST_ROWS)
     return DEPTH // blocks if extent % (blocks * COLUMNS) else DEPTH
 
 

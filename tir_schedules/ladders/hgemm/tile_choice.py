@@ -19,9 +19,9 @@ from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, TypeV
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.hgemm.tile_costs import K_TILE, Estimate, copying
+from tir_schedules.ladders.hgemm.tile_costs import K_TILE, Estimate, bytes_of_operands, copying
 from tir_schedules.ladders.hgemm.tile_shape import Config
-from tir_schedules.ladders.waves import counts_of_parts
+from tir_schedules.ladders.waves import L2, counts_of_parts
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
 from tir_schedules.model.rung import Preparation
 from tir_schedules.workloads.half_gemm import HalfGemm
@@ -33,6 +33,10 @@ EIGHTS = 1.02
 """Times as long as estimated that a tile of an odd multiple of 8 rows takes, beside others. At nine shapes on
 an H200 it was 3 % in the mean: 1280 cubed took 8.66 us by 104x128 and 9.53 by 128x128, but 8192 cubed took
 1454 us by 200x256 and 1349 by 256x256, both estimated to take as long."""
+
+HIGHEST, MORE_AT_ONCE = 24, 1.1
+"""Rows of tiles in the highest stripes, and how many times as many rows and columns of C as the fewest may be
+multiplied at a time, where the last stripe is then nearly as high as the others."""
 
 C = TypeVar("C", bound=Config)
 
@@ -126,9 +130,8 @@ def settled(gemm: HalfGemm, kind: type[C], **fields: Any) -> Iterator[C]:
             continue
         if hopper.reason_against_tile(gemm, config):
             continue
-        rows = ceil_div(gemm.n if config.swap else gemm.m, config.tall * config.stacked)
         for found in settle(gemm, config):
-            yield replace(found, group=height_of_stripes(rows))
+            yield with_stripes(gemm, found)
 
 
 def is_lowest(gemm: HalfGemm, config: hopper.Tiling) -> bool:
@@ -137,15 +140,49 @@ def is_lowest(gemm: HalfGemm, config: hopper.Tiling) -> bool:
     return ceil_div(gemm.m, lower * config.cluster_m) > ceil_div(gemm.m, config.bm * config.cluster_m)
 
 
-def height_of_stripes(rows: int) -> int:
-    """In which so many rows of tiles are taken: 3 to 6, so that the last stripe has nearly as many.
+def with_stripes(gemm: HalfGemm, config: C) -> C:
+    """The configuration with the height of its stripes for a gemm."""
+    tall, wide = config.tall * config.stacked, config.wide * config.beside
+    rows, columns = (gemm.n, gemm.m) if config.swap else (gemm.m, gemm.n)
+    at_once = specialization.clusters_at_once(config.programs, config.blocks)
+    sides = (0, 0) if bytes_of_operands(gemm) <= L2 else (tall, wide)
+    return replace(
+        config, group=height_of_stripes(ceil_div(rows, tall), ceil_div(columns, wide), at_once, *sides)
+    )
 
-    Blocks that start one after the other have neighbouring tiles, and L2 serves those near each other with
-    one access. Sixteen blocks in four rows and four columns need the fewest different rows of A and columns
-    of B. On an H100 112x128 at 1193x1536x6144 took 67 thousand cycles in stripes of 12, 64 of 8, and 50 of 4.
-    64x128 at 537x1536x6144 took 38 thousand in one stripe of 9, and 52 in stripes of 4, 4 and 1.
+
+@lru_cache(maxsize=4096)
+def height_of_stripes(down: int, across: int, at_once: int, tall: int, wide: int) -> int:
+    """In which so many rows of clusters' tiles are taken, of `down` rows and `across` columns: so that the
+    last stripe has nearly as many. at_once: clusters that are executed at a time. tall, wide: sides of a
+    cluster's tiles; 0 if L2 holds all of A and B.
+
+    L2 serves neighbouring blocks with one access, and these start one after the other. On an H100 112x128 at
+    1193x1536x6144 took 67 thousand cycles in stripes of 12, 64 of 8, and 50 of 4. 64x128 at 537x1536x6144
+    took 38 thousand in one stripe of 9, and 52 in stripes of 4, 4 and 1.
+
+    If L2 does not hold A and B, the rows and columns that clusters multiply at a time should be few, too. An
+    H200 lowers its clock for what it reads from memory. 128x256 at 1783x28672x8192 took 1623 thousand cycles
+    in stripes of any height. These were 1257 us in stripes of 2 rows, 1157 of 4, 1103 of 8, and 1087 in one
+    stripe of 14.
     """
-    return min(range(3, 7), key=lambda height: (-rows % height / height, abs(height - 4)))
+    heights = range(3, 1 + max(3, min(down, HIGHEST))) if tall else range(3, 7)
+    extents = {height: extent_at_once(height, down, across, at_once, tall, wide) for height in heights}
+    enough = MORE_AT_ONCE * min(extents.values())
+    able = [height for height, extent in extents.items() if extent <= enough]
+    return min(able, key=lambda height: (-down % height / height, extents[height], abs(height - 4)))
+
+
+def extent_at_once(height: int, down: int, across: int, at_once: int, tall: int, wide: int) -> float:
+    """Rows and columns of C that clusters multiply at a time, in the mean, in stripes of so many rows."""
+    last = down % height
+
+    def extent(rows: int) -> float:
+        if rows * across < at_once:
+            return at_once / across * tall + across * wide
+        return rows * tall + at_once / rows * wide
+
+    return extent(height) if not last else ((down - last) * extent(height) + last * extent(last)) / down
 
 
 def fastest(
