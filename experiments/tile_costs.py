@@ -38,9 +38,8 @@ from tir_schedules.workloads.half_gemm import HalfGemm
 
 ARCH = "sm_90a"
 FOLDER = Path(__file__).parent / "results" / "tile_costs"
-RECORDED = (FOLDER / "h100.json", FOLDER / "h200_clusters.json", FOLDER / "h200.json")
-"""The later ones count where several have a form in a way. Those on an H100 had stripes of 16 rows of tiles;
-they alone have few tiles. The second has clusters of four, tiles in steps of 8 rows, and odd rows."""
+RECORDED = FOLDER / "h200.json", FOLDER / "h200_second.json"
+"""The later one counts where both have a form in a way."""
 
 DEPTHS = (18 * hopper.DEPTH, 66 * hopper.DEPTH)
 ODD = {16: 8, 32: 16, 64: 32}
