@@ -84,6 +84,7 @@ KERNEL = """
 }
 """
 EARLY = [
+    "shfl.sync.idx.b32 %r1|%p1, %r2, 0, 31, -1;",
     "",
     "cvta.to.global.u64 %rd1, %rd1; griddepcontrol.launch_dependents;",
     "@%p1 bra $L__BB0_2;\n mbarrier.init.shared.b64 [ring], 1;\n$L__BB0_2:\n bar.sync 0;",

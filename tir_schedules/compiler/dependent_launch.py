@@ -39,7 +39,7 @@ MOST_THREADS = 132 * 2048
 time for the wait: the sums of 5148x214x1707, 65 blocks for an SM, took 5 us more."""
 HARMLESS = {
     "mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "not", "min", "max",
-    "setp", "selp", "bfe", "bfi", "bra", "bar", "barrier", "elect", "griddepcontrol",
+    "setp", "selp", "bfe", "bfi", "bra", "bar", "barrier", "elect", "shfl", "griddepcontrol",
 }  # fmt: skip
 """Instructions that touch no memory."""
 OF_OWN_MEMORY = ("ld.param.", "mbarrier.init.shared", "fence.mbarrier_init.", "fence.proxy.async",
