@@ -275,6 +275,13 @@ def test_a_form_may_have_all_boxes_and_fewer_stages():
     assert tile_choice.time_of(alone, all_boxes) >= tile_choice.time_of(alone, few)
 
 
+def test_no_cluster_has_blocks_without_a_tile():
+    gemm = HalfGemm(24, 96, 4096, "nt", "float32", output="float16")
+    found = [*tile_choice.settled(gemm, Config)]
+    assert {config.cluster_m for config in found if config.bm >= 24} == {1}
+    assert {config.cluster_n for config in found if config.bn == 64} == {1, 2}
+
+
 def test_stripes_are_as_high_as_few_rows_and_columns_at_a_time_need():
     """Where L2 does not hold A and B; see the figures of `height_of_stripes`."""
     large, tile = HalfGemm(1783, 28672, 8192, "nt", "float32", output="float16"), Config(bm=128, bn=256)

@@ -88,7 +88,18 @@ def refuses(gemm: HalfGemm, config: Config) -> str:
             f"splits is {config.splits} and boxes {config.boxes}: parts of K are written from registers; use"
             " boxes=0, or splits=1"
         )
-    return repacked.refuses(gemm, config)
+    return repacked.refuses(gemm, config) or reason_against_clusters(gemm, config)
+
+
+def reason_against_clusters(gemm: HalfGemm, config: Config) -> str:
+    """Why blocks of a cluster cannot write parts of K, or empty: TVM does not see that one without rows or
+    columns of C writes nothing, where the first has exactly all of them."""
+    sides = ("m", "rows", gemm.m, config.bm), ("n", "columns", gemm.part_pitch, config.bn)
+    for side, what, extent, tile in sides:
+        blocks = getattr(config, f"cluster_{side}")
+        if blocks > 1 and extent == tile and parts_of(gemm, config) > 1:
+            return f"cluster_{side} is {blocks}, and one tile has all {what} of C: use cluster_{side}=1"
+    return ""
 
 
 def before(gemm: HalfGemm, config: Config) -> list[Preparation]:

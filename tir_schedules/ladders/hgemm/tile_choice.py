@@ -18,8 +18,14 @@ from functools import lru_cache
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, TypeVar
 
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.hgemm import hopper, specialization
-from tir_schedules.ladders.hgemm.tile_costs import K_TILE, Estimate, bytes_of_operands, copying
+from tir_schedules.ladders.hgemm import hopper, specialization, tile_costs
+from tir_schedules.ladders.hgemm.tile_costs import (
+    K_TILE,
+    Estimate,
+    bytes_of_operands,
+    copying,
+    extent_at_once,
+)
 from tir_schedules.ladders.hgemm.tile_shape import Config
 from tir_schedules.ladders.waves import L2, counts_of_parts
 from tir_schedules.model.launch import Launch, ceil_div, check_grid
@@ -126,12 +132,17 @@ def settled(gemm: HalfGemm, kind: type[C], **fields: Any) -> Iterator[C]:
     that saves tiles. fields: of each."""
     for form in FORMS:
         config = kind(**form, **fields)
-        if config.bm % hopper.STEP and not is_lowest(gemm, config):
+        if config.bm % hopper.STEP and not is_lowest(gemm, config) or not fills_clusters(gemm, config):
             continue
         if hopper.reason_against_tile(gemm, config):
             continue
         for found in settle(gemm, config):
             yield with_stripes(gemm, found)
+
+
+def fills_clusters(gemm: HalfGemm, config: hopper.Tiling) -> bool:
+    """Whether C has a tile for each block of a cluster."""
+    return config.bm * (config.cluster_m - 1) < gemm.m and config.bn * (config.cluster_n - 1) < gemm.n
 
 
 def is_lowest(gemm: HalfGemm, config: hopper.Tiling) -> bool:
@@ -142,13 +153,10 @@ def is_lowest(gemm: HalfGemm, config: hopper.Tiling) -> bool:
 
 def with_stripes(gemm: HalfGemm, config: C) -> C:
     """The configuration with the height of its stripes for a gemm."""
-    tall, wide = config.tall * config.stacked, config.wide * config.beside
-    rows, columns = (gemm.n, gemm.m) if config.swap else (gemm.m, gemm.n)
+    down, across, tall, wide = tile_costs.clusters_of(gemm, config)
     at_once = specialization.clusters_at_once(config.programs, config.blocks)
     sides = (0, 0) if bytes_of_operands(gemm) <= L2 else (tall, wide)
-    return replace(
-        config, group=height_of_stripes(ceil_div(rows, tall), ceil_div(columns, wide), at_once, *sides)
-    )
+    return replace(config, group=height_of_stripes(down, across, at_once, *sides))
 
 
 @lru_cache(maxsize=4096)
@@ -171,18 +179,6 @@ def height_of_stripes(down: int, across: int, at_once: int, tall: int, wide: int
     enough = MORE_AT_ONCE * min(extents.values())
     able = [height for height, extent in extents.items() if extent <= enough]
     return min(able, key=lambda height: (-down % height / height, extents[height], abs(height - 4)))
-
-
-def extent_at_once(height: int, down: int, across: int, at_once: int, tall: int, wide: int) -> float:
-    """Rows and columns of C that clusters multiply at a time, in the mean, in stripes of so many rows."""
-    last = down % height
-
-    def extent(rows: int) -> float:
-        if rows * across < at_once:
-            return at_once / across * tall + across * wide
-        return rows * tall + at_once / rows * wide
-
-    return extent(height) if not last else ((down - last) * extent(height) + last * extent(last)) / down
 
 
 def fastest(
