@@ -43,6 +43,7 @@ EARLY = "hgemm/tile_shapes", "hgemm/split_k", "hgemm/repacked"
 @pytest.mark.parametrize("most, names", [
     (0.02, ["forms_hgemm_h200_fifth", "forms_hgemm_h200_sixth"]),  # drawn, and estimates are fitted to them
     (0.06, ["forms_hgemm_h200_seventh"]),  # those where a choice was worst
+    (0.03, ["forms_hgemm_h200_tenth", "forms_hgemm_h200_eleventh"]),  # drawn, of kernels since 2026-11-30
 ])  # fmt: skip
 def test_of_forms_that_began_early_the_first_takes_hardly_longer_than_the_fastest(most, names):
     rows = [row for name in names for row in json.loads((RESULTS / f"{name}.json").read_text())["rows"]]

@@ -57,13 +57,16 @@ def choose(gemm: HalfGemm) -> str | Config:
 def choose_of_one(gemm: HalfGemm) -> str:
     """Where C has one row or one column. By rows one row to a thread, with 16 loads of it under way where
     there are many rows, because DRAM is read fastest in long pieces: on an H200 1x11008x4096 took 23.1 us,
-    24.0 with 8 loads, and 25.5 with two of each of four rows. A row that is too short for the lanes of a warp
-    is read in shorter pieces by all of them."""
+    24.0 with 8 loads, and 25.5 with two of each of four rows. All 16 should be needed at least once: at
+    1x12984x2280 a lane has nine, each load stands under a condition, and the kernel took 33.2 us. A row that
+    is too short for the lanes of a warp is read in shorter pieces by all of them."""
     if not gemv.by_rows(gemm):
         return gemv.choose_of_one(gemm)
     names = ("1x16", "1x8") if gemm.m * gemm.n >= ROWS_FROM else ("1x8",)
-    long = (name for name in names if gemv.plan_of(gemm, CONFIGS[name]).lanes >= WARP)
-    return next(long, None) or gemv.of_four_rows(gemm, CONFIGS)
+    able = [name for name in names if gemv.plan_of(gemm, CONFIGS[name]).lanes >= WARP]
+    at_once = WARP * gemv.width_of(gemm)  # elements of a row that a warp loads by one instruction
+    whole = (name for name in able if CONFIGS[name].loads * at_once <= gemm.k)
+    return next(whole, None) or next(reversed(able), None) or gemv.of_four_rows(gemm, CONFIGS)
 
 
 ROWS_FROM = 8 * gemv.BLOCKS

@@ -54,7 +54,7 @@ cycles are interpolated linearly."""
 OF_FOUR = ("rows and columns shared", "rows shared by four", "columns shared by four")
 """How clusters of four use a form. They alone take longer than their products where tiles are small."""
 
-SHARED_BY_FOUR = {True: 349, False: 290}
+SHARED_BY_FOUR = {True: 351, False: 291}
 """Least cycles of a K tile that four blocks copy for each other: each side shared by two, and one by all. On
 an H200 16x64 took 331 to 346 cycles in the former way at seven shapes, and 260 to 297 in the latter."""
 
@@ -70,8 +70,8 @@ factors are bfloat16, LESS_POWER says which share does not count. A GPU lowers i
 power. Fitted to 1,690 launches on H200s at 182 shapes, as `bench` has them: with pauses, and clocks of 1290
 to 1880 MHz. This is off by 38 MHz in the root mean square, and among forms of one gemm by 22 MHz."""
 
-ROWS = {64: (0.65, 0.85, 0.0), 32: (0.98, 1.18, 0.49), 16: (1.14, 2.6, 1.66)}
-READERS, ROW_START, CROWD = 24, 99, 0.916
+ROWS = {64: (0.65, 0.85, 0.0), 32: (0.98, 1.09, 0.49), 16: (1.15, 2.64, 1.38)}
+READERS, ROW_START, CROWD = 24, 98, 0.916
 """Bytes that rows of a matrix are multiples of -> cycles in which an SM gets a row of a K tile, 128 bytes:
 the first, and the second times the share of SMs that multiply, to the power of CROWD. Two SMs share a way to
 L2, and blocks of a cluster are on such two, so there the second counts in full. The third is for rows of a B
@@ -85,7 +85,7 @@ HIDDEN = 6
 """Exponent of the power mean of the cycles of a K tile's products and of its odd rows. Where both are as many
 neither hides the other wholly."""
 
-LATENCY = 773
+LATENCY = 775
 """Cycles from a copy's start until its first bytes are there. A stage is copied, waits, is multiplied, and is
 free when the next one has been multiplied. So a ring of three stages hides whole lines, but no odd rows:
 256x176 took 1880 cycles where rows are multiples of 16 bytes, and 256x160, of four stages, 1420."""
@@ -94,7 +94,7 @@ CLOSE = 1.04
 """Cycles of a K tile over those of its products, below which they are taken to be the same: they differ by as
 much from one measurement to the next."""
 
-STORED, ELEMENT = 565, 0.0232
+STORED, ELEMENT = 517, 0.0226
 """Cycles for the end of a tile, and for each of its elements while few SMs store; twice that while all do,
 because L2 takes STORE bytes a cycle from each. Meanwhile its SM multiplies nothing of the next tile."""
 
@@ -108,7 +108,7 @@ BOX = 220
 rows. In boxes of 16 rows and not of 48 a tile of 144x256 ended 2700 cycles later at 4680x4680x4680, and one
 of 240x128 3900 cycles later at 5000x3000x2048."""
 
-STORE = 24.6
+STORE = 28
 """Bytes of C in a cycle that L2 takes from each SM while all store."""
 
 REGISTERS, SINGLE, FLOATS = (0.19, 0.35), (0.65, 1.1), 0.003
@@ -124,31 +124,31 @@ then takes as long as reading 1 + IN_PART times its bytes, because sectors are w
 took 53 us, and 163. MANY: times as long where several warpgroups of a block write. Tiles of 128x256 took 59
 and 186 us. At 4501x1535x128, whose C L2 holds, 64x128 took 11.1 us."""
 
-LAUNCH, APART, FIRST, SHALLOW = 1920, 1040, 0.077, 803
-MEETING = {1: 0, 2: 127, 4: 161}
+LAUNCH, APART, FIRST, SHALLOW = 1934, 1040, 0.077, 775
+MEETING = {1: 0, 2: 141, 4: 175}
 """Cycles that come once. LAUNCH: of every launch that begins early. APART: more of one that begins when the
 launch before has ended, see `reads_unevenly`. FIRST: for each element of a tile until its first K tiles
 are there, and as many again while all SMs read. MEETING: those that come with clusters of so many blocks,
 because these meet before their first copies. SHALLOW: those of a ring of fewer than
 ENOUGH_STAGES stages, where nothing hides the wait for the first K tiles."""
 
-CONSUMER = 111
+CONSUMER = 132
 """The same of each warpgroup that multiplies, besides the first."""
 
 ENOUGH_STAGES = 4
 
-READ, HALF, MOST = 5.42e6, 3.34e6, 4.34e6
+READ, HALF, MOST = 5.45e6, 3.57e6, 4.34e6
 """Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get with no end of
 bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get."""
 
-FROM_L2 = 0.144
+FROM_L2 = 0.148
 """Time of a byte that another tile has already brought to L2, over that of one from memory. One that another
 block of the cluster copies takes half as long. 15232x128x10368 took 83.3 us by tiles of 128x128, and 80.8 in
 clusters of four. 84x4096x16384
 took 58.0 us by tiles of 48x64, which get 470 MB, and 51.5 by tiles of 96x64, which get 335 MB; A and B have
 137 MB. 40x4096x11008 took 34.7 by tiles of 32x64, and 33.9 by tiles of 48x64."""
 
-FILLED = 9.0e6
+FILLED = 6.94e6
 """Bytes in a microsecond that SMs get of whole boxes, as if memory were as fast. Rows of a box beyond a
 matrix are not read, but take as long: 17 rows in boxes of 64 and 128 columns are 0.76 of such a box, and
 with 64 columns 0.63, however many SMs there are."""
@@ -174,12 +174,12 @@ BEGIN = 130
 """Nanoseconds more that reading takes, but an eighth of its time at most: the first bytes are long under
 way."""
 
-COPY, SPREAD, MANY_COPIED = 0.8, 1.3, 6e5
+COPY, SPREAD, MANY_COPIED = 0.83, 1.13, 1.1e6
 """Microseconds of a launch that copies a matrix, besides those of its bytes: the first, and the second times
 the share of SMs that copy. These are all from MANY_COPIED bytes on, read and written. The next launch begins
 early. Copies for 73x73x73 took 0.9 us on an H200, and 2.3 for 3761x131x79."""
 
-SUM, PART, PARTS = 1.0, 0.0037, 3.0e6
+SUM, PART, PARTS = 0.82, 0.0045, 2.89e6
 """Microseconds of a launch that adds up parts of K, which begins early, and of each part: 209x43x1928 took
 5.5 us in two parts of 64x32, 4.4 in four and 4.3 in eight, 64x64x16384 5.5 in 18 and 4.8 in 32. And bytes
 of parts that are written, two elements at a time, and read in a microsecond."""
