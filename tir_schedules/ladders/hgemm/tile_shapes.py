@@ -17,6 +17,10 @@ has three times 64 rows, which two warpgroups cannot divide evenly. Along the co
 and a thread keeps 144 sums. If three warpgroups divided the rows, each thread would have only 128 registers
 in all.
 
+Columns that two warpgroups divide may be up to 512. 3241 rows are 11 tiles of 304, which with 48 tiles of 128
+columns fill four rounds of 132 SMs. TMA copies at most 256 rows of a matrix at once, so 304 rows of a K tile
+come in two boxes of 152. A thread has registers for the sums of 128 x 352 by two warpgroups.
+
 Two blocks of a cluster share the columns of B (`cluster_m`) or the rows of A (`cluster_n`) that both need:
 each copies half of them for both, see `cluster`. That pays if rows of A and B are not multiples of 32 bytes,
 as at 3000 x 3000. Then a row of a K tile begins within a sector, and takes more sectors of L2 than its bytes
@@ -26,6 +30,10 @@ they are done with a stage.
 
 A B that is stored KxN comes in boxes of 64 columns. If blocks cannot share these evenly, each copies some k
 of every box. On an H200 2984x136x640 took 5.4 us by 88x64, 4.5 in pairs, and 4.2 in clusters of four.
+
+Tiles are taken in stripes of some rows of tiles. If L2 holds A and B, stripes are low. If not, SMs should read
+few different rows and columns at a time, because an H200 lowers its clock for what comes from memory. See
+`tile_choice.height_of_stripes`.
 
 In the emitted CUDA look for the number of columns in the name of wgmma, and for stmatrix with `.trans`.
 
