@@ -31,7 +31,7 @@ they are done with a stage.
 A B that is stored KxN comes in boxes of 64 columns. If blocks cannot share these evenly, each copies some k
 of every box. On an H200 2984x136x640 took 5.4 us by 88x64, 4.5 in pairs, and 4.2 in clusters of four.
 
-Tiles are taken in stripes of some rows of tiles. If L2 holds A and B, stripes are low. If not, SMs should read
+Tiles are taken in stripes of some rows of tiles. If L2 holds A and B, stripes are low. Else SMs should read
 few different rows and columns at a time, because an H200 lowers its clock for what comes from memory. See
 `tile_choice.height_of_stripes`.
 
