@@ -33,7 +33,7 @@
 
 // Floats of rows of tiles. What pads them keeps lanes of a fragment in different banks.
 constexpr int A_ROW = BK + 8, B_ROW = NT ? BK + 8 : BN + 4;
-using Block = TilesByMma<BM, BN, BK, WM, WN, STAGES, A_ROW, B_ROW, NT, 2>;
+using Block = TilesByMma<BM, BN, BK, WM, WN, STAGES, A_ROW, B_ROW, NT, true>;
 
 extern "C" __global__ void __launch_bounds__(Block::THREADS)
 sgemm_bf16x6_fused(const float *__restrict__ A, const float *__restrict__ B, float *__restrict__ C, int M, int N, int K)

@@ -54,15 +54,15 @@ template <int COUNT> static __device__ __forceinline__ void store_neighbours(flo
 
 // Tile of C: TALL x WIDE, of a warp HIGH x BROAD. K tiles are DEEP. RING of them are in shared memory, those of A
 // first. A_LINE, B_LINE: floats of their rows. ALONG_K: the tile of B is in rows along K, as B is; else along N.
-// MOST_NEAR: sums of a lane that are neighbours in a row, at most.
+// IN_PAIRS: sums of a lane are no more than two neighbours of a row.
 template <int TALL, int WIDE, int DEEP, int HIGH, int BROAD, int RING, int A_LINE, int B_LINE, bool ALONG_K,
-          int MOST_NEAR = 8>
+          bool IN_PAIRS = false>
 struct TilesByMma {
     static constexpr int WARPS = TALL / HIGH * (WIDE / BROAD), THREADS = WARPS * 32;
     static constexpr int B_HEIGHT = ALONG_K ? WIDE : DEEP, B_WIDTH = ALONG_K ? DEEP : WIDE; // of a tile of B
     // Sums of a lane that are neighbours in a row.
     static constexpr int NEAR =
-        ALONG_K || MOST_NEAR == 2 ? 2 : BROAD % 32 == 0 ? 8 : BROAD % 16 == 0 ? 4 : 2;
+        ALONG_K || IN_PAIRS ? 2 : BROAD % 32 == 0 ? 8 : BROAD % 16 == 0 ? 4 : 2;
 
     // The sums of `terms` products in a block. A_FLOATS, B_FLOATS: neighbours of a row that are copied at once.
     // pitch: floats from a row of C to the next. multiply(sum, a, b): adds the products of a warp's tiles to sums,

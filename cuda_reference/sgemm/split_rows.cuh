@@ -47,30 +47,31 @@ static __device__ __forceinline__ void split_columns(unsigned char *to, const fl
     b += TRANSPOSED ? column * B_ROW + lane_k : lane_k * B_ROW + column;
     to += column * ROW + lane_k * 2;
     float2 pairs[TIMES][STEPS];
+    // work(time, step, eight): of each 8 columns that the warp has, 8 deep.
+    const auto for_each = [&](const auto &work) {
 #pragma unroll
-    for (int n = 0; n < TIMES * STEPS; ++n) {
-        const int time = n / STEPS, eight = n % STEPS * AT_ONCE + first;
-        if ((time + 1) * WARPS <= ACROSS || first < AT_ONCE && time * WARPS + threadIdx.y < ACROSS * AT_ONCE) {
-            const float *const from = b + (TRANSPOSED ? time * WARPS * 8 * B_ROW + eight * 8
-                                                      : eight * 8 * B_ROW + time * WARPS * 8);
-            if constexpr (TRANSPOSED)
-                pairs[time][n % STEPS] = *reinterpret_cast<const float2 *>(from);
-            else
-                pairs[time][n % STEPS] = make_float2(from[0], from[B_ROW]);
+        for (int n = 0; n < TIMES * STEPS; ++n) {
+            const int time = n / STEPS, eight = n % STEPS * AT_ONCE + first;
+            if ((time + 1) * WARPS <= ACROSS || first < AT_ONCE && time * WARPS + threadIdx.y < ACROSS * AT_ONCE)
+                work(time, n % STEPS, eight);
         }
-    }
+    };
+    for_each([&](int time, int step, int eight) {
+        const float *const from = b + (TRANSPOSED ? time * WARPS * 8 * B_ROW + eight * 8
+                                                  : eight * 8 * B_ROW + time * WARPS * 8);
+        if constexpr (TRANSPOSED)
+            pairs[time][step] = *reinterpret_cast<const float2 *>(from);
+        else
+            pairs[time][step] = make_float2(from[0], from[B_ROW]);
+    });
+    for_each([&](int time, int step, int eight) {
+        unsigned parts[3];
+        split_pair(pairs[time][step].x, pairs[time][step].y, parts[0], parts[1], parts[2]);
 #pragma unroll
-    for (int n = 0; n < TIMES * STEPS; ++n) {
-        const int time = n / STEPS, eight = n % STEPS * AT_ONCE + first;
-        if ((time + 1) * WARPS <= ACROSS || first < AT_ONCE && time * WARPS + threadIdx.y < ACROSS * AT_ONCE) {
-            unsigned parts[3];
-            split_pair(pairs[time][n % STEPS].x, pairs[time][n % STEPS].y, parts[0], parts[1], parts[2]);
-#pragma unroll
-            for (int part = 0; part < 3; ++part)
-                *reinterpret_cast<unsigned *>(to + part * PART + time * WARPS * 8 * ROW + (eight ^ swizzle) * 16) =
-                    parts[part];
-        }
-    }
+        for (int part = 0; part < 3; ++part)
+            *reinterpret_cast<unsigned *>(to + part * PART + time * WARPS * 8 * ROW + (eight ^ swizzle) * 16) =
+                parts[part];
+    });
     fence_async_proxy();
 }
 

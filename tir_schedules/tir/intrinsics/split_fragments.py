@@ -19,7 +19,7 @@ from tvm.script import tirx as T
 from tir_schedules.tir.intrinsics import in_halves
 from tir_schedules.tir.intrinsics.device import call
 from tir_schedules.tir.intrinsics.split_products import STEP, Pairs, sum_of_products
-from tir_schedules.tir.intrinsics.wgmma import rows_product_text
+from tir_schedules.tir.intrinsics.wgmma import product_text
 from tir_schedules.tir.schedule import PrimFunc
 from tir_schedules.workloads import place_in_b
 from tir_schedules.workloads.split_gemm import FORMS
@@ -59,7 +59,7 @@ def together_text(width: int, depth: int, a_row: int, b_row: int, warps: int, tr
         for step in range(steps)
     ]
     lines = "\n".join
-    return f"""{rows_product_text(product, width)}
+    return f"""{product_text(product, width, "bfloat16", "float32", begins=True, of_registers=True)}
 // Adds the product of 16 rows of A for each warp and a tile of B to a warp's sums.
 static __device__ __forceinline__ void {TOGETHER}(float &sums, const float *a, const float *b)
 {{

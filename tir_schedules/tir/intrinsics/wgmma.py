@@ -86,55 +86,45 @@ def operands_of(count: int, accumulate: str) -> tuple[str, str]:
 
 
 def product_text(
-    name: str, n: int, dtype: str, accumulate: str, along_k: tuple[bool, bool], begins: bool = False
+    name: str,
+    n: int,
+    dtype: str,
+    accumulate: str,
+    along_k: tuple[bool, bool] = (True, True),
+    begins: bool = False,
+    of_registers: bool = False,
 ) -> str:
     """A device function with one wgmma. along_k: whether rows of its operands go along k. begins: it has one
-    argument more, which is 0 where sums are to begin with the products."""
-    count = n * SUM_BYTES[accumulate] // 8
+    argument more, which is 0 where sums are to begin with the products. of_registers: rows of A are in four
+    registers, and not in shared memory."""
+    count, of_a = n * SUM_BYTES[accumulate] // 8, 4 if of_registers else 1
     head, outputs = operands_of(count, accumulate)
     types = ".".join(PTX_TYPES[each] for each in (accumulate, dtype, dtype))
-    depth, transposed = 16, f", {int(not along_k[0])}, {int(not along_k[1])}"
+    depth, transposed = 16, "".join(f", {int(not each)}" for each in along_k[of_registers:])
     if dtype == "float32":  # tf32, which rows along k alone can have
         types, depth, transposed = "f32.tf32.tf32", 8, ""
     names = ", ".join(f"%{place}" for place in range(count))
-    arguments = ", unsigned long long a, unsigned long long b" + (", int added" if begins else "")
+    a, a_inputs, a_argument = f"%{count}", '"l"(a)', "unsigned long long a"
+    if of_registers:
+        a = f"{{{', '.join(f'%{count + place}' for place in range(of_a))}}}"
+        a_inputs = ", ".join(f'"r"(a[{place}])' for place in range(of_a))
+        a_argument = f"const unsigned (&a)[{of_a}]"
+    arguments = f", {a_argument}, unsigned long long b" + (", int added" if begins else "")
     added, operand = "setp.eq.b32 add, 0, 0", ""
     if begins:
-        added, operand = f"setp.ne.b32 add, %{count + 2}, 0", ', "r"(added)'
-    return f"""// Adds the products of 64 x {depth} of A with {depth} x {n} of B to the sums of a thread.
+        added, operand = f"setp.ne.b32 add, %{count + of_a + 1}, 0", ', "r"(added)'
+    rows = f"64 x {depth} of A" + (", in registers," if of_registers else "")
+    return f"""// Adds the products of {rows} with {depth} x {n} of B to the sums of a thread.
 static __device__ __forceinline__ void {name}{head.format(arguments)}
     asm volatile("{{\\n"
                  ".reg .pred add;\\n"
                  "{added};\\n"
                  "wgmma.mma_async.sync.aligned.m64n{n}k{depth}.{types}"
                  " {{{names}}},"
-                 " %{count}, %{count + 1}, add, 1, 1{transposed};\\n"
+                 " {a}, %{count + of_a}, add, 1, 1{transposed};\\n"
                  "}}"
                  : {outputs}
-                 : "l"(a), "l"(b){operand});
-}}
-"""
-
-
-def rows_product_text(name: str, n: int) -> str:
-    """The same of bfloat16 whose rows of A are in four registers. added: 0 where sums are to begin with the
-    products."""
-    count = n // 2
-    head, outputs = operands_of(count, "float32")
-    names = ", ".join(f"%{place}" for place in range(count))
-    of_a = ", ".join(f"%{count + place}" for place in range(4))
-    arguments = head.format(", const unsigned (&a)[4], unsigned long long b, int added")
-    return f"""// Adds the products of 64 x 16 of A, in registers, with 16 x {n} of B to the sums of a thread.
-static __device__ __forceinline__ void {name}{arguments}
-    asm volatile("{{\\n"
-                 ".reg .pred add;\\n"
-                 "setp.ne.b32 add, %{count + 5}, 0;\\n"
-                 "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16"
-                 " {{{names}}},"
-                 " {{{of_a}}}, %{count + 4}, add, 1, 1, 0;\\n"
-                 "}}"
-                 : {outputs}
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(added));
+                 : {a_inputs}, "l"(b){operand});
 }}
 """
 
