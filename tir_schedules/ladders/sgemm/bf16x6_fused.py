@@ -34,9 +34,7 @@ from typing import ClassVar, Mapping
 
 from tir_schedules.ladders.hgemm import hopper
 from tir_schedules.ladders.sgemm import bf16x6_mma, shapes
-from tir_schedules.ladders.sgemm.edges import part_last_tile
 from tir_schedules.ladders.sgemm.shapes import Rate
-from tir_schedules.ladders.sgemm.steps import vector_width
 from tir_schedules.model.gpus import WARP
 from tir_schedules.model.launch import Launch
 from tir_schedules.model.rung import run_as_script
@@ -123,17 +121,7 @@ def launch(gemm: Gemm, config: Config) -> Launch:
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
-    from tir_schedules.tir.intrinsics import split_fragments
-
-    b_row = config.b_row(gemm.transposed)
-    widths = [vector_width(row) for _, row in gemm.stored.values()]
-    padding = bf16x6_mma.paddings(gemm.transposed)
-    product = split_fragments.multiply(
-        config.wm, config.wn, config.bk, config.a_row, b_row, config.near(gemm.transposed),
-        gemm.transposed, config.warps,
-    )  # fmt: skip
-    k_tile = bf16x6_mma.multiply_tiles(sch, gemm, config, widths, padding, product)
-    part_last_tile(sch, gemm, k_tile, config.bk)
+    bf16x6_mma.schedule(sch, gemm, config, config.warps)
 
 
 CONFIGS = {

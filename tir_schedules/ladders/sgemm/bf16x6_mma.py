@@ -175,14 +175,15 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     return Launch(grid, (32, config.warps, 1), config.shared_bytes(gemm.transposed), parts=parts)
 
 
-def schedule(sch: Schedule, gemm: Gemm, config: Config) -> None:
+def schedule(sch: Schedule, gemm: Gemm, config: Config, together: int = 0) -> None:
+    """together: warps that multiply by one wgmma; 0 where each multiplies by mma."""
     from tir_schedules.tir.intrinsics import split_fragments
 
     near, b_row = config.near(gemm.transposed), config.b_row(gemm.transposed)
     widths = [vector_width(row) for _, row in gemm.stored.values()]
     padding = paddings(gemm.transposed)
     product = split_fragments.multiply(
-        config.wm, config.wn, config.bk, config.a_row, b_row, near, gemm.transposed
+        config.wm, config.wn, config.bk, config.a_row, b_row, near, gemm.transposed, together
     )
     k_tile = multiply_tiles(sch, gemm, config, widths, padding, product)
     part_last_tile(sch, gemm, k_tile, config.bk)
