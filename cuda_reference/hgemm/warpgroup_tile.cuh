@@ -129,25 +129,25 @@ struct WarpgroupTile {
     }
 
     // The same of a tile whose sums are those of C's transpose: of a row of C a thread has single elements,
-    // and eight lanes have neighbours.
+    // and eight lanes have neighbours. Row after row, so that few addresses need registers beside the sums.
     template <typename Result>
     __device__ __forceinline__ void store_transposed(Result *__restrict__ matrix, int first_row, int first_col,
                                                      int rows, int cols) const
     {
 #pragma unroll
-        for (int part = 0; part < PARTS; ++part)
+        for (int j = 0; j < WIDTH / 8; ++j) {
+            const int r = first_row + 8 * j + threadIdx.x % 4 * 2;
 #pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int c = first_col + part * 64 + h * 8 + row();
+            for (int part = 0; part < PARTS; ++part)
 #pragma unroll
-                for (int j = 0; j < WIDTH / 8; ++j) {
-                    const int r = first_row + 8 * j + threadIdx.x % 4 * 2;
+                for (int h = 0; h < 2; ++h) {
+                    const int c = first_col + part * 64 + h * 8 + row();
                     const auto both = pair<Result>(part, j, h);
                     if (r < rows && c < cols)
                         matrix[r * cols + c] = both.x;
                     if (r + 1 < rows && c < cols)
                         matrix[(r + 1) * cols + c] = both.y;
                 }
-            }
+        }
     }
 };
