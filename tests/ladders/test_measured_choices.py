@@ -33,11 +33,9 @@ UNEXPLAINED = {
 """The first takes 1.7 times as long as any model says, and 64 parts do not. The second has stripes of two
 rows of tiles, so that many columns of B are read at a time. What that costs while tiles are small is not
 known."""
-LATER = {"sgemm": EARLIER, "hgemm": 0}
-EARLY = "split_k"
-"""Microseconds more of a launch of this rung that does not begin early, as when SGEMM was timed."""
-LOST = 1.14
-"""Times the fastest of those measured that the one takes at most that is estimated to be the fastest."""
+LOST, LOST_MORE = 1.12, {"33x4096x4096 float16": 1.14, "12345x77x1001 float16": 1.14}
+"""Times the fastest of those measured that the one takes at most that is estimated to be the fastest; and of
+two shapes, where the estimates of several forms differ by 1 %."""
 
 
 def gemm_of(ladder, shape):
@@ -47,14 +45,14 @@ def gemm_of(ladder, shape):
 
 
 def estimates(ladder, shape):
-    """Microseconds by name, estimated and measured."""
+    """Microseconds by name, estimated and measured. When these were measured, no launch of SGEMM's `split_k`
+    began early but those that follow another one of the same work."""
     gemm, found = gemm_of(ladder, shape), {}
     for name, measured in MEASURED[ladder, shape].items():
         if name != VENDOR:
             (rung,) = find(f"{ladder}/{name}")
-            early = name.startswith(EARLY) and not rung.others(gemm)[0]
-            early = early and prod(rung.declared(gemm).grid) <= SMS
-            later = LATER[ladder] if early else 0
+            early = ladder == "sgemm" and name.startswith("split_k") and not rung.others(gemm)[0]
+            later = EARLIER if early and prod(rung.declared(gemm).grid) <= SMS else 0
             found[name] = fastest.estimated(rung, gemm).estimate.microseconds + later, measured
     return found
 
@@ -79,4 +77,5 @@ def test_what_is_estimated_to_be_the_fastest_nearly_is(ladder, shape):
     rungs = {name.partition(":")[0] for name in found}
     for some in [found, *({name: found[name] for name in found if name.startswith(rung)} for rung in rungs)]:
         chosen = min(some, key=lambda name: some[name][0])
-        assert some[chosen][1] <= LOST * min(measured for _, measured in some.values()), chosen
+        lost = LOST_MORE.get(shape, LOST)
+        assert some[chosen][1] <= lost * min(measured for _, measured in some.values()), chosen
