@@ -7,7 +7,7 @@
 //   warpgroup that multiplies
 //   maps: of A, boxes of BM / CLUSTER_N x 64; of B, of BN / CLUSTER_M x 64, or where it is stored K x N
 //   64 x 64, or 64 / CLUSTER_M x 64 if BN is no multiple of 64 * CLUSTER_M; of C, boxes as in result_boxes.cuh
-//   boxes of more than 256 rows are as few lower ones, each of as many rows
+//   A box has at most 256 rows. More rows come in as few boxes as can have as many rows each.
 //
 // As tma_store.cu, with one side of a tile as free as wgmma's columns. With SWAP it computes C^T = B^T A^T:
 // the rows of wgmma, multiples of 64, are columns of C, and its columns, multiples of 8, are rows of C. Without

@@ -57,9 +57,9 @@ def choose(gemm: HalfGemm) -> str | Config:
 def choose_of_one(gemm: HalfGemm) -> str:
     """Where C has one row or one column. By rows one row to a thread, with 16 loads of it under way where
     there are many rows, because DRAM is read fastest in long pieces: on an H200 1x11008x4096 took 23.1 us,
-    24.0 with 8 loads, and 25.5 with two of each of four rows. All 16 should be needed at least once: at
-    1x12984x2280 a lane has nine, each load stands under a condition, and the kernel took 33.2 us. A row that
-    is too short for the lanes of a warp is read in shorter pieces by all of them."""
+    24.0 with 8 loads, and 25.5 with two of each of four rows. All 16 should be needed at least once. At
+    1x12984x2280 a lane needs nine, the other seven read the end of the row again, and the kernel took 33.2
+    us. A row that is too short for the lanes of a warp is read in shorter pieces by all of them."""
     if not gemv.by_rows(gemm):
         return gemv.choose_of_one(gemm)
     names = ("1x16", "1x8") if gemm.m * gemm.n >= ROWS_FROM else ("1x8",)

@@ -192,8 +192,8 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
     if {tiling.swap, tiling.part_columns} - {0, 1}:
         return f"swap is {tiling.swap} and part_columns {tiling.part_columns}: each is 0 or 1"
     tall, wide = ("bn", "bm") if tiling.swap else ("bm", "bn")
+    each = " for each consumer" if tiling.part_columns else ""
     if not 0 < tiling.tall <= MOST_ROWS or not 0 < tiling.columns <= MOST_COLUMNS:
-        each = " for each consumer" if tiling.part_columns else ""
         return f"{tall} must be from 1 to {MOST_ROWS}, and {wide} from 1 to {MOST_COLUMNS}{each}"
     if tiling.blocks not in CLUSTERS or min(tiling.cluster_m, tiling.cluster_n) < 1:
         return (
@@ -204,7 +204,6 @@ def reason_against_free_tile(gemm: HalfGemm, tiling: Tiling) -> str:
     step = SWAPPED_STEP if tiling.swap else STEP
     step, why = (step, "") if in_rows else (COLUMNS, " where B is stored KxN")
     if tiling.wide % (step * (tiling.consumers if tiling.part_columns else 1)):
-        each = " for each consumer" if tiling.part_columns else ""
         return f"{wide} must be a multiple of {step}{each}{why}"
     for name, extent, blocks, rows in (
         ("bn", tiling.bn, tiling.cluster_m, gemm.transposed),

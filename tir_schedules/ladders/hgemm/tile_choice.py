@@ -18,11 +18,12 @@ from functools import lru_cache
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, TypeVar
 
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.hgemm import hopper, specialization, tile_costs
+from tir_schedules.ladders.hgemm import hopper, specialization
 from tir_schedules.ladders.hgemm.tile_costs import (
     K_TILE,
     Estimate,
     bytes_of_operands,
+    clusters_of,
     copying,
     extent_at_once,
 )
@@ -153,7 +154,7 @@ def is_lowest(gemm: HalfGemm, config: hopper.Tiling) -> bool:
 
 def with_stripes(gemm: HalfGemm, config: C) -> C:
     """The configuration with the height of its stripes for a gemm."""
-    down, across, tall, wide = tile_costs.clusters_of(gemm, config)
+    down, across, tall, wide = clusters_of(gemm, config)
     at_once = specialization.clusters_at_once(config.programs, config.blocks)
     sides = (0, 0) if bytes_of_operands(gemm) <= L2 else (tall, wide)
     return replace(config, group=height_of_stripes(down, across, at_once, *sides))

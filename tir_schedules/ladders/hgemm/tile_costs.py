@@ -6,8 +6,8 @@ multiply, and while few do. The time of a GEMM is estimated from these cycles, t
 tiles, the time at the start and the end of the kernel, the launches around it, and the clock.
 
 Cycles of K tiles were measured on an H200. Most other constants are fitted to 2,673 launches on H200s at 257
-shapes, most of them drawn: `forms_hgemm_h200_fifth.json` to `_eleventh`, `stripes` and
-`clusters_and_stripes` in `experiments/results/changes`, and
+shapes, most of them drawn. The launches are in `experiments/results/changes`
+(`forms_hgemm_h200_fifth.json` to `_eleventh`, `stripes`, `clusters_and_stripes`) and in
 `tests/ladders/hgemm/measured_choices.json`. A launch counts less the longer it takes beside the fastest of
 its shape. Estimates of these are off by 8 % (root mean square).
 """
@@ -132,7 +132,7 @@ because these meet before their first copies. SHALLOW: those of a ring of fewer 
 ENOUGH_STAGES stages, where nothing hides the wait for the first K tiles."""
 
 CONSUMER = 132
-"""The same of each warpgroup that multiplies, besides the first."""
+"""Cycles that come once for each warpgroup that multiplies, besides the first."""
 
 ENOUGH_STAGES = 4
 
@@ -143,9 +143,9 @@ bytes under way, those with which they get half of that, in the rings of all SMs
 FROM_L2 = 0.148
 """Time of a byte that another tile has already brought to L2, over that of one from memory. One that another
 block of the cluster copies takes half as long. 15232x128x10368 took 83.3 us by tiles of 128x128, and 80.8 in
-clusters of four. 84x4096x16384
-took 58.0 us by tiles of 48x64, which get 470 MB, and 51.5 by tiles of 96x64, which get 335 MB; A and B have
-137 MB. 40x4096x11008 took 34.7 by tiles of 32x64, and 33.9 by tiles of 48x64."""
+clusters of four. 84x4096x16384 took 58.0 us by tiles of 48x64, which get 470 MB, and 51.5 by tiles of 96x64,
+which get 335 MB; A and B have 137 MB. 40x4096x11008 took 34.7 by tiles of 32x64, and 33.9 by tiles of
+48x64."""
 
 FILLED = 6.94e6
 """Bytes in a microsecond that SMs get of whole boxes, as if memory were as fast. Rows of a box beyond a

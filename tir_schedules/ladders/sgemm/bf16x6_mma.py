@@ -181,17 +181,12 @@ def schedule(sch: Schedule, gemm: Gemm, config: Config, together: int = 0) -> No
 
     near, b_row = config.near(gemm.transposed), config.b_row(gemm.transposed)
     widths = [vector_width(row) for _, row in gemm.stored.values()]
-    padding = paddings(gemm.transposed)
+    padding = [ALONG_K, ALONG_K if gemm.transposed else ALONG_N]
     product = split_fragments.multiply(
         config.wm, config.wn, config.bk, config.a_row, b_row, near, gemm.transposed, together
     )
     k_tile = multiply_tiles(sch, gemm, config, widths, padding, product)
     part_last_tile(sch, gemm, k_tile, config.bk)
-
-
-def paddings(transposed: bool) -> list[tuple[int, int]]:
-    """Of rows of tiles of A and of B, as ALONG_K."""
-    return [ALONG_K, ALONG_K if transposed else ALONG_N]
 
 
 def multiply_tiles(

@@ -100,7 +100,8 @@ def product_text(
     count, of_a = n * SUM_BYTES[accumulate] // 8, 4 if of_registers else 1
     head, outputs = operands_of(count, accumulate)
     types = ".".join(PTX_TYPES[each] for each in (accumulate, dtype, dtype))
-    depth, transposed = 16, "".join(f", {int(not each)}" for each in along_k[of_registers:])
+    in_shared = along_k[1:] if of_registers else along_k
+    depth, transposed = 16, "".join(f", {int(not each)}" for each in in_shared)
     if dtype == "float32":  # tf32, which rows along k alone can have
         types, depth, transposed = "f32.tf32.tf32", 8, ""
     names = ", ".join(f"%{place}" for place in range(count))
