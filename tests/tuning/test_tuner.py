@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 import signal
 import threading
-import time
 from dataclasses import asdict, replace
+from itertools import count
 
 import pytest
 from scipy.stats import spearmanr
@@ -20,6 +20,7 @@ from tir_schedules.tuning.building.candidate import Unbuilt
 from tir_schedules.tuning.measure.evaluator import Evaluation
 from tir_schedules.tuning.records.database import Database
 from tir_schedules.tuning.records.timesheet import Timesheet
+from tir_schedules.tuning.search import tuner
 from tir_schedules.tuning.search.tuner import BATCH, rank_correlation, tune
 from tir_schedules.tuning.space.points import Constraint, Space, key
 from tir_schedules.workloads.gemm import Gemm
@@ -46,8 +47,9 @@ class MadeUp:
 
     def __init__(self, wrong=never, refused=never, interrupted_after=10**6, broken=never):
         self.spent = Timesheet()
-        self.wrong, self.refused, self.left, self.broken = wrong, refused, interrupted_after, broken
-        self.finals = []
+        self.wrong, self.refused, self.broken = wrong, refused, broken
+        self.finals, self.results = [], []
+        self.interrupted_after, self.begun, self.seen = interrupted_after, count(), threading.Event()
 
     def check(self, arch):
         if arch == "sm_87":
@@ -75,11 +77,11 @@ class MadeUp:
             raise CheckFailed("found\nwrong")
         if self.refused(config):
             raise CheckFailed("does not run")
-        self.left -= 1
-        if self.left < 0:
+        if next(self.begun) >= self.interrupted_after:
             # another thread would take it without waking the main thread, which waits for this one
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            time.sleep(2)  # until the main thread has it
+            assert self.seen.wait(60), "the search was not told"
+        self.results.append(config)
         return Evaluation((self.made_up(config),), "f" * 64)
 
     @staticmethod
@@ -238,11 +240,13 @@ def test_other_devices_shapes_and_architectures_are_other_tasks(tmp_path):
     assert len({(record.arch, record.problem) for record in database.records()}) == 3
 
 
-def test_ctrl_c_is_raised_and_leaves_every_result_in_the_database(tmp_path):
-    database = Database(tmp_path / "interrupted.jsonl")
+def test_ctrl_c_is_raised_and_leaves_every_result_in_the_database(tmp_path, monkeypatch):
+    database, evaluator = Database(tmp_path / "interrupted.jsonl"), MadeUp(interrupted_after=3)
+    monkeypatch.setattr(tuner, "print_error", lambda text: evaluator.seen.set())
     with pytest.raises(KeyboardInterrupt):
-        tune(SPACE, GEMM, "sm_90", 20, database, evaluator=MadeUp(interrupted_after=3))
-    assert len(database.records()) == 4, "the one that was under way, too"
+        tune(SPACE, GEMM, "sm_90", 20, database, evaluator=evaluator)
+    assert len(database.records()) == len(evaluator.results)
+    assert 4 <= len(evaluator.results) <= 3 + tuner.BUILT, "each thread finishes what it has under way"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
