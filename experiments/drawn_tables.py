@@ -32,18 +32,20 @@ def newest(family: str, results: Sequence[Recorded]) -> tuple[Recorded, list[Com
 def distribution(family: str, results: Sequence[Recorded]) -> str:
     """Tables of the newest recording; a line where there is none."""
     found = newest(family, results)
-    return section(family, *found, tables_of(family, found[1])) if found else nothing(family)
+    return (
+        section(family, *found, tables_of(family, found[1]))
+        if found
+        else f"No drawn shapes of {family} were timed yet."
+    )
 
 
 def regret(family: str, results: Sequence[Recorded]) -> str:
     """The shapes where the choice lost most, in the newest recording with other configurations beside it; a
     line where there is none."""
     found = newest(family, results)
-    return section(family, *found, [regret_table(found[1])]) if found else nothing(family)
-
-
-def nothing(family: str) -> str:
-    return f"No drawn shapes of {family} were timed yet."
+    if not found:
+        return f"No recording of drawn shapes of {family} has other configurations beside the choice."
+    return section(family, *found, [regret_table(found[1])])
 
 
 def section(family: str, recorded: Recorded, shapes: Sequence[Compared], tables: Iterable[Table]) -> str:

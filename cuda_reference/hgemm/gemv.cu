@@ -35,7 +35,7 @@
 
 constexpr int PLACES = 1 << 18;
 constexpr int WIDTH = 8; // elements of 16 bytes
-// Sums that warps leave; the launch has so many lanes that there are no more.
+// Most sums that warps leave in shared memory: the launch has no more lanes than these are for.
 constexpr int LEFT = least(BLOCK * most(TM, WIDTH) * VECTORS, most(4096, BLOCK * most(8, VECTORS)));
 
 extern "C" __global__ void __launch_bounds__(BLOCK)

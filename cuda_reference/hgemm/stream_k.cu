@@ -1,4 +1,4 @@
-// HGEMM by wgmma and TMA: Stream-K, programs share the tiles that are left of whole rounds along K.
+// HGEMM by wgmma and TMA: Stream-K, programs share along K the tiles that do not fill a whole round.
 //
 //   nvcc -arch=sm_90a -cubin stream_k.cu
 //   grid at most PROGRAMS, block (128, CONSUMERS + 1)
@@ -7,15 +7,15 @@
 //   maps: of A, boxes of BM x 64; of B, of BN x 64, or 64 x 64 where it is stored K x N; of C, boxes of 64
 //   rows of 128 bytes
 //
-// Stream-K. tma_store.cu takes tiles in rounds, and in the last round some SMs have no tile. Here the first
-// tiles, the remainder of whole rounds and one round more, are shared: their K tiles, tile after tile, are
-// cut into equal shares. The program with the end of a tile leaves its sums in memory, with a mark for each
-// warp. The program with its first K tile waits for these, adds them in the order of programs and stores the
-// tile: see streamed_parts.cuh. Programs are numbered backwards, so that blocks wait for blocks that began
-// before them. If sharing would save a program fewer than WORTH K tiles for each part of a tile besides the
-// first, nothing is shared.
-// Sums and marks are variables of the module: launches of this kernel must follow one another.
-// Rows of C must be multiples of 16 bytes.
+// tma_store.cu takes tiles in rounds, and in the last round some SMs have no tile. Here programs share the
+// tiles that do not fill a whole round, and those of one full round more. These are the first tiles. Their K
+// tiles, tile after tile, are cut into equal shares. The program with the end of a tile leaves its sums in
+// memory, with a mark for each warp. The program with its first K tile waits for these, adds them in the
+// order of programs and stores the tile: see streamed_parts.cuh. Programs are numbered backwards, so that
+// blocks wait for blocks that began before them. Adding up the parts of a tile takes time. So programs share
+// only if that saves each of them at least WORTH K tiles for each part of a tile besides the first. Sums and
+// marks are variables of the module: launches of this kernel must follow one another. Rows of C must be
+// multiples of 16 bytes.
 
 #include <cuda.h>
 #include <cuda_bf16.h>

@@ -7,10 +7,10 @@
 //   C: of several parts a matrix of floats for each, whose rows are filled up to multiples of 16 bytes;
 //   split_k_sum.cu adds them up. Of one part it is C
 //
-// K tiles come by asynchronous copies of 16 or 8 bytes, and rows of a B that is stored K x N of 4. Rows that are
-// multiples of neither come by 16 bytes, too, see unaligned.cuh. Products are by mma.
-// WARPS_K warps take turns at steps along K, and their sums are added at the end. SPLITS goes to the launch:
-// 0 leaves the number of parts to the shape.
+// K tiles come by asynchronous copies of 16 or 8 bytes, and rows of a B that is stored K x N of 4. Rows of
+// other sizes are copied by 16 bytes as well, from the aligned address before them, see unaligned.cuh.
+// Products are by mma. WARPS_K warps take turns at steps along K, and their sums are added at the end. SPLITS
+// goes to the launch: 0 leaves the number of parts to the shape.
 
 #include <type_traits>
 
@@ -67,7 +67,7 @@ static __device__ __forceinline__ void start_rows_of(int piece, IN *tile, const 
         start_rows<HEIGHT, WIDTH, STRIDE, 1, THREADS>(tile, matrix, row, col, rows, cols);
 }
 
-// Multiplies a block's tile. A_ODD, B_ODD: whether rows come by any 16 bytes.
+// Multiplies a block's tile. A_ODD, B_ODD: whether rows are copied from the aligned address before them.
 template <bool A_ODD, bool B_ODD>
 static __device__ __forceinline__ void multiply_rows(const IN *A, const IN *B, void *C, int M, int N, int K,
                                                      IN *shared)

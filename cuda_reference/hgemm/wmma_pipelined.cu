@@ -5,12 +5,12 @@
 //   dynamic shared memory: STAGES tiles of A and of B, or one of C if larger and the block tile does not
 //     divide M and N
 //
-// As wmma_async.cu, but with 3 stages in shared memory, a tile of A and one of B in each. With three stages
-// the one that is refilled is not the one that a slower warp may still read, but the one before. So one
-// barrier is enough:
+// As wmma_async.cu, but with 3 stages in shared memory, a tile of A and one of B in each. A slower warp may
+// still read the stage of the current tile. With three stages the copies refill that of the tile before,
+// which every warp has finished. So one barrier is enough:
 //     multiply; start the copies two tiles ahead; wait for those of the next tile; barrier
 // Behind the barrier a thread knows that the next tile has arrived from all threads, and that all warps have
-// finished this one; the next copies go to its stage. They have all of the iteration behind theirs to arrive.
+// finished this one. The next copies go to its stage, and have the whole next iteration to arrive.
 // The drain multiplies the last two tiles, and waits for all copies between them. The multistage buffer, its
 // order and its drain are those of article 001, "Optimizing Half-Precision GEMM with Tensor Cores".
 // More than 48 KiB of shared memory take cudaFuncAttributeMaxDynamicSharedMemorySize. Whether a GPU has so

@@ -5,14 +5,13 @@
 //   dynamic shared memory: a tile of A and one of B, or one of C if larger and the block tile does not divide
 //     M and N
 //
-// For each tile along K all threads copy a tile of A and one of B to shared memory, 16 bytes at a time, every
-// warp rows that follow each other. The barrier before it waits until no warp reads the tiles before, the one
-// behind it until all have copied. Then every warp multiplies its WM rows of A by its WN columns of B: for
-// each 16 of K it reads WM/16 fragments of A and WN/16 of B and multiplies every one with every other, so it
-// uses several times what it reads.
-// Copies put zeros where a tile lies beyond the matrix. If the block tile divides M and N, warps write their
-// part of C straight to global memory; if not, it goes through shared memory, from where all threads copy the
-// elements that C has.
+// For each tile along K all threads copy a tile of A and one of B to shared memory, 16 bytes at a time. Each
+// warp copies consecutive rows. The barrier before the copy waits until no warp reads the previous tiles, and
+// the barrier after it until all threads have copied. Then every warp multiplies its WM rows of A by its WN
+// columns of B: for each 16 of K it reads WM/16 fragments of A and WN/16 of B and multiplies every one with
+// every other, so it uses several times what it reads. Copies put zeros where a tile lies beyond the matrix.
+// If the block tile divides M and N, warps write their part of C straight to global memory; if not, it goes
+// through shared memory, from where all threads copy the elements that C has.
 
 #include <cuda_fp16.h>
 #include <mma.h>

@@ -5,11 +5,12 @@
 //   dynamic shared memory: STAGES tiles of A and of B, or the tile of C if larger
 //
 // As wmma_register_pipelined.cu, except for the end. A warp that writes an accumulator to global memory
-// writes pieces of 4 or 8 bytes per lane, 4 lanes to a row: rows of 16 bytes if accumulators are half, of
-// which each costs a sector of 32. Here warps write their accumulators to shared memory, in the place of the
-// tiles of A and B. Behind a barrier every warp copies whole rows that follow each other, 16 bytes at a time,
-// neighbouring lanes neighbouring chunks. Rows are padded as those of A and B are, against bank conflicts.
-// Sizes that are not multiples of the block tile take the same way: rows and chunks beyond C are left out.
+// writes pieces of 4 or 8 bytes per lane, 4 lanes to a row. These are rows of 16 bytes if accumulators are
+// half, and each occupies a sector of 32. Here warps write their accumulators to shared memory, in the place
+// of the tiles of A and B. Behind a barrier every warp copies whole rows that follow each other, 16 bytes at
+// a time, neighbouring lanes neighbouring chunks. Rows are padded as those of A and B are, against bank
+// conflicts. Sizes that are not multiples of the block tile take the same way: rows and chunks beyond C are
+// left out.
 
 #include <cuda_fp16.h>
 #include <mma.h>

@@ -8,12 +8,12 @@
 //
 // As wmma_staged_epilogue.cu, except for which block computes which tile. A GPU starts blocks in the order of
 // x, then y, then z. With a grid as wide as C, the blocks that run at the same time fill few rows of blocks:
-// they share A but read all of B. Here C is cut into groups of S block columns, one for each z; the blocks of
-// a group run row by row and share the columns of B, and of each row of A S blocks read the same. Every other
+// they share A but read all of B. Here C is cut into groups of S block columns, one for each z. The blocks of
+// a group run row by row. They share the columns of B, and S blocks share each row of A. Every other
 // group runs upwards: it starts with the rows of A that the last one ended with. With it all
 // techniques of article 001, "Optimizing Half-Precision GEMM with Tensor Cores", are there. Its kernel has
-// groups of 16 columns whatever N is (PARTIAL_GROUP 1), and sizes must be whole tiles. Two sentences of its
-// text are not what its code does: odd groups run upwards, not even ones, and CEIL_DIV rounds up.
+// groups of 16 columns whatever N is (PARTIAL_GROUP 1), and sizes must be whole tiles. Its code differs
+// from two sentences of its text: odd groups run upwards, not even ones, and CEIL_DIV rounds up.
 
 #include <cuda_fp16.h>
 #include <mma.h>

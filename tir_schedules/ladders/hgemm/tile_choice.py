@@ -42,8 +42,8 @@ an H200 it was 3 % in the mean: 1280 cubed took 8.66 us by 104x128 and 9.53 by 1
 1454 us by 200x256 and 1349 by 256x256, both estimated to take as long."""
 
 HIGHEST, MORE_AT_ONCE = 24, 1.1
-"""Rows of tiles in the highest stripes, and how many times as many rows and columns of C as the fewest may be
-multiplied at a time, where the last stripe is then nearly as high as the others."""
+"""HIGHEST: most rows of tiles in a stripe. MORE_AT_ONCE: a height of stripes is accepted if its clusters
+multiply at most so many times the fewest possible rows and columns of C at a time."""
 
 C = TypeVar("C", bound=Config)
 
@@ -72,8 +72,9 @@ def chooser(
 
 
 def time_of(gemm: HalfGemm, config: hopper.Tiling, parts: int = 1, more: float = 0) -> tuple[float, float]:
-    """Microseconds of a configuration and of launches around its own, `more`. Of what memory is too slow for,
-    that is first which multiplies sooner."""
+    """The key by which configurations are compared. First: microseconds of the configuration's launch, and
+    `more` for the launches around it. Second: its time if memory were fast enough, which decides between
+    configurations that memory limits equally."""
     estimate = Estimate.of(gemm, config, parts)
     unsure = EIGHTS if config.swap and config.bm % hopper.STEP else 1
     return unsure * estimate.microseconds + more, estimate.alone
@@ -81,8 +82,8 @@ def time_of(gemm: HalfGemm, config: hopper.Tiling, parts: int = 1, more: float =
 
 @lru_cache(maxsize=4096)
 def parts_of(gemm: HalfGemm, config: hopper.Tiling) -> int:
-    """In how many parts of whole K tiles K is multiplied soonest, each with as many K tiles. There are no
-    more than leave an SM for each tile of each part."""
+    """The number of parts of K with the lowest estimated time. All parts have the same number of K tiles.
+    They are so few that each tile of each part has an SM to itself."""
     k_tiles = ceil_div(gemm.k, hopper.DEPTH)
     tiles = specialization.tiles_of(gemm, config) * config.blocks
     sms = hopper.CLUSTERS[config.blocks] * config.blocks
@@ -109,9 +110,10 @@ FORMS = tuple(forms())
 
 def settle(gemm: HalfGemm, config: C) -> Iterator[C]:
     """The configuration with as many stages and boxes as fit into shared memory: first two boxes for a
-    warpgroup, if four stages fit beside them, or else one; then stages; then further boxes. If there is no
-    room for all boxes then, also with all of them and fewer stages, but four. One without boxes has stages
-    alone. Nothing where there is no room for three stages."""
+    warpgroup, if four stages fit beside them, or else one; then stages; then further boxes. If not
+    all boxes fit then, it is also settled with all of them and fewer stages, if four stages remain. A
+    configuration without boxes uses all shared memory for stages. Where three stages do not fit there is no
+    configuration."""
     room = hopper.shared_room()
     one = replace(config, boxes=min(1, config.boxes))
     rows, columns, _ = specialization.boxes_of(gemm, one)
@@ -162,9 +164,9 @@ def with_stripes(gemm: HalfGemm, config: C) -> C:
 
 @lru_cache(maxsize=4096)
 def height_of_stripes(down: int, across: int, at_once: int, tall: int, wide: int) -> int:
-    """In which so many rows of clusters' tiles are taken, of `down` rows and `across` columns: so that the
-    last stripe has nearly as many. at_once: clusters that are executed at a time. tall, wide: sides of a
-    cluster's tiles; 0 if L2 holds all of A and B.
+    """The height of stripes, in rows of clusters' tiles, for a C of `down` rows and `across` columns of
+    these. It is chosen so that the last stripe is nearly as high as the others. at_once: clusters that are
+    executed at a time. tall, wide: sides of a cluster's tiles; 0 if L2 holds all of A and B.
 
     L2 serves neighbouring blocks with one access, and these start one after the other. On an H100 112x128 at
     1193x1536x6144 took 67 thousand cycles in stripes of 12, 64 of 8, and 50 of 4. 64x128 at 537x1536x6144
@@ -172,8 +174,8 @@ def height_of_stripes(down: int, across: int, at_once: int, tall: int, wide: int
 
     If L2 does not hold A and B, the rows and columns that clusters multiply at a time should be few, too. An
     H200 lowers its clock for what it reads from memory. 128x256 at 1783x28672x8192 took 1623 thousand cycles
-    in stripes of any height. These were 1257 us in stripes of 2 rows, 1157 of 4, 1103 of 8, and 1087 in one
-    stripe of 14.
+    in stripes of any height. Its time was 1257 us in stripes of 2 rows, 1157 of 4, 1103 of 8, and 1087 in one
+    stripe of 14, because the clock differed.
     """
     heights = range(3, 1 + max(3, min(down, HIGHEST))) if tall else range(3, 7)
     extents = {height: extent_at_once(height, down, across, at_once, tall, wide) for height in heights}

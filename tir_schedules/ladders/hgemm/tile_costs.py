@@ -62,27 +62,28 @@ PRODUCTS = 2048
 
 IDLE, MULTIPLIED, COPIED, FETCHED, WRITTEN, CLOCK = 2.394, 0.7208, 0.00326, 0.01234, 0.0226, 1.805
 LESS_POWER = {"float16 sums": 0.111, "bfloat16": 0.094}
-"""Cycles in a nanosecond: IDLE, less MULTIPLIED times the share of cycles in which tensor cores multiply,
-COPIED times the bytes that an SM gets in a cycle, FETCHED times the bytes of different rows and columns among
-those, and WRITTEN times the bytes of C; and CLOCK at most. Of products whose sums are float16, or whose
-factors are bfloat16, LESS_POWER says which share does not count. A GPU lowers its clock to stay within its
-power. Fitted to 1,690 launches on H200s at 182 shapes, as `bench` has them: with pauses, and clocks of 1290
-to 1880 MHz. This is off by 38 MHz in the root mean square, and among forms of one gemm by 22 MHz."""
+"""The clock in cycles per nanosecond is min(CLOCK, IDLE - MULTIPLIED * multiplied - COPIED * copied - FETCHED
+* fetched - WRITTEN * written), because a GPU lowers its clock to stay within its power. multiplied: share of
+cycles in which tensor cores multiply. copied: bytes of K tiles that an SM gets per cycle. fetched: as copied,
+but a row or column that several SMs read counts once. written: bytes of C per cycle. Products with float16
+sums or bfloat16 factors need less power, by the shares LESS_POWER. Fitted to 1,690 launches on H200s at 182
+shapes, as `bench` has them: with pauses, and clocks of 1290 to 1880 MHz. This is off by 38 MHz in the root
+mean square, and among forms of one gemm by 22 MHz."""
 
 ROWS = {64: (0.65, 0.85, 0.0), 32: (0.98, 1.09, 0.49), 16: (1.15, 2.64, 1.38)}
 READERS, ROW_START, CROWD = 24, 98, 0.916
-"""Bytes that rows of a matrix are multiples of -> cycles in which an SM gets a row of a K tile, 128 bytes:
-the first, and the second times the share of SMs that multiply, to the power of CROWD. Two SMs share a way to
-L2, and blocks of a cluster are on such two, so there the second counts in full. The third is for rows of a B
-that is stored K x N, if READERS clusters read the same ones; fewer take a part of it. Only the rows that an
-SM copies itself count. ROW_START is added to their sum. A K tile takes as long as its rows where that is more
-than its products take. Sectors have 32 bytes: of rows that start within one TMA reads five for four. So
-128x256 took 1566 cycles where rows are multiples of 16 bytes, 1018 where they are of 32, and 1013 of whole
-lines."""
+"""ROWS: bytes that rows of a matrix are multiples of -> (start, busy, same). An SM gets one row of a K tile,
+128 bytes, in start + busy * share ** CROWD cycles, where `share` is that of the SMs that multiply. In a
+cluster `busy` counts in full, because its blocks run on two SMs that share a port to L2. If B is stored K x
+N, `same` is added in proportion to the clusters that read the same rows, and in full from READERS clusters
+on. Only the rows that an SM copies itself count. ROW_START is added to their sum. A K tile takes as long as
+its rows where that is more than its products take. Sectors have 32 bytes: of rows that start within one TMA
+reads five for four. So 128x256 took 1566 cycles where rows are multiples of 16 bytes, 1018 where they are of
+32, and 1013 of whole lines."""
 
 HIDDEN = 6
-"""Exponent of the power mean of the cycles of a K tile's products and of its odd rows. Where both are as many
-neither hides the other wholly."""
+"""Exponent of the power mean of the cycles of a K tile's products and of its odd rows. If both take the same
+number of cycles, they overlap only partly."""
 
 LATENCY = 775
 """Cycles from a copy's start until its first bytes are there. A stage is copied, waits, is multiplied, and is
@@ -94,8 +95,9 @@ CLOSE = 1.04
 much from one measurement to the next."""
 
 STORED, ELEMENT = 517, 0.0226
-"""Cycles for the end of a tile, and for each of its elements while few SMs store; twice that while all do,
-because L2 takes STORE bytes a cycle from each. Meanwhile its SM multiplies nothing of the next tile."""
+"""STORED: cycles for the end of a tile. ELEMENT: cycles for each of its elements while few SMs store. An
+element takes twice as long while all SMs store, because L2 accepts only STORE bytes per cycle from each.
+Meanwhile the SM does not multiply the next tile."""
 
 NARROW_ROWS = {128: 0.0, 64: 0.005, 32: 0.17}
 """Bytes of a row of a box of C -> cycles more for each element. Rows of 32 bytes are a quarter of a line of
@@ -111,17 +113,18 @@ STORE = 28
 """Bytes of C in a cycle that L2 takes from each SM while all store."""
 
 REGISTERS, SINGLE, FLOATS = (0.19, 0.35), (0.65, 1.1), 0.003
-"""Cycles more for each element of a tile of C that is written from registers, while few SMs have a tile and
-while all have one: two elements at a time, or one, as where rows of C are odd. FLOATS: of one of parts, whose
-floats fill sectors. At 2334x15526x64 64x128 took 208 thousand cycles for 35 rounds of tiles, at 10142x9735x64
-979 thousand for 93. With few tiles 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64
-took 3.5."""
+"""Additional cycles per element of a tile of C that is written from registers: while few SMs have a tile, and
+while all have one. REGISTERS: two elements are written at a time. SINGLE: one at a time, for example because
+N is odd. FLOATS: an element of a partial sum, which costs little because floats fill whole sectors. At
+2334x15526x64 64x128 took 208 thousand cycles for 35 rounds of tiles, at 10142x9735x64 979 thousand for 93.
+With few tiles 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64 took 3.5."""
 
 BY_THREADS, IN_PART, MANY = 0.1, 2.1, 1.2
-"""The same of boxes that threads copy, because rows of C start anywhere. Writing a C that L2 does not hold
-then takes as long as reading 1 + IN_PART times its bytes, because sectors are written in part: the same gemms
-took 53 us, and 163. MANY: times as long where several warpgroups of a block write. Tiles of 128x256 took 59
-and 186 us. At 4501x1535x128, whose C L2 holds, 64x128 took 11.1 us."""
+"""BY_THREADS: additional cycles per element if threads copy the boxes, because rows of C start at any
+address. If L2 does not hold C, writing it takes as long as reading 1 + IN_PART times its bytes, because
+sectors are written in part: the two gemms above took 53 and 163 us. MANY: the factor if several warpgroups of
+a block write. With tiles of 128x256 the two took 59 and 186 us. At 4501x1535x128, whose C L2 holds, 64x128
+took 11.1 us."""
 
 LAUNCH, APART, FIRST, SHALLOW = 1934, 1040, 0.077, 775
 MEETING = {1: 0, 2: 141, 4: 175}
@@ -137,8 +140,9 @@ CONSUMER = 132
 ENOUGH_STAGES = 4
 
 READ, HALF, MOST = 5.45e6, 3.57e6, 4.34e6
-"""Where A and B are too large to be found in L2: bytes of them in a microsecond that SMs get with no end of
-bytes under way, those with which they get half of that, in the rings of all SMs, and the most they get."""
+"""Of an A and B that are too large for L2. READ: bytes per microsecond that SMs would get with unlimited
+bytes in flight. HALF: bytes in flight, in the rings of all SMs, with which they get half of READ. MOST: the
+highest rate that they reach, in bytes per microsecond."""
 
 FROM_L2 = 0.148
 """Time of a byte that another tile has already brought to L2, over that of one from memory. One that another
@@ -148,16 +152,18 @@ which get 335 MB; A and B have 137 MB. 40x4096x11008 took 34.7 by tiles of 32x64
 48x64."""
 
 FILLED = 6.94e6
-"""Bytes in a microsecond that SMs get of whole boxes, as if memory were as fast. Rows of a box beyond a
-matrix are not read, but take as long: 17 rows in boxes of 64 and 128 columns are 0.76 of such a box, and
-with 64 columns 0.63, however many SMs there are."""
+"""Bytes per microsecond that SMs would get if boxes were full and memory did not limit them. Rows of a box
+beyond a matrix are not read, but take as long as others. With 17 rows of A in a box of 64, and 128 columns of
+B, the useful part is (17 + 128) / (64 + 128) = 0.76, and with 64 columns it is 0.63. The number of SMs does
+not change that."""
 
 PAIRS, ENOUGH, UNEVEN, SOON = 66, 59, 0.15, 4
-"""Two SMs share a way to L2, so an SM reads faster while the one beside it has no tile. Of 96 SMs 36 read
-alone and are done sooner. Then 30 pairs are too few for all that memory has, and ENOUGH would not be. UNEVEN:
-the part of the time that is lost with one pair too few, over that of one SM. SOON: with a few SMs more than
-pairs, a few pairs are left for a short time, so at most SOON times as many pairs are lost. 55x24576x6144 took
-77.7 us by 96 tiles of 64x256, and 71.9 by 128 of 64x192."""
+"""Two SMs share a way to L2, so an SM reads faster while the one beside it has no tile. If 96 of 132 SMs
+read, 36 of them have their port to L2 to themselves, and end early. The 30 pairs that remain cannot use all
+of memory's bandwidth, and ENOUGH pairs could. UNEVEN: the time that is lost for each missing pair, as a part
+of the time of one SM. SOON: with a few SMs more than pairs, a few pairs are left for a short time, so at most
+SOON times as many pairs are lost. 55x24576x6144 took 77.7 us by 96 tiles of 64x256, and 71.9 by 128 of
+64x192."""
 
 BY_PAIR = 105e3
 """Bytes in a microsecond that two SMs get that share a way to L2. Blocks of a cluster are on two like these,
@@ -165,23 +171,25 @@ so few clusters have few ways. The rate is the power mean of this and of that of
 On an H200 clusters of four read 2.9e6 bytes in a microsecond by 64 SMs, 3.8e6 by 96 and 4.2e6 by 120."""
 
 BOTH = 8
-"""Of reading and multiplying neither hides the other wholly where they take as long: the time is the power
-mean of both with this exponent, which is 1.09 times as long. 124x13824x5120 took 53 us on an H200 by 54 tiles
-of 128x256, and 39 by 108 of 128x128, which multiply for half of the time that reading takes."""
+"""If reading and multiplying take equally long, they overlap only partly. The time is (reading ** BOTH +
+multiplying ** BOTH) ** (1 / BOTH), which is 1.09 times as long as either. 124x13824x5120 took 53 us on an
+H200 by 54 tiles of 128x256, and 39 by 108 of 128x128, which multiply for half of the time that reading
+takes."""
 
 BEGIN = 130
 """Nanoseconds more that reading takes, but an eighth of its time at most: the first bytes are long under
 way."""
 
 COPY, SPREAD, MANY_COPIED = 0.83, 1.13, 1.1e6
-"""Microseconds of a launch that copies a matrix, besides those of its bytes: the first, and the second times
-the share of SMs that copy. These are all from MANY_COPIED bytes on, read and written. The next launch begins
+"""A launch that copies a matrix takes COPY + SPREAD * share microseconds, besides the time of its bytes.
+`share` is that of the SMs that copy: min(1, bytes read and written / MANY_COPIED). The next launch begins
 early. Copies for 73x73x73 took 0.9 us on an H200, and 2.3 for 3761x131x79."""
 
 SUM, PART, PARTS = 0.82, 0.0045, 2.89e6
-"""Microseconds of a launch that adds up parts of K, which begins early, and of each part: 209x43x1928 took
-5.5 us in two parts of 64x32, 4.4 in four and 4.3 in eight, 64x64x16384 5.5 in 18 and 4.8 in 32. And bytes
-of parts that are written, two elements at a time, and read in a microsecond."""
+"""SUM: microseconds of the launch that adds up the parts of K, which begins early. PART: microseconds for
+each part. PARTS: bytes of partial sums that are written, two elements at a time, and read per microsecond.
+209x43x1928 with tiles of 64x32 took 5.5 us in two parts, 4.4 in four and 4.3 in eight. 64x64x16384 took 5.5
+us in 18 parts and 4.8 in 32."""
 
 
 @dataclass(frozen=True)
@@ -378,9 +386,9 @@ def extent_at_once(height: int, down: int, across: int, at_once: int, tall: int,
 
 
 def cycles_per_k_tile(gemm: HalfGemm, config: hopper.Tiling, share: float, rounds: int = 1) -> float:
-    """Cycles of a K tile while a share of the SMs multiply: the longest of its products and its copies, which
-    hide each other but for a part, of the time of a turn of the ring divided by its stages, and of the least
-    time of one that blocks copy for each other."""
+    """Cycles of a K tile while a share of the SMs multiply. It is the largest of three times: products and
+    copies together, which overlap only partly; a turn of the ring, divided by the number of stages; and, in
+    clusters of four, SHARED_BY_FOUR."""
     full, few = form_cycles(form_of(config), way_of(config), rounds > 1)
     copies = cycles_of_rows(gemm, config, share)
     turn = LATENCY + (copies or copied_rows(config)) + 2 * products_of(config)
@@ -431,9 +439,9 @@ def form_cost(
     wide: int,
     way: str,
 ) -> float:
-    """Cycles of a K tile. Where a form was not timed in this way, it takes as long as where A and B are not
-    swapped, or as in one round. One of other columns takes as long for each element as that takes which is
-    nearest in size."""
+    """Cycles of a K tile. If a form was not timed in this way, its time without the swap is used, or else its
+    time in one round. If its number of columns is outside the measured range, it gets the cycles per element
+    of the form that is nearest in size."""
     kind = table.get((tall, consumers, part_columns)) or K_TILE.get((tall, consumers, part_columns), {})
     measured = kind.get(way) or kind.get(way.removeprefix("swapped, ")) or {}
     if (found := interpolated(measured, wide)) is not None:

@@ -11,8 +11,8 @@ struct Copies {
 
   // When the last byte is there that is asked for in cycle t. latency: of a box without rows.
   u64 load(const Access& box, const Piece* pieces, u64 block, double latency, u64 t) {
-    // Its rate to two blocks was measured, while all SMs read boxes of their own: L2 limits what is read, not
-    // what arrives. So a box to four blocks takes as long.
+    // Its rate to two blocks was measured, while all SMs asked for the same box. L2 limits what is read, not what
+    // arrives. So a box to four blocks takes as long.
     const double begin = std::max(loads_free, (double)t), all = (double)box.bytes * std::min(box.blocks, 2u);
     const double byte = box.blocks > 1 ? gpu.multicast_byte_cycles : gpu.box_byte_cycles;
     loads_free = begin + std::max(box.reads * gpu.box_row_cycles, all * byte);
