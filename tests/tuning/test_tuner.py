@@ -45,11 +45,10 @@ class MadeUp:
 
     kind, device, builders, places, place = "measured", "NVIDIA H200", 0, 1, "GPU"
 
-    def __init__(self, wrong=never, refused=never, interrupted_after=10**6, broken=never):
+    def __init__(self, wrong=never, refused=never, broken=never):
         self.spent = Timesheet()
         self.wrong, self.refused, self.broken = wrong, refused, broken
-        self.finals, self.results = [], []
-        self.interrupted_after, self.begun, self.seen = interrupted_after, count(), threading.Event()
+        self.finals = []
 
     def check(self, arch):
         if arch == "sm_87":
@@ -77,11 +76,6 @@ class MadeUp:
             raise CheckFailed("found\nwrong")
         if self.refused(config):
             raise CheckFailed("does not run")
-        if next(self.begun) >= self.interrupted_after:
-            # another thread would take it without waking the main thread, which waits for this one
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            assert self.seen.wait(60), "the search was not told"
-        self.results.append(config)
         return Evaluation((self.made_up(config),), "f" * 64)
 
     @staticmethod
@@ -240,8 +234,24 @@ def test_other_devices_shapes_and_architectures_are_other_tasks(tmp_path):
     assert len({(record.arch, record.problem) for record in database.records()}) == 3
 
 
+class Interrupted(MadeUp):
+    """Ctrl-C comes behind the third result. Those under way wait until the search has seen it."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.seen, self.results = count(), threading.Event(), []
+
+    def evaluate(self, rung, workload, arch):
+        if next(self.calls) >= 3:
+            # Another thread would take it without waking the main thread, which waits for this one.
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            assert self.seen.wait(60), "the search was not told"
+        self.results.append(rung)
+        return super().evaluate(rung, workload, arch)
+
+
 def test_ctrl_c_is_raised_and_leaves_every_result_in_the_database(tmp_path, monkeypatch):
-    database, evaluator = Database(tmp_path / "interrupted.jsonl"), MadeUp(interrupted_after=3)
+    database, evaluator = Database(tmp_path / "interrupted.jsonl"), Interrupted()
     monkeypatch.setattr(tuner, "print_error", lambda text: evaluator.seen.set())
     with pytest.raises(KeyboardInterrupt):
         tune(SPACE, GEMM, "sm_90", 20, database, evaluator=evaluator)
