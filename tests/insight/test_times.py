@@ -189,12 +189,16 @@ def test_a_compare_and_swap_is_predicted_as_if_it_succeeded(report, opcode, doub
 
 def test_blocks_that_differ_are_said(report):
     launch = report.rows[0].prediction.launches[0]
-    works = {(0, 0, 0): 1000, (5, 0, 0): 950, (9, 0, 0): 10}
-    even, uneven = replace(launch, works=works | {(9, 0, 0): 1000}), replace(launch, works=works)
-    said = [[*doubts_of(replace(report.rows[0].prediction, launches=(one,)))] for one in (even, uneven)]
+    works = {(0, 0, 0): 1000, (9, 0, 0): 10, (5, 0, 0): 950}
+    even, uneven = replace(launch, works=works | {(9, 0, 0): 1000}), replace(launch, works=works, work=1000)
+    mean = replace(launch, works=works | {(4, 0, 0): 50}, work=500.0)
+    said = [[*doubts_of(replace(report.rows[0].prediction, launches=(one,)))] for one in (even, uneven, mean)]
     assert said == [[], [
-        "blocks differ, in instructions: 0,0,0 1,000, 5,0,0 950, 9,0,0 10; the prediction takes all for block"
-        " 0,0,0"
+        "blocks differ: 3 that were looked at execute 10 to 1,000 instructions, and the prediction takes all"
+        " for block 0,0,0, which executes 1,000"
+    ], [
+        "blocks differ: 4 that were looked at execute 10 to 1,000 instructions, and the prediction takes 500"
+        " for each"
     ]]  # fmt: skip
 
 
@@ -392,6 +396,57 @@ def test_a_file_without_a_kernel_or_with_a_long_one(tool, tmp_path, monkeypatch)
     given = ("--grid", "1", "--block", "32", "--arg", "x=f32[32]", "--arg", "n=1000000")
     code, out, err = tool("time", str(path), *given)
     assert (code, out) == (1, "") and "does not end within 1,000 instructions of a warp" in err
+
+
+def test_the_source_is_not_written_over_and_other_files_are_no_rungs(tool, tmp_path):
+    path, other = tmp_path / "mine.cu", tmp_path / "mine.txt"
+    path.write_text(SOURCE)
+    other.write_text(SOURCE)
+    code, out, err = tool("time", str(path), "--grid", "1", "--block", "32", "--html", str(path))
+    assert (code, out) == (2, "") and "it is source code" in err and path.read_text() == SOURCE
+    code, out, err = tool("time", str(other), "--grid", "1", "--block", "32")
+    assert (code, out) == (2, "") and "files that end in .cu, .ptx or .py" in err and err.count("\n") == 1
+
+
+CALLS = """\
+__device__ HOW float steps(float x) {
+    #pragma unroll
+    for (int i = 0; i < 64; ++i) x = x * 1.5f + 0.5f;
+    return x;
+}
+__global__ void k(float *x) {
+    float found = steps(x[threadIdx.x]);
+    x[threadIdx.x] = steps(found * 2) + steps(found + 1);
+}
+"""
+
+
+def test_functions_that_are_called_take_as_long_as_inlined_ones(tool, tmp_path):
+    path, words = tmp_path / "calls.cu", ("--grid", "4096", "--block", "256", "--arg", "x=f32[256]", "--json")
+    path.write_text(CALLS)
+    called, inlined = (
+        json.loads(tool("time", str(path), "-D", f"HOW={how}", *words)[1])["rows"][0]
+        for how in ("__noinline__", "__forceinline__")
+    )
+    assert called["predicted_us"] == pytest.approx(inlined["predicted_us"], rel=0.1)
+    assert called["predicted_us"] > 5 and called["doubts"] == inlined["doubts"] == []
+
+
+@pytest.mark.parametrize(
+    "body, doubt",
+    [
+        ("long long t = clock64(); while (clock64() - t < 500); x[0] = t;", "reads a clock or sleeps"),
+        ("__nanosleep(100); x[0] = 1;", "reads a clock or sleeps"),
+        ('printf("x"); x[0] = 1;', "functions of the driver, such as printf"),
+        ("x[0] = 1;", ""),
+    ],
+)
+def test_what_has_no_known_time_is_doubted(tool, tmp_path, body, doubt):
+    path = tmp_path / "mine.cu"
+    path.write_text(f"#include <cstdio>\n__global__ void k(float *x) {{ {body} }}\n")
+    words = ("--grid", "1", "--block", "32", "--arg", "x=f32[1]:0..0", "--json")
+    (row,) = json.loads(tool("time", str(path), *words)[1])["rows"]
+    assert len(row["doubts"]) == bool(doubt) and doubt in " ".join(row["doubts"])
 
 
 def test_ptx_of_another_architecture_is_told_what_to_write(tool, tmp_path):

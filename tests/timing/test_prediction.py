@@ -125,6 +125,29 @@ def test_what_l2_does_not_hold_comes_from_dram():
     assert far.cycles - warm.cycles > 7 * more and far.cycles == cold.cycles
 
 
+@pytest.mark.parametrize(
+    "size, blocks, loaded, stored, moved",
+    [
+        (1 << 20, 100, (0, 1, 2, 3), (4, 5), (76800, 76800)),  # a part of the arrays
+        (1 << 14, 100, (0, 1, 2, 3), (4, 5), (1 << 14, 1 << 14)),  # lines are shared
+        (1 << 14, 100, (0, 1, 2, 3), (2, 3), (1 << 14, 24576)),  # half of what is read is written
+        (1 << 14, 100, (0, 1), (0, 1), (1 << 14, 1 << 15)),  # in place
+        (1 << 14, 100, (), (), (0, 0)),
+    ],
+)
+def test_dram_moves_what_blocks_touch(size, blocks, loaded, stored, moved):
+    """Whole lines, 128 bytes each, by a load and a store."""
+    made_by = np.zeros(2, MADE)
+    made_by["counter"] = (0, 1)
+    made_by["pieces"], made_by["first_piece"] = (len(loaded), len(stored)), (0, len(loaded))
+    pieces = np.zeros(len(loaded) + len(stored), LINE_PIECE)
+    pieces["line"], pieces["sectors"] = [*loaded, *stored], 15
+    counted = ((1, "global_load"), (2, "global_store"))
+    steps = Steps(np.zeros(0, STEP), made_by, pieces, (), counted, 0, 2, len(pieces))
+    assert prediction.touched_bytes(size, steps, blocks) == moved
+    assert prediction.touched_bytes(size, replace(steps, pieces_met=100), blocks) == (size, size)
+
+
 def test_later_blocks_find_what_earlier_ones_read():
     """Of 2 blocks at once on an SM and 4 in all. A row of blocks shares lines, and a column does."""
     both, x, y, own = (1 << kind for kind in (Kind.ALONG_BOTH, Kind.ALONG_X, Kind.ALONG_Y, Kind.OWN))
@@ -236,15 +259,20 @@ def test_lines_that_a_block_touches_late_are_not_counted():
     assert len(lines) == 800 and budget == prediction.LEAST_BUDGET + 4 * 10
 
 
-def test_the_work_of_the_first_a_middle_and_the_last_block_is_counted(monkeypatch):
-    """Block x goes over a basic block of two instructions and x times over one of three."""
+def test_the_work_of_the_first_the_last_and_other_blocks_is_counted(monkeypatch):
+    """Block x goes over a basic block of two instructions and x times over one of three, so blocks differ."""
 
     def executed(binary, arguments, outputs, block, again):
         table = np.array([(0,), *[(1,)] * block[0]], [("block", "u4")])
         return Steps(table, np.empty(0), np.empty(0), ((1, 2), (3, 4, 5)), ())
 
     monkeypatch.setattr(prediction, "executed", executed)
-    assert prediction.works_of(Row(131), {}, ()) == {(0, 0, 0): 2, (65, 0, 0): 197, (130, 0, 0): 392}
+    works = prediction.works_of(Row(131), {}, ())
+    assert [*works.items()][:3] == [((0, 0, 0), 2), ((130, 0, 0), 392), ((65, 0, 0), 197)]
+    assert all(work == 2 + 3 * x for (x, _, _), work in works.items())
+    assert prediction.mean_work(works) == pytest.approx(197, rel=0.05) and 35 < len(works) <= 43
+    monkeypatch.setattr(prediction, "LOOKED_LONG", 1000)
+    assert 3 < len(prediction.works_of(Row(131), {}, ())) < 10
     assert prediction.works_of(Row(1), {}, ()) == {(0, 0, 0): 2}
 
 
@@ -253,20 +281,35 @@ def test_places_are_the_first_blocks_of_clusters(monkeypatch):
     monkeypatch.setattr(prediction, "executed", lambda *_, again: nothing)
     binary = Row(1)
     binary.kernel = replace(binary.kernel, grid=(6, 4, 1), cluster=(2, 1, 1))
-    assert [*prediction.works_of(binary, {}, ())] == [(0, 0, 0), (0, 2, 0), (4, 3, 0)]
+    assert [*prediction.works_of(binary, {}, ())] == [(0, 0, 0), (4, 3, 0), (2, 2, 0)]
 
 
 @pytest.mark.parametrize(
     "works, at_once, place",
     [
-        ((100, 95, 91), False, 0), ((100, 100, 10), False, 0), ((1, 100, 99), False, 2),
-        ((0, 50, 100), False, 1), ((0, 50, 100), True, 2), ((100, 80, 100), True, 0), ((7,), True, 0),
+        ((100, 91, 95), False, 0), ((100, 10, 100), False, 0), ((1, 99, 100), False, 2),
+        ((0, 100, 50), False, 2), ((0, 100, 50), True, 1), ((100, 100, 80), True, 0), ((7,), True, 0),
+        ((0, 0, 90, 30, 60, 20), False, 4), ((10, 30), False, 0),
     ],
 )  # fmt: skip
 def test_a_block_stands_for_all(works, at_once, place):
-    """With a guard that ends the first block, with a loop as long as the number of the block."""
+    """The first, the last, the centre, and others. With a guard that ends the first block, with a loop as
+    long as the number of the block."""
     given = {(number, 0, 0): work for number, work in enumerate(works)}
     assert prediction.representative(given, at_once) == (place, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "works, at_once, work",
+    [
+        ((100, 91, 95), False, 100), ((100, 10, 100), False, 100), ((0, 0, 90, 30, 60, 20), False, 50),
+        ((0, 0, 90, 30), True, 90), ((10, 30), False, 20),
+    ],
+)  # fmt: skip
+def test_blocks_that_differ_are_taken_to_do_their_mean(works, at_once, work):
+    given = {(number, 0, 0): work for number, work in enumerate(works)}
+    place = prediction.representative(given, at_once)
+    assert prediction.work_of_each(given, place, at_once) == work
 
 
 @pytest.mark.parametrize("maps, marked", [((), [0, 1, 1, 0]), ((128,), [0, 1, 1, 1]), ((64,), [0, 1, 1, 0])])

@@ -31,8 +31,13 @@ def add_file(verb: Parser, block: bool = True, numbers: str = "") -> None:
 
 
 def the_file(names: Sequence[str], verb: str) -> Path | None:
-    """The one file that is named; None for rungs. BadInput for several, or both."""
+    """The one file that is named; None for rungs. BadInput for several, or both, or one of another kind."""
     files = [name for name in names if is_code(name)]
+    for name in names:
+        if name not in files and Path(name).is_file() and Path(name).suffix != ".py":
+            raise BadInput(
+                f"{verb} takes rungs, and files that end in .cu, .ptx or .py; {printable(name)} does not"
+            )
     if files and len(names) > 1:
         raise BadInput(f"{verb} takes one file at a time, or rungs: name {printable(files[0])} alone")
     return Path(files[0]) if files else None

@@ -28,12 +28,14 @@ PTX_TEXT = ".nv_debug_ptx_txt"
 
 NO_SCOREBOARD = 7
 PLACE = re.compile(r'^\s*//## File "((?:[^"\\]|\\.)*)", line (\d+)')
-LABEL = re.compile(r"^\s*(\.L\w+):")
+LABEL = re.compile(r"^\s*(\.L\w+|[\w$]+):")
+"""Of a place in the code, or of a function that it calls."""
+
 LINE = re.compile(
     r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?)(U?P\w+)\s+)?(\S+)\s*(.*?)\s*;\s*/\* 0x([0-9a-f]{16}) \*/"
 )
 SECOND = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
-TARGET = re.compile(r"`\((\.L\w+)\)")
+TARGET = re.compile(r"`\((\.L\w+|[\w$]+)\)")
 SECTION = re.compile(r"^\s*\.section\s+\.text\.([\w$.]+),")
 REGISTER = re.compile(r"(?<![\w.])(U?)R(\d+)(\.64)?(?:\.reuse)?\b")
 PREDICATE = re.compile(r"(?<![\w.])!?(U?P\d)\b")
@@ -287,7 +289,7 @@ def parsed(text: str, label: str) -> Iterator[Instruction]:
             raise CheckFailed(f"{label}: nvdisasm prints a line that is not known here: {line.strip()}")
     for number, (match, encoding, ptx_line, source, function) in enumerate(rows):
         address, negated, predicate, opcode, operands, _ = match.groups()
-        target = TARGET.search(operands)
+        target = TARGET.search(operands) if not opcode.startswith("RET") else None  # RET names the caller
         yield Instruction(
             number, int(address, 16), opcode, split_operands(operands), predicate or "", negated == "!",
             labels.get(target[1]) if target else None, ptx_line, source, control_of(encoding), function,

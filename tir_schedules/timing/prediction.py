@@ -45,6 +45,10 @@ HINT, BOX, WHOLE = re.compile(r"\.L2::(128|256)B\b"), "cp.async.bulk.tensor", 12
 ALIKE = 0.1
 """Most that the work of two blocks may differ by, as a share of the greater, to be called about as much."""
 
+LOOKED_AT, LOOKED_LONG, GOLDEN = 40, 1 << 21, (5**0.5 - 1) / 2
+"""Blocks more that are looked at where the first and the centre of a grid differ; instructions of them behind
+which no more are; and how far apart they are: the golden section spreads any number of places evenly."""
+
 AHEAD, WAIT = 2048, "ACQBULK"
 """Instructions of a block among which that is where its warps wait for the launch before."""
 
@@ -79,7 +83,8 @@ class LaunchTime:
     peak. agreement: see BlockPaths. issues: see Simulated, of an SM with the blocks that begin at once. code:
     the instructions that rows of stalls belong to. stalls, issued: as Simulated has them, of the
     blocks that were simulated, at most FILLS times those at once. works: instructions of PTX that the
-    warps of some blocks execute. place: the block that was simulated. waited: cycles by which the last block
+    warps of some blocks execute. place: the block that was simulated. work: those that each block is taken to
+    execute. waited: cycles by which the last block
     ends later because blocks wait for words that others store; None where that is not told, because it takes
     too long to execute all."""
 
@@ -101,6 +106,7 @@ class LaunchTime:
     works: dict[Dim3, int] = field(default_factory=dict[Dim3, int])
     place: Dim3 = (0, 0, 0)
     waited: float | None = 0.0
+    work: float = 0.0
 
     @property
     def uneven(self) -> bool:
@@ -191,7 +197,7 @@ def time_of(
         paths = follow(binary, arguments, outputs, place, alone)
     if not conflicts:
         paths = without_conflicts(paths)
-    footprint = kernel.footprint(arguments)
+    footprint, least = touched_bytes(kernel.footprint(arguments), paths.steps, blocks)
     paths.steps.pieces["kind"] = kinds_of(binary, arguments, outputs, paths, place)
     paths.steps.pieces["kind"][hinted(binary, paths.steps)] |= HINTED
     shared = shared_by(
@@ -207,10 +213,13 @@ def time_of(
     ]
     cycles, simulated = sum(each for each, _ in found) / len(found), found[0][1]
     waited: float | None = 0.0
+    at_once = blocks <= resident * table.multiprocessors
+    work = work_of_each(works, place, at_once)
+    cycles *= work / max(1, works[place])
     if paths.steps.looks and blocks > prod(kernel.cluster):
         waited = None
         if executable:
-            varied = most_varied(binary, arguments, outputs, [*works][-1])
+            varied = most_varied(binary, arguments, outputs, [*works][:2][-1])
             _, seen = run(shortened(varied), 1, 1, table, l1_bytes, beyond, prod(kernel.cluster), rows)
             waited = cycles_of_waits(binary, arguments, outputs, varied, seen, table)
         cycles += waited or 0
@@ -225,11 +234,25 @@ def time_of(
     cycles -= cycles_ahead(found[0][1], paths.code) if early else 0
     return LaunchTime(
         kernel.label, cycles, busiest / resident, resident, overhead(table, warps, early),
-        dram_us(footprint, table), beyond, short.dropped == 0, paths.code, simulated.stalls, simulated.issued,
+        dram_us(least, table), beyond, short.dropped == 0, paths.code, simulated.stalls, simulated.issued,
         busy_of(simulated, paths.code, table, beyond.bound, beyond.read_bytes),
         tensor_share(paths.code, simulated.issued, simulated.cycles, table), paths.agreement, kept,
-        works, place, waited,
+        works, place, waited, work,
     )  # fmt: skip
+
+
+def touched_bytes(footprint: int, steps: Steps, blocks: int) -> tuple[int, int]:
+    """Bytes that launches of so many blocks touch of arrays with so many, and those that DRAM moves at the
+    least, which are twice as many where a block reads and writes the same. They touch no more than this block
+    does times the number of blocks: a kernel may read a few rows of a large table."""
+    if not steps.whole:
+        return footprint, footprint
+    both = halves(steps.pieces)
+    each = sum(
+        halves(touched(steps, *kinds)) for kinds in ((READS, Happening.BEGUN), (WRITES, Happening.STORED))
+    )
+    reached = min(footprint, HALF_LINE * both * blocks)
+    return reached, round(reached * max(1.0, each / max(1, both)))
 
 
 def cycles_ahead(simulated: Simulated, code: Sequence[Instruction]) -> int:
@@ -260,21 +283,30 @@ def works_of(
     first: Steps | None = None,
     again: bool = True,
 ) -> dict[Dim3, int]:
-    """Instructions of PTX that the warps of the first block, of one in the middle and of the last execute. Of
-    clusters it is the first block. first: of the first block, if they are known."""
-    grid, cluster = binary.kernel.grid, binary.kernel.cluster
-    whole = [extent // each for extent, each in zip(grid, cluster)]
+    """Instructions of PTX that the warps of the first block, of the last and of that in the centre execute.
+    Where the first and the centre differ, so do others: then LOOKED_AT more are looked at. Of clusters it is
+    the first block. first: of the first block, if they are known."""
+    cluster = binary.kernel.cluster
+    whole = [extent // each for extent, each in zip(binary.kernel.grid, cluster)]
     count = prod(whole)
-    places = dict.fromkeys(
-        (at % whole[0] * cluster[0], at // whole[0] % whole[1] * cluster[1],
-         at // whole[0] // whole[1] * cluster[2])
-        for at in (0, count // 2, count - 1)
-    )  # fmt: skip
-    known = {(0, 0, 0): first} if first else {}
-    return {
-        place: work_of(known.get(place) or executed(binary, arguments, outputs, place, again=again))
-        for place in places
-    }
+
+    def place_of(at: int) -> Dim3:
+        x, y, z = at % whole[0], at // whole[0] % whole[1], at // whole[0] // whole[1]
+        return x * cluster[0], y * cluster[1], z * cluster[2]
+
+    def work_at(place: Dim3) -> int:
+        known = first if place == (0, 0, 0) else None
+        return work_of(known or executed(binary, arguments, outputs, place, again=again))
+
+    x, y, z = (extent // 2 * each for extent, each in zip(whole, cluster))
+    begin, centre, end = place_of(0), (x, y, z), place_of(count - 1)
+    works = {place: work_at(place) for place in dict.fromkeys((begin, end, centre))}
+    if not alike(works[begin], works[centre]):
+        for number in range(1, LOOKED_AT + 1):
+            place = place_of(int(number * GOLDEN % 1 * count))
+            if place not in works and sum(works.values()) < LOOKED_LONG:
+                works[place] = work_at(place)
+    return works
 
 
 def work_of(steps: Steps) -> int:
@@ -291,13 +323,30 @@ def alike(work: int, other: int) -> bool:
 def representative(works: Mapping[Dim3, int], at_once: bool) -> Dim3:
     """The block that is simulated. It is block 0 where all do about as much, because its part of an array is
     whole where that of the last is not. Otherwise the one that does most decides where all run at once, and
-    where they do not, the one whose work is between those of the others."""
+    where they do not, the one whose work is nearest to their mean."""
     first = next(iter(works))
     if all(alike(work, works[first]) for work in works.values()):
         return first
     if at_once:
         return max(works, key=lambda place: works[place])
-    return sorted(works, key=lambda place: works[place])[len(works) // 2]
+    mean = mean_work(works)
+    return min(works, key=lambda place: abs(works[place] - mean))
+
+
+def mean_work(works: Mapping[Dim3, int]) -> float:
+    """What blocks do in the mean. The first two are at the edges, so they do not count if others were looked
+    at."""
+    found = [*works.values()]
+    inner = found[2:] or found
+    return sum(inner) / len(inner)
+
+
+def work_of_each(works: Mapping[Dim3, int], place: Dim3, at_once: bool) -> float:
+    """What each block is taken to do: as much as the one that is simulated, or where they differ and SMs take
+    several, as much as they do in the mean."""
+    if at_once or all(alike(work, works[place]) for work in works.values()):
+        return works[place]
+    return mean_work(works)
 
 
 def most_varied(binary: Binary, arguments: Arguments, outputs: Sequence[str], place: Dim3) -> BlockPaths:
@@ -394,6 +443,9 @@ def beyond_l1(
 
 READS, WRITES = ("global_load", "shared_cp_async"), ("global_store", "global_atomic")
 """Classes of accesses to global memory."""
+
+HALF_LINE = LINE // 2
+"""Bytes that DRAM reads and writes at once."""
 
 
 def dirty_share(paths: BlockPaths, shared: float) -> float:

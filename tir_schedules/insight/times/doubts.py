@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Callable, Iterator
 
 from tir_schedules.insight.metrics.formats import number, percent
 from tir_schedules.model.launch import Dim3
+from tir_schedules.timing.listing import Instruction
 from tir_schedules.timing.prediction import LaunchTime, Prediction
 
 LOST, HALF = 0.98, 0.5
@@ -14,12 +15,19 @@ LOST, HALF = 0.98, 0.5
 ATOMICS, SWAPS = ("ATOM", "ATOMG", "ATOMS"), {"CAS", "CAST"}
 """Opcodes that return what was there, and modifiers of those that store only if it is what was expected."""
 
+CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
+"""What names of the registers begin with that hold the time."""
+
 
 def doubts_of(prediction: Prediction) -> Iterator[str]:
     """A sentence for each reason."""
     launches = prediction.launches
-    if any(map(swaps, launches)):
+    if any(issues(launch, swaps) for launch in launches):
         yield "each compare-and-swap is taken to succeed at once: how often it is repeated is not known"
+    if any(issues(launch, depends_on_time) for launch in launches):
+        yield "it reads a clock or sleeps: how long it waits for a time is not predicted"
+    if any(issues(launch, leaves) for launch in launches):
+        yield "it calls functions of the driver, such as printf or malloc: what these take is not predicted"
     agreement = min(one.agreement for one in launches)
     if agreement < LOST:
         then = "the prediction is less certain" if agreement > HALF else "do not rely on the prediction"
@@ -35,19 +43,37 @@ def doubts_of(prediction: Prediction) -> Iterator[str]:
     yield from (unevenness(launch) for launch in launches if launch.uneven)
 
 
-def swaps(launch: LaunchTime) -> bool:
-    """Whether its warps issue an atomic that they may have to repeat, as ptxas has it for halves and a kernel
-    for a lock."""
-    issued = zip(launch.code, launch.issued.tolist())
-    return any(times and one.name in ATOMICS and SWAPS & {*one.modifiers} for one, times in issued)
+def issues(launch: LaunchTime, is_one: Callable[[Instruction], bool]) -> bool:
+    """Whether its warps issue an instruction of some kind."""
+    return any(times and is_one(one) for one, times in zip(launch.code, launch.issued.tolist()))
+
+
+def swaps(one: Instruction) -> bool:
+    """Whether it is an atomic that a warp may have to repeat, as ptxas has it for halves and a kernel for a
+    lock."""
+    return one.name in ATOMICS and bool(SWAPS & {*one.modifiers})
+
+
+def depends_on_time(one: Instruction) -> bool:
+    return one.name == "NANOSLEEP" or any(operand.startswith(CLOCKS) for operand in one.operands)
+
+
+def leaves(one: Instruction) -> bool:
+    """Whether it calls a function that is not in the cubin."""
+    return one.name == "CALL" and one.target is None
 
 
 def unevenness(launch: LaunchTime) -> str:
     """What blocks do where one that does less or more stands for them."""
-    counts = ", ".join(f"{block_name(place)} {number(work)}" for place, work in launch.works.items())
+    works = launch.works.values()
+    taken = (
+        f"takes all for block {block_name(launch.place)}, which executes {number(launch.works[launch.place])}"
+    )
+    if launch.work != launch.works[launch.place]:
+        taken = f"takes {number(round(launch.work))} for each"
     return (
-        f"blocks differ, in instructions: {counts}; the prediction takes all for block"
-        f" {block_name(launch.place)}"
+        f"blocks differ: {len(works)} that were looked at execute {number(min(works))} to"
+        f" {number(max(works))} instructions, and the prediction {taken}"
     )
 
 
