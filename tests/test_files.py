@@ -47,12 +47,12 @@ def test_what_cannot_be_read_is_one_line_that_names_the_file(tmp_path, make, rea
 
 def test_source_code_is_not_written_over(tmp_path):
     source, page = tmp_path / "a.cu", tmp_path / "a.html"
-    files.check_folder(source)  # is not there yet
+    files.check_page(source)  # is not there yet
     source.write_text("__global__ void k() {}")
     page.write_text("of an earlier run")
-    files.check_folder(page)
+    files.check_page(page)
     with pytest.raises(BadInput, match=r"cannot write .*a\.cu: it is source code; name another file"):
-        files.check_folder(source)
+        files.check_page(source)
 
 
 def test_a_file_that_may_not_be_read_is_one_line(tmp_path, monkeypatch):

@@ -213,11 +213,16 @@ CODE = (".cu", ".cuh", ".ptx", ".py", ".h", ".hpp", ".c", ".cpp")
 """Endings of files that users write, and no result has."""
 
 
-def check_folder(path: Path) -> None:
-    """BadInput for a file that could not be written, or that is the user's source, before anything slow is
-    done for it."""
+def check_page(path: Path) -> None:
+    """BadInput for a page that could not be written, or would be written over the user's source, before
+    anything slow is done for it."""
+    check_folder(path)
     if path.suffix in CODE and path.exists():
         raise BadInput(f"cannot write {path}: it is source code; name another file")
+
+
+def check_folder(path: Path) -> None:
+    """BadInput for a file that could not be written, before anything slow is done for it."""
     if path.is_dir():
         raise BadInput(f"cannot write {path}: it is a folder; name a file in it")
     if not path.parent.is_dir():

@@ -13,7 +13,7 @@ from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_requ
 from tir_schedules.cli.options import RUNG_HELP, Options, Parser, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput, nearest, shown
-from tir_schedules.files import check_folder, to_json
+from tir_schedules.files import check_page, to_json
 from tir_schedules.ladders.problems import SMALL_SHAPES, workload_of
 from tir_schedules.ladders.registry import find_one
 from tir_schedules.numerals import integer_for, three_integers
@@ -196,7 +196,7 @@ def layout(options: Options) -> int:
     if options.output:
         if options.output.suffix not in SUFFIXES:
             raise BadInput(f"layout writes {' or '.join(SUFFIXES)}, not {options.output}")
-        check_folder(options.output)
+        check_page(options.output)
     path = the_file([options.rung], "layout")
     options = with_number(options)
     if options.ring and path:

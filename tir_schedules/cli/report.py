@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tir_schedules.cli.options import Options, Verbs, add_path
 from tir_schedules.errors import BadInput
-from tir_schedules.files import check_folder
+from tir_schedules.files import check_page
 
 DEFAULT = Path("report.html")
 
@@ -47,7 +47,7 @@ def report(options: Options) -> int:
     from tir_schedules.report.recorded import find_recorded
 
     started = time.monotonic()
-    check_folder(options.output)
+    check_page(options.output)
     if options.time and options.quick:
         raise BadInput("--quick executes nothing, and --time does: leave one out")
     pyplot()

@@ -9,7 +9,7 @@ from tir_schedules.api.problems import options_of, shape_of
 from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, file_requests, the_file
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run, add_path
 from tir_schedules.cli.problems import add_problem
-from tir_schedules.files import check_folder
+from tir_schedules.files import check_page
 from tir_schedules.ladders.problems import TIME_SHAPES
 from tir_schedules.ladders.registry import FAMILIES
 
@@ -51,7 +51,7 @@ def time_verb(options: Options) -> int:
     arch = target.arch_for(options.arch)
     note = f"one block executed on the CPU machine, and simulated as on {target.table.device}"
     if options.html:
-        check_folder(options.html)
+        check_page(options.html)
     path = the_file(options.names, "time")
     if path:
         requests = file_requests(options, path, arch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tir_schedules.api.problems import shape_of
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run, add_path
 from tir_schedules.cli.problems import add_problem
-from tir_schedules.files import check_folder
+from tir_schedules.files import check_page
 from tir_schedules.ladders.problems import TRACE_SHAPES
 
 
@@ -37,7 +37,7 @@ def trace_verb(options: Options) -> int:
     from tir_schedules.pages.folder import write_page
 
     if options.output:
-        check_folder(options.output)
+        check_page(options.output)
     if options.dry_run:
         return finish(plan_of_trace(options.rung, options.arch, shape_of(options)), options.json, 1)
     found = trace(options.rung, arch=options.arch, time=options.time, **shape_of(options))
