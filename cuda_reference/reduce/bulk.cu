@@ -5,11 +5,11 @@
 //   dynamic shared memory: STAGES * PIECE bytes, or PIECE for each piece of a block where it has fewer
 //   Y[0] is the sum
 //
-// A load holds a register for what is under way, so threads and registers bound how much that is. A bulk copy is
-// one instruction for a whole piece, and shared memory holds what arrives: a ring of STAGES stages. A stage has two
-// mbarriers. `full` ends a phase when all bytes of a piece are there, `empty` when every warp has added them up: then
-// the stage is filled again. Only the first thread waits for that, and no warp for others. The last block adds up the
-// sums of all blocks, as in single_pass.cu.
+// A load holds a register for what is under way, so threads and registers bound how much that is. A bulk copy
+// is one instruction for a whole piece, and shared memory holds what arrives: a ring of STAGES stages. A
+// stage has two mbarriers. `full` ends a phase when all bytes of a piece are there, `empty` when every warp
+// has added them up: then the stage is filled again. Only the first thread waits for that, so the other warps
+// do not wait for each other. The last block adds up the sums of all blocks, as in single_pass.cu.
 
 #include "../hgemm/barriers.cuh"
 #include "../sizes.cuh"

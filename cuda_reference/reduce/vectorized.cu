@@ -5,8 +5,9 @@
 //   Y[b] is the sum of block b's share; launched again on Y until one sum is left
 //
 // Four sums per thread, loaded and added four at a time; UNROLL loads are independent of each other, so that
-// many are under way at once. The blocks stride over the array together, once unless the grid is at its limit
-// of MOST_BLOCKS. A length that is not a multiple of 4 leaves up to three elements, which block 0 adds.
+// many are under way at once. The loop over the array is a grid-stride loop, with one iteration unless the
+// grid is at its limit of MOST_BLOCKS. A length that is not a multiple of 4 leaves up to three elements,
+// which block 0 adds.
 
 #include "../sizes.cuh"
 #include "shuffle.cuh"

@@ -5,12 +5,12 @@
 //   grid (min(PROGRAMS / parts of K, tiles of C), 1, parts of K), block (128, CONSUMERS + 1)
 //   dynamic shared memory: STAGES stages of three parts of (BM + BN) * BK elements
 //   maps: of A_parts, boxes of BM x BK; of B_parts, of BN x BK
-//   C: of several parts of K a matrix for each, whose rows are filled up to multiples of 16 bytes;
-//   split_k_sum.cu adds them up. Of one part it is C
+//   C: a matrix of M x N for each part of K. If there are several, their rows are padded to multiples of
+//   16 bytes, and split_k_sum.cu adds them up
 //
 // A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. A K tile has all
-// parts of its elements: they are loaded once, and multiplied six times. Tensor cores cut their sums off, so
-// after PROMOTE of K at most these are added to sums in float32, and begin from 0 again.
+// parts of its elements: they are loaded once, and multiplied six times. Tensor cores truncate their sums. So
+// after at most PROMOTE elements along K these are added to sums in float32, and begin from 0 again.
 // Otherwise as ../hgemm/persistent.cu.
 
 #include <cuda.h>

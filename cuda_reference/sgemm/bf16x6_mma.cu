@@ -4,13 +4,13 @@
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (32, BM/WM * BN/WN)
 //   dynamic shared memory: STAGES * (BM * (BK + 8) + BK * (BN + 4)) floats, with NT STAGES * (BM + BN) * (BK + 8),
 //   the tiles of A, then those of B
-//   C: a matrix of M x N for each part, where parts are several with rows filled up to multiples of 16 bytes;
-//   split_k_sum.cu adds them up
+//   C: a matrix of M x N for each part. If there are several, their rows are padded to multiples of 16 bytes,
+//   and split_k_sum.cu adds them up
 //
-// A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. Tiles are copied as
-// float32 by cp.async, and each warp splits what it reads: there is no launch before. Tensor cores cut their sums
-// off, so after BK of K these are added to sums in float32, and begin from 0 again.
-// SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
+// A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. Tiles are copied
+// as float32 by cp.async, and each warp splits what it reads: there is no launch before. Tensor cores
+// truncate their sums. So after BK elements along K these are added to sums in float32, and begin from 0
+// again. The launch takes SPLITS, the most parts: if it is 0, the shape decides.
 
 #include "../dependent_launch.cuh"
 #include "../sizes.cuh"

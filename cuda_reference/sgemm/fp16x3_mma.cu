@@ -4,8 +4,8 @@
 //   before: split_scaled.cu of A and B, with K tiles of BK
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (32, BM/WM * BN/WN)
 //   dynamic shared memory: STAGES * (BM + BN) * (BK + 4) floats, the tiles of A, then those of B
-//   C: a matrix of M x N for each part, where parts are several with rows filled up to multiples of 16 bytes;
-//   split_k_sum.cu adds them up. B_scales is filled up like a row.
+//   C: a matrix of M x N for each part. If there are several, their rows are padded to multiples of 16 bytes,
+//   and split_k_sum.cu adds them up. B_scales is filled up like a row.
 //
 // As bf16x6_mma.cu. Two parts of an element take the bytes of a float, so their tiles are copied as those of
 // float32 are, and warps read fragments of parts by ldmatrix. Rows of parts are filled up to multiples of 64

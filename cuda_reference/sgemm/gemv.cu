@@ -8,9 +8,9 @@
 //
 // A load has 16 bytes if the rows of the matrix are multiples of 16 bytes, else 8 or 4; width is its floats.
 // Each thread has sums in registers. Lanes fold them by shuffles, warps by shared memory. Blocks along y have
-// parts of K, and the last of them adds up their sums, in order, see last_block.cuh. With several parts a
-// block has at most BLOCK sums, a power of two, and all parts together at most PLACES. Launches must follow one
-// another.
+// parts of K, and the last of them adds up their sums, in order, see last_block.cuh. If K has several parts,
+// the number of a block's sums is a power of two and at most BLOCK. All parts together have at most PLACES
+// sums. Launches must follow one another.
 
 #include "../gemv.cuh"
 #include "../sizes.cuh"

@@ -5,17 +5,18 @@
 //   dynamic shared memory: STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those of B
 //
 // The multistage buffer holds STAGES tiles: one is multiplied, and the copies of the next have started. An
-// iteration multiplies all k of a tile but the last, starts the copy of the tile STAGES - 1 further on, whose
-// stage was not read since the last barrier, waits until the next tile is there, passes the one barrier, and
-// reads the next tile's first fragments before the FMA of the last k. Every tile is a group of copies, also
-// those beyond K, which are zeros without a read of global memory. So wait_group can always leave STAGES - 2,
-// and the last iterations are like all others. B comes in pieces of 16 bytes if N % 4 == 0, of 8 if N % 2 ==
-// 0. A is transposed on the way, but cp.async does not rearrange bytes, so A comes in single floats, to rows
-// PADDING longer than BM. Beyond the last row of A, and the last column of B, tiles start again at the first.
-// These elements add only to elements of C that are not written, and many lanes that copy one element would
-// be slow. The order of a thread's FMA and whether the stages are unrolled, ROWS_FIRST, were chosen by
-// measurement. Lanes are in pairs of rows as in lane_quads.cu, and fragments are double buffered as in
-// pipelined.cu.
+// iteration first multiplies all k of a tile except the last. Then it starts the copy of the tile that is
+// STAGES - 1 further on. The stage of that tile is free, because it was not read since the last barrier. Then
+// the iteration waits for the next tile, passes the one barrier, and reads the next tile's first fragments.
+// Last come the FMA of the last k. Every tile is one group of copies, even a tile beyond K, which is filled
+// with zeros without a read of global memory. So wait_group always leaves STAGES - 2, and the last iterations
+// are like all others. B comes in pieces of 16 bytes if N % 4 == 0, of 8 if N % 2 == 0. A is transposed on
+// the way, but cp.async does not rearrange bytes, so A comes in single floats, to rows PADDING longer than
+// BM. Beyond the last row of A, and the last column of B, tiles start again at the first. These elements add
+// only to elements of C that are not written. They are not all the same element, because many lanes that copy
+// one element would be slow. The order of a thread's FMA and whether the stages are unrolled, ROWS_FIRST,
+// were chosen by measurement. Lanes are in pairs of rows as in lane_quads.cu, and fragments are double
+// buffered as in pipelined.cu.
 
 #include "../sizes.cuh"
 #include "multistage.cuh"

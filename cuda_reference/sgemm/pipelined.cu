@@ -1,5 +1,5 @@
-// SGEMM double buffered twice: tiles come to shared memory through registers, and fragments to registers,
-// while others are multiplied.
+// SGEMM with double buffering at two levels: while a tile is multiplied, the next one comes to shared memory
+// through registers, and while fragments are multiplied, the next ones come to registers.
 //
 //   nvcc -arch=sm_80 -cubin pipelined.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)

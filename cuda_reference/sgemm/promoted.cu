@@ -7,8 +7,8 @@
 //   maps: of A_parts, boxes of BM x BK; of B_parts, of BN x BK
 //
 // A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. A K tile has one
-// part of A and one of B, and six K tiles multiply the same elements. Tensor cores cut their sums off, so after
-// PROMOTE of K at most these are added to sums in float32, and begin from 0 again.
+// part of A and one of B, and six K tiles multiply the same elements. Tensor cores truncate their sums. So
+// after at most PROMOTE elements along K these are added to sums in float32, and begin from 0 again.
 // Otherwise as ../hgemm/persistent.cu.
 
 #include <cuda.h>

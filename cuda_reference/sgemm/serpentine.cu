@@ -1,4 +1,4 @@
-// SGEMM double buffered twice, with a thread's products in serpentine order.
+// SGEMM with double buffering at two levels, and a thread's products in serpentine order.
 //
 //   nvcc -arch=sm_80 -cubin serpentine.cu
 //   grid (ceil(N/BN), ceil(M/BM)), block (BM/WM * BN/WN * 32)

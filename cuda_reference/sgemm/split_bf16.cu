@@ -7,9 +7,8 @@
 //   maps: of A_parts, boxes of BM x BK; of B_parts, of BN x BK
 //
 // A float32 is the sum of three bfloat16: 24 bits. Of the nine products of parts six matter. A K tile has one
-// part of A and one of B, and six K tiles multiply the same elements. Their sums are those of the tensor cores,
-// which cut them off.
-// Otherwise as ../hgemm/persistent.cu.
+// part of A and one of B, and six K tiles multiply the same elements. The tensor cores add up the products,
+// and truncate the sums. Otherwise as ../hgemm/persistent.cu.
 
 #include <cuda.h>
 #include <cuda_bf16.h>

@@ -4,13 +4,13 @@
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (BM/WM * BN/WN * 32)
 //   dynamic shared memory: with ASYNCHRONOUS STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those
 //   of B; where N % 4 != 0 at least BM * (BN + 4), for C, unless that is too much
-//   C: a matrix of M x N for each part, where parts are several with rows filled up to multiples of 16 bytes;
-//   split_k_sum.cu adds them up
+//   C: a matrix of M x N for each part. If there are several, their rows are padded to multiples of 16 bytes,
+//   and split_k_sum.cu adds them up
 //
-// multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Parts are
-// whole tiles, as many in each; the last may have less. With one part C is that of multistage.cu, and there
-// is nothing to add up. If rows of C are not multiples of 16 bytes, C is written through shared memory, row
-// by row. SPLITS, the most parts, goes to the launch: 0 leaves their number to the shape.
+// multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Each part has
+// the same number of whole tiles, and the last may have less. With one part C is that of multistage.cu, and
+// there is nothing to add up. If rows of C are not multiples of 16 bytes, C is written through shared memory,
+// row by row. The launch takes SPLITS, the most parts: if it is 0, the shape decides.
 
 #include "../dependent_launch.cuh"
 #include "../sizes.cuh"

@@ -1,12 +1,12 @@
 // The second launch of split_k.cu: adds up what its blocks left for each part of K.
 //
 //   nvcc -arch=sm_80 -cubin split_k_sum.cu
-//   pieces of 16 bytes: M * ceil(N / 4). From LARGE of them on grid ceil(pieces / 128), block (128); of fewer
-//   grid ceil(pieces / 32), block (32, min(MOST_WARPS, PARTS))
+//   pieces of 16 bytes: M * ceil(N / 4). With LARGE pieces or more grid ceil(pieces / 128), block
+//   (128); with fewer grid ceil(pieces / 32), block (32, min(MOST_WARPS, PARTS))
 //   S: PARTS matrices of M rows, which are filled up to multiples of 16 bytes, one behind the other
 //
-// Where C is large a thread adds up all parts of its elements. Where it is small warps share them, and the
-// first adds what the others have found. LARGE goes to the launch.
+// If C is large, a thread adds up all parts of its elements. If C is small, the warps of a block share the
+// parts, and the first warp adds the sums of the others. The launch takes LARGE.
 
 #include "../dependent_launch.cuh"
 #include "../split_k_sum.cuh"

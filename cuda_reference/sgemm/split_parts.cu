@@ -4,9 +4,9 @@
 //   grid ceil(M / 8) * ceil(P / 256) + ceil(P / 32) * ceil(N / 64), with NT ceil(M / 8) * ceil(P / 256) +
 //   ceil(N / 8) * ceil(P / 256), block (32, 8); P is K, filled up to a multiple of 64
 //
-// X is M x K and X_2 is K x N, with NT N x K. Y has a row of parts for each row of X, Y_2 one for each column of
-// X_2, with NT for each row: for each K tile, SPLIT_DEPTH of K, all first parts, then all second ones. A part is
-// the rest of an element after the parts before, rounded.
+// X is M x K and X_2 is K x N, with NT N x K. Y has a row of parts for each row of X. Y_2 has one for each
+// column of X_2, or with NT for each row. For each K tile of SPLIT_DEPTH elements a row has all first parts,
+// then all second ones. A part is the rest of an element after the parts before, rounded.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -1,9 +1,9 @@
 // Float32 matrices as sums of parts in float16, rows of A and columns of B scaled: the launch before fp16x3.cu.
 //
 //   nvcc -arch=sm_90a -cubin split_scaled.cu
-//   block (32, W): W is ceil(K / 128), but a power of two, and 8 to 32
-//   grid ceil(M / R) + ceil(N / 8), with NT ceil(M / R) + ceil(N / R): R is W / ceil(K / 256), but a power of
-//   two, and 1 at least
+//   block (32, W): W is ceil(K / 128), rounded up to a power of two, and 8 to 32
+//   grid ceil(M / R) + ceil(N / 8), with NT ceil(M / R) + ceil(N / R): R is W by ceil(K / 256), which is
+//   rounded up to a power of two, and at least 1
 //
 // As split_parts.cu. Before the split a row of X, or a column of X_2 (with NT a row), is divided by a power of
 // two, which goes to SCALES or SCALES_2. Its largest element is then below 2^15, and at least half of that. It

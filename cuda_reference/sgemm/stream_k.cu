@@ -1,22 +1,21 @@
-// SGEMM as serpentine.cu does it, by programs that share along K the tiles that are left of whole rounds.
+// SGEMM as serpentine.cu does it, by programs that share along K the tiles that do not fill a whole round.
 //
 //   nvcc -arch=sm_80 -cubin stream_k.cu
-//   grid min(PROGRAMS, 8 tiles of C, K pairs of all tiles), block (BM/WM * BN/WN * 32); where nothing is
-//   shared, see below, grid (ceil(N/BN), ceil(M/BM)) as of serpentine.cu
+//   grid min(PROGRAMS, 8 * tiles of C, tiles of C * pairs of K tiles), block (BM/WM * BN/WN * 32)
+//   if nothing is shared, see below: grid (ceil(N/BN), ceil(M/BM)), as in serpentine.cu
 //
-// Stream-K: a program is a persistent block; in whole rounds each program computes a tile of C. The first
-// tiles, those that are left of whole rounds, are shared, with a whole round if they are few: their K
-// tiles, tile after tile, are cut into equal shares, in pairs. The program with the first pair of a tile
-// stores its sums, and programs with later pairs add to these, in the order of programs: see
-// added_sums.cuh. A program begins with the tile in which its share ends, and stores it, so that the next
-// program need not wait when it adds to that tile.
-// If sharing would save a program fewer than WORTH pairs, nothing is shared. The last pair of a tile may have
-// less of K than others.
-// Rows that are not a multiple of 16 bytes are read and written float by float. The schedule writes such a C
-// through shared memory. In the twin nvcc would then choose registers in which two of three operands of most
-// FMA are in one bank. By the model of `tir-schedules inspect` the loop over K would take 1.4 times as long.
-// So the twin does not use the dynamic shared memory that the schedule is launched with.
-// Marks are a variable of the module, so launches of this kernel must follow one another.
+// Stream-K: a program is a persistent block; in whole rounds each program computes a tile of C. The tiles
+// that do not fill a whole round come first, and are shared. If they are few, the tiles of one whole round
+// are shared with them. The K tiles of all shared tiles, in pairs and tile after tile, are cut into equal
+// shares. The program with the first pair of a tile stores its sums, and programs with later pairs add to
+// these, in the order of programs: see added_sums.cuh. A program begins with the tile in which its share
+// ends, and stores it, so that the next program need not wait when it adds to that tile. If sharing would
+// save a program fewer than WORTH pairs, nothing is shared. The last pair of a tile may have less of K than
+// others. Rows that are not a multiple of 16 bytes are read and written float by float. The schedule writes
+// such a C through shared memory. In the twin nvcc would then choose registers in which two of three operands
+// of most FMA are in one bank. By the model of `tir-schedules inspect` the loop over K would take 1.4 times
+// as long. So the twin does not use the dynamic shared memory that the schedule is launched with. Marks are a
+// variable of the module, so launches of this kernel must follow one another.
 
 #include "../program_shares.cuh"
 #include "../sizes.cuh"

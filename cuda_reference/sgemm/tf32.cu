@@ -6,7 +6,7 @@
 //   dynamic shared memory: STAGES stages of (BM + BN) * BK floats
 //   maps: of A_parts, boxes of BM x BK; of B_parts, of BN x BK
 //
-// A tf32 is a float32 with 10 bits behind the point. Elements are rounded to tf32 and multiplied. Otherwise
+// A tf32 is a float32 with 10 fraction bits. Elements are rounded to tf32 and multiplied. Otherwise
 // as ../hgemm/persistent.cu.
 
 #include <cuda.h>

@@ -5,7 +5,7 @@ blocks come and go. Here one instruction, `cp.async.bulk`, copies a whole piece,
 shared memory. Each SM has one block, which stays to the end and has six stages of 32 KiB. A stage has two
 mbarriers (barriers in shared memory that count arrivals and bytes). The first says that all bytes of a piece
 have arrived. The second says that every warp has read them. Only the thread that starts copies waits for the
-second, so no warp waits for another.
+second, so the other warps do not wait for each other.
 
 In the schedule a piece is cached in shared memory. An intrinsic makes that copy a bulk copy. The pass
 `tma_prefetch` makes the ring, as it does for boxes of a matrix in `sgemm/tma`. A bulk copy takes no tensor

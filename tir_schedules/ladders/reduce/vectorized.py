@@ -1,10 +1,10 @@
 """16-byte loads, several in flight per thread.
 
 This is the schedule of `cross_thread` with four sums per thread, which are loaded and added as one int4 or
-float4. All blocks move over the array together, a stride in each iteration. The loop over iterations is
-unrolled by the field `unroll` of Config. A thread then has that many loads under way, and the kernel waits
-only for memory. 16-byte loads need a length that is a multiple of 4; arrays of other lengths are summed
-element by element. Article 002 ("Unrolling the Warp") does not have this step.
+float4. The loop over the array is a grid-stride loop. It is unrolled by the field `unroll` of Config. A
+thread then has that many loads under way, and the kernel waits only for memory. 16-byte loads need a length
+that is a multiple of 4; arrays of other lengths are summed element by element. Article 002 ("Unrolling the
+Warp") does not have this step.
 
 The configuration `resident` has only as many blocks as the GPU holds at once, and each takes many turns. On
 an H200 that is slower for very long arrays.

@@ -12,9 +12,9 @@ other multiplies. For a K tile of 64 each has 24 wgmma of 64x128. A tile of 64 r
 that multiplies. The schedule is that of `promoted`, and only the configurations are other.
 
 If C has fewer tiles than a GPU has SMs, blocks share a tile along K, as in `split_k`. Each block along z has
-as many K tiles of it, and stores its sums as a part of C. A second launch adds up the parts. `splits` says
-how many blocks share a tile, and is chosen for each shape. A sum of fewer terms errs less, so this costs no
-accuracy.
+the same number of the tile's K tiles, and stores its sums as a part of C. A second launch adds up the parts.
+`splits` says how many blocks share a tile, and is chosen for each shape. A sum of fewer terms errs less, so
+this costs no accuracy.
 
 **Range.** Parts have the exponents of a float32, so rows and columns of very large or very small elements are
 as accurate as others. Elements below 2^-110 lose their bits below 2^-133, because bfloat16 ends there. If an

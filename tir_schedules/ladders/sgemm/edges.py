@@ -1,5 +1,5 @@
-"""Ragged shapes from `pipelined` on: tiles at the edge wrap around or end with C, and the last K tile is
-apart."""
+"""Ragged shapes from `pipelined` on: edge tiles wrap around or are shifted inwards to end with C, and the
+last K tile is peeled off the loop."""
 
 from __future__ import annotations
 

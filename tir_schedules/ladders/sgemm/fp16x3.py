@@ -13,8 +13,9 @@ with |A| |B| itself. Rows and columns of very large or very small elements are a
 of zeros give zeros. If the largest element of a row is below 2^-112, elements lose bits below 2^-150.
 Infinities and NaN are treated as in `bf16x6`.
 
-Two parts of float16 hold 23 of the 24 bits of a float32. If terms nearly cancel each other, or if they are
-few, the error can exceed that of FMA: see "What bounds fp16x3" in experiments/README.md.
+With the sign of the second part, two parts of float16 hold 23 of the 24 bits of a float32. If terms nearly
+cancel each other, or if they are few, the error can exceed that of FMA: see "What bounds fp16x3" in
+experiments/README.md.
 
 So `sgemm/fastest --emulated` does not choose this rung. `--products fp16x3` asks for it.
 """

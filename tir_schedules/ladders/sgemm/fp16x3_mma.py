@@ -14,8 +14,8 @@ instructions for splitting.
 memory have 16 bytes more than these, so that eight of them begin in different banks. `ldmatrix` brings four
 matrices of 8x8 halves: of A a part of 16 rows and 16 of K, of B both parts of 8 columns and 16 of K. For 16
 of K a warp with a tile of 32x32 reads 4 KiB in 32 wavefronts, and issues 24 mma. Counted at 128x128x128 by
-tiles of 64x64, warps read 4,096 wavefronts, as those of `bf16x6_mma` do. wgmma of `fp16x3` reads 3,072: it
-reads parts anew for each product, but for a tile of 64x64.
+tiles of 64x64, warps read 4,096 wavefronts, as those of `bf16x6_mma` do. wgmma of `fp16x3` reads 3,072. It
+reads the parts again for each product, but each read serves a tile of 64x64, not of 32x32.
 
 Rows of parts are along K in both layouts of B, and are filled up with zeros. So only the launch before
 depends on the layout, every copy has 16 bytes, and K tiles are whole.

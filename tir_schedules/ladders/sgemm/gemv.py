@@ -16,8 +16,8 @@ are two kernels, by how the matrix lies in memory:
 If M = 1 and B is stored N x K (layout nt), elements of C are rows of B times A, as on the left.
 
 If C has a few columns or rows, a thread has sums for each of these vectors, and the matrix is still read
-once. Columns of a row-major B are vectors whose elements of one k are neighbours. So a thread reads what all
-of them have for its neighbours along K, 16 bytes at a time.
+once. If the vectors are columns of a row-major B, their elements of one k are adjacent in memory. So for its
+consecutive k a thread reads the elements of all vectors together, 16 bytes at a time.
 
 A group of lanes shares some rows of A, and an element of B is loaded once for all of these rows. Each thread
 has its sums in registers. Lanes pass their sums to each other by shuffles, and warps by shared memory, as in

@@ -26,13 +26,14 @@ launch, and pad_einsum does not take a product that rfactor made. So the algorit
 padded edges, and leaves their sum to the second launch. From there on the schedule is that of `multistage`.
 
 Tiles of 16 rows or columns are for thin matrices, which waste most of a larger tile. Tiles of 24, 32, 40, 48
-and 56 rows are for a C of up to so many, because a tile of 32 would waste a third of its rows where C has 24.
-Their four warps lie side by side, and each has all rows, so a thread has 6 to 14 rows of C: an element of B
-that it reads serves so many FMA. 20x8192x32768 took 308 us with 24x256 on an H200, and 527 with 32x64. Tiles
-of 64x256 and 256x64 have the warps of 128x128 in one row or column. Tiles of 80 and 96 rows or columns are
-for a C that tiles of 64 and 128 cover badly, or that they make almost one more round of blocks of: 258x20480
-is three rows of 96x96, and five of 64x64. Tiles of 64x96 are for columns that tiles of 64 would waste. Tiles
-of 256x32 are for a C of 17 to 32 columns: 7384x21x3864 took 58.4 us on an H200, and 68.9 with 64x32.
+and 56 rows are for a C with at most that many rows, because a tile of 32 would waste a quarter of its rows if
+C has 24. Their four warps lie side by side, and each has all rows, so a thread has 6 to 14 rows of C: an
+element of B that it reads serves so many FMA. 20x8192x32768 took 308 us with 24x256 on an H200, and 527 with
+32x64. Tiles of 64x256 and 256x64 have the warps of 128x128 in one row or column. Tiles of 80 and 96 rows or
+columns are for a C that tiles of 64 and 128 cover badly: 258x20480 takes three rows of 96x96, or five of
+64x64. They are also for a C that would take little more than whole rounds of blocks with tiles of 64 and 128.
+Tiles of 64x96 are for columns that tiles of 64 would waste. Tiles of 256x32 are for a C of 17 to 32 columns:
+7384x21x3864 took 58.4 us on an H200, and 68.9 with 64x32.
 
 If the number of floats in a row is not a multiple of 4, rows are read float by float. If copies go through
 registers, the last tiles are shifted inwards to end with C, see the pass `shift_edge_tiles`. A lane has four

@@ -12,12 +12,13 @@ SMs have seven:
 
 This is Stream-K: 264 persistent blocks ("programs"), two for an SM, compute tile after tile. In a round each
 program computes one tile, and whole rounds stay as they are. The remaining tiles, fewer than one for each
-program, are shared. If that gave a tile more than eight parts, one whole round is shared as well. Their K
-tiles, in the order of the tiles, are cut into equal shares. A share consists of pairs of K tiles, and a pair
-is 16 of K. A share may begin and end within a tile. The program with the first pair of a tile stores its sums
-to C; programs with later pairs add theirs. They add in L2, with `red`, because reading the sums of others
-would take registers that the loop over K needs. They add in the order of programs, so that C does not depend
-on timing. A mark for each warp says that the sums of the program before are in C.
+program, are shared. If a tile would then have more than eight parts, the tiles of one whole round are shared
+as well. The K tiles of all shared tiles, in the order of the tiles, are cut into equal shares. A share
+consists of pairs of K tiles, and a pair is 16 of K. A share may begin and end within a tile. The program with
+the first pair of a tile stores its sums to C; programs with later pairs add theirs. They add in L2, with
+`red`, because reading the sums of others would take registers that the loop over K needs. They add in the
+order of programs, so that C does not depend on timing. A mark for each warp says that the sums of the program
+before are in C.
 
 **Waits are short, and end.** A program begins with the tile in which its share ends, because it has the first
 pairs of that tile and stores them. When it comes to the tile in which its share begins, the program before

@@ -1,6 +1,6 @@
 """Float32 matrices on tensor cores in one product: elements are rounded to tf32, 11 bits of their 24.
 
-A tf32 is a float32 that has 10 bits behind its point in place of 23. Tensor cores multiply tf32 at half of
+A tf32 is a float32 that has 10 fraction bits in place of 23. Tensor cores multiply tf32 at half of
 their rate for 16-bit formats. This is six times the rate of float32 FMA. They ignore the last 13 bits of an
 element, so they truncate it. A launch before this one rounds A and B to the nearest tf32 (`split_parts`),
 which halves the error. It also stores B in rows along K, because wgmma takes tf32 in no other order. The rest
