@@ -45,7 +45,7 @@ HINT, BOX, WHOLE = re.compile(r"\.L2::(128|256)B\b"), "cp.async.bulk.tensor", 12
 ALIKE = 0.1
 """Most that the work of two blocks may differ by, as a share of the greater, to be called about as much."""
 
-LOOKED_AT, LOOKED_LONG, GOLDEN = 40, 1 << 21, (5**0.5 - 1) / 2
+LOOKED_AT, LOOKED_LONG, GOLDEN = 40, 1 << 19, (5**0.5 - 1) / 2
 """Blocks more that are looked at where the first and the centre of a grid differ; instructions of them behind
 which no more are; and how far apart they are: the golden section spreads any number of places evenly."""
 
