@@ -31,16 +31,19 @@ def add_file(verb: Parser, block: bool = True, numbers: str = "") -> None:
 
 
 def the_file(names: Sequence[str], verb: str) -> Path | None:
-    """The one file that is named; None for rungs. BadInput for several, or both, or one of another kind."""
+    """The one file that is named; None for rungs. BadInput for several, or both."""
     files = [name for name in names if is_code(name)]
-    for name in names:
-        if name not in files and Path(name).is_file() and Path(name).suffix != ".py":
-            raise BadInput(
-                f"{verb} takes rungs, and files that end in .cu, .ptx or .py; {printable(name)} does not"
-            )
     if files and len(names) > 1:
         raise BadInput(f"{verb} takes one file at a time, or rungs: name {printable(files[0])} alone")
     return Path(files[0]) if files else None
+
+
+def check_ending(name: str) -> None:
+    """BadInput for a file of another kind where a rung is named."""
+    if Path(name).is_file() and Path(name).suffix != ".py":
+        raise BadInput(
+            f"{printable(name)} is a file: what is taken is a rung, or a file that ends in .cu, .ptx or .py"
+        )
 
 
 def check_no_file(options: Options, name: str) -> None:

@@ -30,11 +30,10 @@ Measured on an H200:
 - Unrolled by 32 the loop over k had 45.9, 50.6 and 51.7 TFLOPS, and unrolled by two it had 50.2, 50.8 and
   51.1. With two K tiles in an iteration, 128 KiB of instructions, it had 24.5 at 4096. Tiles of 64x128 had
   37.2 at 1024 if unrolled by eight, and by 32 in another run 40.6.
-- With a condition for the last K tile in the loop it had 49.0, 49.5 and 49.9 TFLOPS, because nvcc does not
-  move loads across the condition.
-- With all 32 k unrolled, nvcc put 53 of 392 loads right before the FMA that need them. A trial by hand had a
-  `__syncwarp()` for every second k. Loads do not cross it, so 3 of 196 stood there, and it had 47.1, 53.0 and
-  54.0 TFLOPS.
+- With a condition for the last K tile in the loop (nvcc does not move loads across it) it had 49.0, 49.5 and
+  49.9 TFLOPS.
+- With all 32 k unrolled, nvcc put 53 of 392 loads right before the FMA that need them. A trial by hand with a
+  `__syncwarp()` for every second k (loads do not cross it) had 3 of 196, and 47.1, 53.0 and 54.0 TFLOPS.
 - A producer warpgroup that copies and transposes had 47.8 and 49.9 TFLOPS at 4096, for two depths of the K
   tiles.
 
