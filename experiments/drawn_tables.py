@@ -32,11 +32,9 @@ def newest(family: str, results: Sequence[Recorded]) -> tuple[Recorded, list[Com
 def distribution(family: str, results: Sequence[Recorded]) -> str:
     """Tables of the newest recording; a line where there is none."""
     found = newest(family, results)
-    return (
-        section(family, *found, tables_of(family, found[1]))
-        if found
-        else f"No drawn shapes of {family} were timed yet."
-    )
+    if not found:
+        return f"No drawn shapes of {family} were timed yet."
+    return section(family, *found, tables_of(family, found[1]))
 
 
 def regret(family: str, results: Sequence[Recorded]) -> str:

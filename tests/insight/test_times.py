@@ -190,8 +190,8 @@ def test_a_compare_and_swap_is_predicted_as_if_it_succeeded(report, opcode, doub
 def test_blocks_that_differ_are_said(report):
     launch = report.rows[0].prediction.launches[0]
     works = {(0, 0, 0): 1000, (9, 0, 0): 10, (5, 0, 0): 950}
-    even, uneven = replace(launch, works=works | {(9, 0, 0): 1000}), replace(launch, works=works, work=1000)
-    mean = replace(launch, works=works | {(4, 0, 0): 50}, work=500.0)
+    even, uneven = replace(launch, works=works | {(9, 0, 0): 1000}), replace(launch, works=works)
+    mean = replace(launch, works=works | {(4, 0, 0): 50}, waves=2.0)
     said = [[*doubts_of(replace(report.rows[0].prediction, launches=(one,)))] for one in (even, uneven, mean)]
     assert said == [[], [
         "blocks differ: 3 that were looked at execute 10 to 1,000 instructions, and the prediction takes all"

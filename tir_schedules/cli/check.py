@@ -10,7 +10,7 @@ from tir_schedules.check.options import Parser, add_subject
 from tir_schedules.cli.options import Options, Verbs, add_arch, add_dry_run, add_path
 from tir_schedules.cli.run import ORDERS
 from tir_schedules.errors import BadInput
-from tir_schedules.files import check_folder
+from tir_schedules.files import check_page
 from tir_schedules.machines.choice import CPU_ARCH, MACHINES
 
 EPILOG = """\
@@ -114,4 +114,4 @@ def check_written(written: Path, files: Sequence[Path]) -> None:
     """BadInput for a page or log that cannot be written, or that would be written over a file."""
     if written.absolute() in [file.absolute() for file in files]:
         raise BadInput(f"{written} would be written over: name another file, such as page.html")
-    check_folder(written)
+    check_page(written)

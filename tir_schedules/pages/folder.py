@@ -6,7 +6,7 @@ import re
 from html import unescape
 from pathlib import Path
 
-from tir_schedules.files import check_page, write_output, write_text
+from tir_schedules.files import write_output, write_text
 from tir_schedules.pages import render
 
 INDEX, TITLE = "index.html", "Pages of this folder"
@@ -27,7 +27,6 @@ def write_page(path: Path, text: str, tell: bool = True) -> None:
 
     tell: say that the page was written. That an index is new is always said.
     """
-    check_page(path)
     index = path.with_name(INDEX)
     listed = path.suffix == ".html" and path.name != INDEX and (not index.exists() or is_index(index))
     (write_output if tell else write_text)(path, text.replace(PLACE, LINK, 1) if listed else text)

@@ -28,14 +28,14 @@ PTX_TEXT = ".nv_debug_ptx_txt"
 
 NO_SCOREBOARD = 7
 PLACE = re.compile(r'^\s*//## File "((?:[^"\\]|\\.)*)", line (\d+)')
-LABEL = re.compile(r"^\s*(\.L\w+|[\w$]+):")
+LABEL = re.compile(r"^\s*([\w$.]+):")
 """Of a place in the code, or of a function that it calls."""
 
 LINE = re.compile(
     r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?)(U?P\w+)\s+)?(\S+)\s*(.*?)\s*;\s*/\* 0x([0-9a-f]{16}) \*/"
 )
 SECOND = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
-TARGET = re.compile(r"`\((\.L\w+|[\w$]+)\)")
+TARGET = re.compile(r"`\(([\w$.]+)\)")
 SECTION = re.compile(r"^\s*\.section\s+\.text\.([\w$.]+),")
 REGISTER = re.compile(r"(?<![\w.])(U?)R(\d+)(\.64)?(?:\.reuse)?\b")
 PREDICATE = re.compile(r"(?<![\w.])!?(U?P\d)\b")

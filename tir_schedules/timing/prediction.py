@@ -83,8 +83,7 @@ class LaunchTime:
     peak. agreement: see BlockPaths. issues: see Simulated, of an SM with the blocks that begin at once. code:
     the instructions that rows of stalls belong to. stalls, issued: as Simulated has them, of the
     blocks that were simulated, at most FILLS times those at once. works: instructions of PTX that the
-    warps of some blocks execute. place: the block that was simulated. work: those that each block is taken to
-    execute. waited: cycles by which the last block
+    warps of some blocks execute. place: the block that was simulated. waited: cycles by which the last block
     ends later because blocks wait for words that others store; None where that is not told, because it takes
     too long to execute all."""
 
@@ -106,7 +105,11 @@ class LaunchTime:
     works: dict[Dim3, int] = field(default_factory=dict[Dim3, int])
     place: Dim3 = (0, 0, 0)
     waited: float | None = 0.0
-    work: float = 0.0
+
+    @property
+    def work(self) -> float:
+        """Instructions of PTX that each block is taken to execute."""
+        return work_of_each(self.works, self.place, self.waves <= 1)
 
     @property
     def uneven(self) -> bool:
@@ -192,7 +195,8 @@ def time_of(
     paths = follow(binary, arguments, outputs, again=alone)
     works = works_of(binary, arguments, outputs, paths.steps, alone)
     executable = blocks <= MOST_BLOCKS and blocks * max(works.values()) <= MOST_WORK
-    place = representative(works, blocks <= resident * table.multiprocessors)
+    at_once = busiest <= resident
+    place = representative(works, at_once)
     if place != next(iter(works)):
         paths = follow(binary, arguments, outputs, place, alone)
     if not conflicts:
@@ -213,13 +217,11 @@ def time_of(
     ]
     cycles, simulated = sum(each for each, _ in found) / len(found), found[0][1]
     waited: float | None = 0.0
-    at_once = blocks <= resident * table.multiprocessors
-    work = work_of_each(works, place, at_once)
-    cycles *= work / max(1, works[place])
+    cycles *= work_of_each(works, place, at_once) / max(1, works[place])
     if paths.steps.looks and blocks > prod(kernel.cluster):
         waited = None
         if executable:
-            varied = most_varied(binary, arguments, outputs, [*works][:2][-1])
+            varied = most_varied(binary, arguments, outputs, [*works][1])
             _, seen = run(shortened(varied), 1, 1, table, l1_bytes, beyond, prod(kernel.cluster), rows)
             waited = cycles_of_waits(binary, arguments, outputs, varied, seen, table)
         cycles += waited or 0
@@ -237,7 +239,7 @@ def time_of(
         dram_us(least, table), beyond, short.dropped == 0, paths.code, simulated.stalls, simulated.issued,
         busy_of(simulated, paths.code, table, beyond.bound, beyond.read_bytes),
         tensor_share(paths.code, simulated.issued, simulated.cycles, table), paths.agreement, kept,
-        works, place, waited, work,
+        works, place, waited,
     )  # fmt: skip
 
 
@@ -248,11 +250,8 @@ def touched_bytes(footprint: int, steps: Steps, blocks: int) -> tuple[int, int]:
     if not steps.whole:
         return footprint, footprint
     both = halves(steps.pieces)
-    each = sum(
-        halves(touched(steps, *kinds)) for kinds in ((READS, Happening.BEGUN), (WRITES, Happening.STORED))
-    )
     reached = min(footprint, HALF_LINE * both * blocks)
-    return reached, round(reached * max(1.0, each / max(1, both)))
+    return reached, round(reached * max(1.0, sum(halves_moved(steps)) / max(1, both)))
 
 
 def cycles_ahead(simulated: Simulated, code: Sequence[Instruction]) -> int:
@@ -291,7 +290,8 @@ def works_of(
     count = prod(whole)
 
     def place_of(at: int) -> Dim3:
-        x, y, z = at % whole[0], at // whole[0] % whole[1], at // whole[0] // whole[1]
+        rest, x = divmod(at, whole[0])
+        z, y = divmod(rest, whole[1])
         return x * cluster[0], y * cluster[1], z * cluster[2]
 
     def work_at(place: Dim3) -> int:
@@ -451,9 +451,16 @@ HALF_LINE = LINE // 2
 def dirty_share(paths: BlockPaths, shared: float) -> float:
     """The share of the bytes written in those that come into L2, 0 to 1. As many of the lines that leave it
     are written back, because launches before this one did the same."""
-    written = halves(touched(paths.steps, WRITES, Happening.STORED))
-    read = halves(touched(paths.steps, READS, Happening.BEGUN)) / shared
-    return written / max(1, written + read)
+    read, written = halves_moved(paths.steps)
+    return written / max(1, written + read / shared)
+
+
+def halves_moved(steps: Steps) -> tuple[int, int]:
+    """How many halves of lines a block reads, and how many it writes."""
+    return (
+        halves(touched(steps, READS, Happening.BEGUN)),
+        halves(touched(steps, WRITES, Happening.STORED)),
+    )
 
 
 def halves(pieces: np.ndarray) -> int:

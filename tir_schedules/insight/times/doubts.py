@@ -65,11 +65,10 @@ def leaves(one: Instruction) -> bool:
 
 def unevenness(launch: LaunchTime) -> str:
     """What blocks do where one that does less or more stands for them."""
-    works = launch.works.values()
-    taken = (
-        f"takes all for block {block_name(launch.place)}, which executes {number(launch.works[launch.place])}"
-    )
-    if launch.work != launch.works[launch.place]:
+    works, simulated = launch.works.values(), launch.works[launch.place]
+    if launch.work == simulated:
+        taken = f"takes all for block {block_name(launch.place)}, which executes {number(simulated)}"
+    else:
         taken = f"takes {number(round(launch.work))} for each"
     return (
         f"blocks differ: {len(works)} that were looked at execute {number(min(works))} to"
