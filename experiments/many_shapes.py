@@ -34,7 +34,7 @@ from tir_schedules.cli.problems import add_kinds
 from tir_schedules.console import print_aligned
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.drawn_shapes import draw, drawn_problems, note_on
-from tir_schedules.ladders.fastest import Choice, able, candidates, fastest
+from tir_schedules.ladders.fastest import Choice, candidates, fastest, ranked
 from tir_schedules.ladders.known import FAMILIES
 from tir_schedules.ladders.problems import Job, workloads_of
 from tir_schedules.numerals import integer_for
@@ -84,38 +84,13 @@ def workloads(options: Namespace) -> list[tuple[str, Any]]:
     ]
 
 
-def distinct(ladder: str, workload: Any, arch: str) -> list[Choice]:
-    """The configuration that NAME/fastest chooses, and those that it could choose, by their estimates; one of
-    those that have the same launches, tile and estimate, which are the same kernel by other names."""
-    chosen = able(*fastest(ladder, workload, arch), arch)
-    found: dict[Any, Choice] = {kernel_of(chosen, workload): chosen}
-    for candidate in candidates(ladder):
-        for rung in candidate.variants() if candidate.choose else [candidate]:
-            try:
-                choice = able(rung, workload, arch)
-            except BadInput:
-                continue
-            found.setdefault(kernel_of(choice, workload), choice)
-    return [chosen, *sorted([*found.values()][1:], key=lambda choice: choice.estimate.microseconds)]
-
-
-def kernel_of(choice: Choice, workload: Any) -> Any:
-    """What two names of the same kernel have in common."""
-    rung, launch = choice.rung, choice.rung.declared(workload)
-    before, after = rung.others(workload)
-    tile = getattr(rung.config, "bm", 0), getattr(rung.config, "bn", 0)
-    around = [(each.rung.id, each.workload) for each in (*before, *after)]
-    extents = launch.grid, launch.block, launch.cluster, launch.dynamic_shared
-    return (*extents, tile, tuple(around), choice.estimate.microseconds)
-
-
 def by_rule(ladder: str, workload: Any, arch: str, seed: int) -> list[Choice]:
     """The choice and, by RULE, others beside it."""
-    ranked = distinct(ladder, workload, arch)
-    most = WITHIN * ranked[0].estimate.microseconds
-    others = [choice for choice in ranked[FIRST:] if choice.estimate.microseconds <= most]
+    found = [*ranked(ladder, workload, arch)]
+    most = WITHIN * found[0].estimate.microseconds
+    others = [choice for choice in found[FIRST:] if choice.estimate.microseconds <= most]
     beside = random.Random(f"{seed} {workload}").sample(others, min(BESIDE, len(others)))
-    return [*ranked[:FIRST], *beside]
+    return [*found[:FIRST], *beside]
 
 
 def pack(options: Namespace) -> int:

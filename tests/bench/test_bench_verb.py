@@ -130,6 +130,33 @@ def test_shapes_may_be_drawn(tool, gpu, tmp_path):
     assert load_results(tmp_path / "b.json")["packed"]["drawn"] == found["drawn"]
 
 
+def test_candidates_of_the_fastest_are_timed(tool, gpu, tmp_path):
+    words = ("sgemm/fastest", "--random", "1", "--seed", "101", "--no-twins", "--candidates", "3")
+    code, out, err = tool(*words, "--arch", "sm_80", "-o", tmp_path / "a.json")
+    assert code == 0 and "the fastest of up to 3 candidates at each is 1.000x the best of cuBLAS" in out
+    found = load_results(tmp_path / "a.json")
+    names = [row["name"] for row in found["rows"] if row["form"] == "schedule"]
+    assert len({*names}) == 3 and found["drawn"]["chosen"] == {"160x160x160": names[0]}
+    assert found["drawn"]["candidates"] == 3
+    for number, name in enumerate(names, 1):
+        assert f"sgemm/fastest on 160x160x160, candidate {number} of 3, is {name}, estimated" in err
+    assert tool(*words, "--pack", tmp_path / "a.zip", "--arch", "sm_80")[0] == 0
+    assert tool(tmp_path / "a.zip", "-o", tmp_path / "b.json")[0] == 0
+    assert load_results(tmp_path / "b.json")["packed"]["drawn"] == found["drawn"]
+
+
+@pytest.mark.parametrize("words, message", [
+    ("sgemm/naive --candidates 2", "--candidates goes with names such as sgemm/fastest, and sgemm/naive is"),
+    ("sgemm/fastest --candidates 0", "--candidates takes a number from 1 to 32, not 0"),
+    ("sgemm/fastest --candidates 33", "--candidates takes a number from 1 to 32, not 33"),
+    ("sgemm/fastest --candidates 2 --tuned", "--candidates and --tuned both say what is timed"),
+    ("sgemm/fastest --candidates many", "--candidates takes a whole number such as 6, not 'many'"),
+])  # fmt: skip
+def test_what_has_no_candidates_is_said_in_one_line(tool, words, message):
+    code, out, err = tool(*words.split(), *SMALL, "--dry-run")
+    assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+
+
 def test_twins_may_take_sizes_at_run_time(tool, gpu, tmp_path):
     pack, command = tmp_path / "a.zip", "bench sgemm/naive --sizes 64 --arch sm_80 --run-time-sizes"
     assert tool(*command.split()[1:], "--pack", pack)[0] == 0

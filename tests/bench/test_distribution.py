@@ -66,6 +66,22 @@ def test_what_was_chosen_counts_where_that_is_known():
     assert shapes[0].errors == (0.5, 0.0)
 
 
+def test_of_candidates_the_fastest_counts_and_the_choice_is_told_beside_it():
+    results = drawn(chosen=CHOSEN["chosen"], candidates=2)
+    shapes = shapes_of(results)
+    assert [round(one.ratio, 4) for one in shapes] == [0.75, 1.0, 2.0, 0.8]
+    assert shapes[1].name == shapes[1].best == "sgemm/coalesced" and shapes[1].chosen == "sgemm/naive"
+    best, chosen, regret = sentences("sgemm", shapes, results["drawn"])
+    assert best.startswith(
+        "sgemm: 4 shapes drawn by seed 7 (1 not timed): the fastest of up to 2 candidates at each is 1.047x"
+    )
+    assert chosen == (
+        "what is chosen without timing is 1.039x the best of cuBLAS in the geometric mean, lowest 0.750x (at"
+        " 64x64x64), 3 below 1x, 2 below 0.97x"
+    )
+    assert regret.endswith("naive chosen, coalesced best); timed were the candidates")
+
+
 def test_a_choice_that_was_not_timed_is_left_out():
     results = drawn(**CHOSEN | {"chosen": {"64x64x64": "sgemm/tma"}})
     assert [one.shape for one in shapes_of(results)] == ["128x128x128", "256x256x256", "512x512x512"]
@@ -122,6 +138,7 @@ def test_results_without_drawn_shapes_are_shown_without(capsys):
 
 @pytest.mark.parametrize("wrong, message", [
     ({"seed": -1}, "seed"),
+    ({"candidates": 0}, "candidates"),
     ({"kinds": {"64x64x64": 5}}, "kinds"),
     ({"estimated": {"64x64x64": {"sgemm/naive": "fast"}}}, "estimated"),
 ])  # fmt: skip
@@ -155,6 +172,8 @@ def test_readmes_have_the_newest_distribution_and_the_chosen_shapes_before_there
     assert text.count("- sgemm: 4 shapes drawn by seed 7 (1 not timed): 1.047x") == 2
     assert "| all | 4 | 1.05x | 2 | 2 | 0.750x |" in text and "seed 1" not in text
     assert "| 128x128x128 | square | naive | coalesced | 3.1% |" in text and "- regret: mean 0.8%" in text
+    save_results(drawn("2043", chosen=CHOSEN["chosen"], candidates=2), tmp_path / "drawn_d.json")
+    assert written().count("- what is chosen without timing is 1.039x") == 2
 
 
 def test_a_ladder_that_is_not_among_the_drawn_has_none():

@@ -6,7 +6,6 @@ import zipfile
 import many_shapes
 import pytest
 
-from tir_schedules.ladders.fastest import fastest
 from tir_schedules.workloads.gemm import Gemm
 from tir_schedules.workloads.half_gemm import HalfGemm
 
@@ -49,24 +48,9 @@ def test_what_cannot_be_is_said_in_one_line(script, words, message):
     assert (code, out) == (2, "") and message in err and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("workload", [
-    HalfGemm(1536, 1536, 1536, "nt", "float32", output="float16"),
-    HalfGemm(99, 103, 145, "nn"),
-    Gemm(1000, 3000, 500),
-], ids=str)  # fmt: skip
-def test_the_choice_comes_first_and_no_kernel_comes_twice(workload):
-    ladder = "hgemm" if isinstance(workload, HalfGemm) else "sgemm"
-    ranked = many_shapes.distinct(ladder, workload, ARCH)
-    assert ranked[0].rung.id == fastest(ladder, workload, ARCH)[0].id
-    times = [choice.estimate.microseconds for choice in ranked]
-    assert times[1:] == sorted(times[1:])
-    kernels = {many_shapes.kernel_of(choice, workload) for choice in ranked}
-    assert len(kernels) == len({choice.rung.id for choice in ranked}) == len(ranked) > 16
-
-
 def test_the_first_and_a_few_drawn_of_the_others_are_timed():
     workload = HalfGemm(1536, 1536, 1536, "nt", "float32", output="float16")
-    ranked = many_shapes.distinct("hgemm", workload, ARCH)
+    ranked = [*many_shapes.ranked("hgemm", workload, ARCH)]
     some = many_shapes.by_rule("hgemm", workload, ARCH, 7)
     assert some[:12] == ranked[:12] and len(some) == 16 == len(set(map(str, some)))
     assert many_shapes.by_rule("hgemm", workload, ARCH, 7) == some
@@ -77,7 +61,7 @@ def test_what_is_estimated_to_be_far_slower_is_not_drawn(monkeypatch):
     monkeypatch.setattr(many_shapes, "BESIDE", 1000)
     workload = Gemm(1000, 3000, 500)
     ranked, some = (
-        many_shapes.distinct("sgemm", workload, ARCH),
+        [*many_shapes.ranked("sgemm", workload, ARCH)],
         many_shapes.by_rule("sgemm", workload, ARCH, 7),
     )
     most = 3 * ranked[0].estimate.microseconds

@@ -11,6 +11,7 @@ from tir_schedules.api.benching import notes_on
 from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput, TooLarge
 from tir_schedules.ladders import fastest, known
+from tir_schedules.ladders.hgemm import tile_choice
 from tir_schedules.ladders.known import ladder_of
 from tir_schedules.ladders.problems import Problem, workloads_of
 from tir_schedules.ladders.registry import FAMILIES, find
@@ -44,6 +45,45 @@ def test_it_is_the_one_with_the_least_estimate(family):
                 pass
         best = min(able, key=lambda choice: choice.estimate.microseconds)
         assert chosen.id == best.rung.id and str(best) in chosen.why
+
+
+@pytest.mark.parametrize("workload", [
+    HalfGemm(1536, 1536, 1536, "nt", "float32", output="float16"),
+    HalfGemm(99, 103, 145, "nn"),
+    Gemm(1000, 3000, 500),
+], ids=str)  # fmt: skip
+def test_candidates_are_the_choice_and_then_the_least_estimates(workload):
+    family = "hgemm" if isinstance(workload, HalfGemm) else "sgemm"
+    ranked = [*fastest.ranked(family, workload, "sm_90a")]
+    chosen, _ = fastest.fastest(family, workload, "sm_90a")
+    assert ranked[0].rung.id == chosen.id
+    times = [choice.estimate.microseconds for choice in ranked]
+    assert times == sorted(times)
+    kernels = {fastest.kernel_of(choice) for choice in ranked}
+    assert len(kernels) == len({choice.rung.id for choice in ranked}) == len(ranked) > 16
+    found = fastest.first_few(family, workload, "sm_90a", 5)
+    assert [rung.id for rung, _ in found] == [choice.rung.id for choice in ranked[:5]]
+    for number, (rung, _) in enumerate(found, 1):
+        assert f", candidate {number} of 5, is {rung.id}, estimated" in rung.why
+
+
+def test_forms_of_one_kind_are_one_candidate():
+    gemm = HalfGemm(1536, 1536, 1536, "nt", "float32", output="float16")
+    for name in ("tile_shapes", "split_k"):
+        (rung,) = find(f"hgemm/{name}")
+        forms = rung.worth_timing(gemm)
+        assert forms[0].config == rung.fitted(gemm).config
+        alike = [
+            (*tile_choice.kind_of(one.config), one.config.boxes > 0, one.declared(gemm).parts > 1)
+            for one in forms
+        ]
+        assert len(set(alike)) == len(forms) > 20
+
+
+def test_what_is_left_to_it_has_candidates_of_several_products():
+    workload = float_gemm(1000, 3000, 500, "emulated")
+    found = fastest.first_few("sgemm", workload, "sm_90a", 32)
+    assert {each.products for _, each in found} == {"float32", "bf16x6"}
 
 
 def test_an_architecture_decides():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Sequence
@@ -28,13 +29,13 @@ from tir_schedules.insight.metrics.predict import largest_of, predictions, print
 from tir_schedules.insight.metrics.roofline import find_gpu
 from tir_schedules.insight.times.timed import target_of
 from tir_schedules.ladders.drawn_shapes import note_on
-from tir_schedules.ladders.fastest import reason_for
+from tir_schedules.ladders.fastest import MOST_CANDIDATES, fastest, reason_for
 from tir_schedules.ladders.problems import BENCH_SHAPES, Job
 from tir_schedules.ladders.problems import jobs_of as jobs_on
 from tir_schedules.machines.choice import CPU_ARCH, arch_for, choose
 from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.model.machine import Machine
-from tir_schedules.model.rung import Rung
+from tir_schedules.model.rung import Rung, StandIn
 from tir_schedules.subjects.compiling import settle_jobs
 from tir_schedules.subjects.results import load_results, save_results
 from tir_schedules.tuning.measure.lookup import tuned_jobs
@@ -106,6 +107,7 @@ def bench(
     tuned: str | None = None,
     run_time_sizes: bool = False,
     no_twins: bool = False,
+    candidates: int | None = None,
     sustained: bool = False,
     cold: bool = False,
     predict: str | None = None,
@@ -124,6 +126,7 @@ def bench(
     - tuned: a file of records of `tune`, whose best configurations are taken; "" for your own file.
     - run_time_sizes: compile twins that take sizes as arguments.
     - no_twins: time only the schedules.
+    - candidates: of a name such as "hgemm/fastest", time this number of kernels that models rank first.
     - sustained: leave out the pauses between samples.
     - cold: time single launches as well.
     - predict: time nothing, and show counters and the bounds of a GPU's datasheet, such as "h200".
@@ -146,7 +149,7 @@ def bench(
     if time and predict is None:
         raise BadInput("time= goes with predict=: `ts.time` predicts times without the counters")
     options = options_of(shape, "bench", True, arch=arch, configs=configs, tuned=tuned, no_twins=no_twins,
-                         sizes=sizes, time=time, random=random, seed=seed)  # fmt: skip
+                         candidates=candidates, sizes=sizes, time=time, random=random, seed=seed)  # fmt: skip
     if predict is not None:
         return predicted(subjects, options, predict)
     policy = session.Policy(sustained=sustained, cold=cold)
@@ -193,15 +196,24 @@ def measured(
     arch = arch_for(machine, options.arch)
     found = session.measure_jobs(machine, jobs, arch, command, policy, twin)
     notes = notes_on(jobs, arch, [one for one in subjects if isinstance(one, str)])
-    found = {**found, **drawn_note(options, jobs)}
+    found = {**found, **drawn_note(options, jobs, arch)}
     return Times({**found, "notes": [*found.get("notes", ()), *notes]} if notes else found)
 
 
-def drawn_note(options: Options, jobs: Sequence[Job]) -> Json:
-    """What results and packs have about shapes that are drawn; nothing where they are said."""
+def drawn_note(options: Options, jobs: Sequence[Job], arch: str) -> Json:
+    """What results and packs have about shapes that are drawn; nothing where they are said. Where several
+    candidates are timed, it has also what was chosen without timing."""
     if options.random is None:
         return {}
-    return {"drawn": note_on(options.random, options.seed or 0, [workload for _, workload in jobs])}
+    note = note_on(options.random, options.seed or 0, [workload for _, workload in jobs])
+    if candidates_of(options) > 1:
+        chosen: Json = {}
+        for rung, workload in jobs:
+            if str(workload) in note["kinds"]:
+                with suppress(BadInput):  # it was left out, and a line says why
+                    chosen[str(workload)] = fastest(rung.family, workload, arch)[0].id
+        note |= {"candidates": candidates_of(options), "chosen": chosen}
+    return {"drawn": note}
 
 
 def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
@@ -211,7 +223,7 @@ def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
     reasons: list[str] = []
     for rung, workload in named:
         try:
-            reasons.append(reason_for(*rung.settled(workload, arch)))
+            reasons += [reason_for(*job) for job in rung.all_settled(workload, arch)]
         except BadInput:
             continue  # it was left out, and a line says why
     return [*dict.fromkeys(filter(None, reasons))]
@@ -229,6 +241,8 @@ def jobs_of(subjects: Sequence[str | Rung], options: Options, machine: Machine |
     rungs = taking(rungs, [one for one in subjects if isinstance(one, str)], options)
     if options.no_twins:
         rungs = [replace(rung, twinned=False) for rung in rungs]
+    if getattr(options, "candidates", None) is not None:
+        rungs = [with_candidates(rung, options) for rung in rungs]
     if getattr(options, "workload", None) is not None:
         return [(rung, options.workload) for rung in rungs]
     problems = problems_of(rungs, options)
@@ -236,3 +250,23 @@ def jobs_of(subjects: Sequence[str | Rung], options: Options, machine: Machine |
         return jobs_on(rungs, problems, BENCH_SHAPES)
     there: Machine = machine or choose("cpu")
     return tuned_jobs(rungs, problems, options.tuned, there, arch_for(there, options.arch), beside=True)
+
+
+def candidates_of(options: Options) -> int:
+    """How many kernels are timed for a name such as "hgemm/fastest". BadInput for a number that cannot be."""
+    count = getattr(options, "candidates", None)
+    if count is not None and not 1 <= count <= MOST_CANDIDATES:
+        raise BadInput(f"--candidates takes a number from 1 to {MOST_CANDIDATES}, not {count}")
+    return count or 1
+
+
+def with_candidates(rung: Rung, options: Options) -> Rung:
+    """A name such as "hgemm/fastest" that stands for several candidates. BadInput for another rung, and for
+    options that choose in another way."""
+    if not isinstance(rung, StandIn):
+        raise BadInput(
+            f"--candidates goes with names such as {rung.family}/fastest, and {rung.id} is one rung"
+        )
+    if options.tuned is not None:
+        raise BadInput("--candidates and --tuned both say what is timed: leave one out")
+    return replace(rung, candidates=candidates_of(options))

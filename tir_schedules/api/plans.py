@@ -41,8 +41,8 @@ def plan_of_jobs(jobs: Sequence[Job], arch: str, *notes: str, twins: bool = True
     """The plan for rungs on workloads, each in the configuration that it takes. twins: whether twins run,
     too."""
     rows: list[tuple[str, ...]] = []
-    for asked, workload in jobs:
-        rung, workload = asked.settled(workload, arch)
+    settled = (job for asked, workload in jobs for job in asked.all_settled(workload, arch))
+    for rung, workload in settled:
         rung = rung.fitted(workload)
         launch = declared_launch(rung, workload)
         extents = (spelled(launch.grid), spelled(launch.block), str(launch.dynamic_shared)) if launch else ()

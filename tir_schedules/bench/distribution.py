@@ -1,14 +1,14 @@
 """Ratios to the fastest of the vendor's libraries over shapes that a seed has drawn: mean, lowest, how many
 are below what, and what another configuration would have taken.
 
-One schedule counts at each shape: what NAME/fastest chose there, or the fastest where several were asked for
-by name.
+One schedule counts at each shape: what NAME/fastest chose there, or the fastest where several were asked for,
+by name or as candidates.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from statistics import fmean, geometric_mean, median
 from typing import Iterable, Sequence
@@ -31,14 +31,15 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 @dataclass(frozen=True)
 class Compared:
     """A drawn shape that was timed. kind: "thin". shape: with formats, as results have it. name: of the
-    schedule that counts. ratio: its rate to that of the fastest library. best: of the schedules that were
-    timed, the fastest. regret: how much more time the other one takes, 0.02 for 2 %. errors: of estimates of
-    all schedules, in the same way."""
+    schedule that counts. ratio: its rate to that of the fastest library. chosen: what a model chose, or what
+    counts. best: of the schedules that were timed, the fastest. regret: how much more time the chosen one
+    takes, 0.02 for 2 %. errors: of estimates of all schedules, in the same way."""
 
     kind: str
     shape: str
     name: str
     ratio: float
+    chosen: str
     best: str
     regret: float
     errors: tuple[float, ...] = ()
@@ -78,8 +79,9 @@ def compared_at(shape: str, rows: Sequence[Json], drawing: Json) -> Compared | N
     estimated = drawing.get("estimated", {}).get(shape, {})
     times = {row["name"]: row["median_us"] for row in rows if row["form"] == "schedule"}
     off = tuple(abs(estimated[name] / time - 1) for name, time in times.items() if name in estimated)
-    ratio, regret = ours[chosen] / max(theirs), ours[best] / ours[chosen] - 1
-    return Compared(drawing["kinds"][shape], shape, chosen, ratio, best, regret, off)
+    counts = best if "candidates" in drawing else chosen
+    ratio, regret = ours[counts] / max(theirs), ours[best] / ours[chosen] - 1
+    return Compared(drawing["kinds"][shape], shape, counts, ratio, chosen, best, regret, off)
 
 
 def baseline_of(family: str) -> str:
@@ -90,12 +92,21 @@ def baseline_of(family: str) -> str:
 
 def sentences(family: str, shapes: Sequence[Compared], drawing: Json) -> list[str]:
     """What the ratios and regrets of a ladder come to."""
-    left_out = drawing["shapes"] - len(shapes)
+    left_out, candidates = drawing["shapes"] - len(shapes), drawing.get("candidates")
+    of = f"the fastest of up to {candidates} candidates at each is " if candidates else ""
     lines = [
         f"{family}: {counted(len(shapes))} drawn by seed {drawing['seed']}"
-        f"{f' ({left_out} not timed)' if left_out else ''}: {summed_up(family, shapes)}"
+        f"{f' ({left_out} not timed)' if left_out else ''}: {of}{summed_up(family, shapes)}"
     ]
-    return lines + ([regrets(shapes, drawing["rule"])] if "rule" in drawing else []) + errors(shapes)
+    if candidates:
+        lines.append(f"what is chosen without timing is {summed_up(family, [*map(as_chosen, shapes)])}")
+    rule = "the candidates" if candidates else drawing.get("rule")
+    return lines + ([regrets(shapes, rule)] if rule else []) + errors(shapes)
+
+
+def as_chosen(one: Compared) -> Compared:
+    """The comparison of what was chosen, where another schedule counts."""
+    return replace(one, name=one.chosen, ratio=one.ratio / (1 + one.regret))
 
 
 def counted(shapes: int) -> str:
@@ -118,7 +129,7 @@ def less(shapes: Sequence[Compared], ratio: float) -> int:
 def regrets(shapes: Sequence[Compared], rule: str) -> str:
     """How much longer what was chosen takes than the best that was timed. rule: what was timed."""
     worst, mean = max(shapes, key=lambda one: one.regret), fmean(one.regret for one in shapes)
-    names = f"{short(worst.name)} chosen, {short(worst.best)} best"
+    names = f"{short(worst.chosen)} chosen, {short(worst.best)} best"
     return f"regret: mean {mean:.1%}, worst {worst.regret:.1%} (at {worst.shape}: {names}); timed were {rule}"
 
 
@@ -185,5 +196,5 @@ def regret_table(shapes: Sequence[Compared]) -> Table:
     ranked = sorted(shapes, key=lambda one: -one.regret)[:SHOWN]
     head = ("largest regret", "kind", "chosen", "best", "regret")
     return head, [
-        (one.shape, one.kind, short(one.name), short(one.best), f"{one.regret:.1%}") for one in ranked
+        (one.shape, one.kind, short(one.chosen), short(one.best), f"{one.regret:.1%}") for one in ranked
     ]

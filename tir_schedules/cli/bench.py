@@ -27,7 +27,7 @@ from tir_schedules.model.kernel import FIXED_TWIN
 from tir_schedules.numerals import integer_for
 
 SIZES = ("sizes", "mnk", "n", "random", "seed")
-PROBLEM = (*SIZES, "layout", "accumulate", "dtype", "products", "result", "configs", "arch")
+PROBLEM = (*SIZES, "layout", "accumulate", "dtype", "products", "result", "configs", "candidates", "arch")
 SHOW = ("compare", "threshold", "plot", "json")
 TWINS = ("run_time_sizes", "no_twins")
 TAKEN = {
@@ -68,6 +68,13 @@ def add_verb(verbs: Verbs) -> None:
     verb.add_argument("--arch", help="GPU architecture to compile for (default: that of this computer's GPU)")
     verb.add_argument(
         "--configs", action="store_true", help="every configuration of the rungs, not only the default"
+    )
+    verb.add_argument(
+        "--candidates",
+        metavar="N",
+        type=integer_for("--candidates", 6),
+        help="of NAME/fastest: the N kernels that models rank first, each of another kind, and which of them"
+        " is the fastest (default: 1, which is not timed beside others)",
     )
     add_tuned(verb)
     verb.add_argument(
@@ -197,7 +204,7 @@ def pack(options: Options) -> int:
     arch, path = check_pack_arch(options.arch), options.pack
     jobs = jobs_of(options.names, options)
     check_pack(rung for rung, _ in jobs)
-    drawn = drawn_note(options, jobs)
+    drawn = drawn_note(options, jobs, arch)
     subjects, refused = pack_jobs(jobs, arch, path, command_of(options), twin_of(options), drawn)
     kernels = len({binary.cubin for subject in subjects for binary in subject.binaries})
     packed = f"{len(subjects)} subjects, {kernels} kernels for {arch}" if kernels else ""

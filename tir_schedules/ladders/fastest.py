@@ -6,13 +6,18 @@ names the ladder and says his shape: `tir-schedules emit sgemm/fastest --mnk 100
 
 A model takes a fraction of a second to ask, a search minutes and a GPU. It knows what was measured on an H200
 or an H100, whose SMs are the same; what a search has found is taken by --tuned.
+
+Between the two are candidates: the first few kernels by estimate, to be timed on a GPU. An estimate is off
+by some percent, and the next kernels are often that close to the first. cuBLASLt has candidates of its own,
+for the same reason.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
+from itertools import islice
+from typing import Any, Iterator
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import ladder_of, rungs_beside
@@ -26,6 +31,9 @@ from tir_schedules.model.launch import check_grid
 from tir_schedules.model.rung import Rung, StandIn
 
 NAME = "fastest"
+
+MOST_CANDIDATES = 32
+"""Candidates that can be asked for: as many as `bench` asks cuBLASLt for."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ def fastest_rung(family: str) -> Rung | None:
     return StandIn(
         family, NAME, f"the rung of {family} that is estimated to be the fastest for a shape",
         config=first.config, dtypes=first.dtypes, outputs=first.outputs, min_arch=0,
-        meant=partial(fastest, family),
+        meant=partial(fastest, family), first=partial(first_few, family),
     )  # fmt: skip
 
 
@@ -71,7 +79,15 @@ def fastest(family: str, workload: Any, arch: str) -> tuple[Rung, Any]:
     BadInput where no rung takes the workload on the architecture, with the reason of the last that has its
     kinds: the earliest of these in the ladder, which takes most architectures.
     """
-    found, reason = [], ""
+    best, *others = sorted(choices(family, workload, arch), key=lambda choice: choice.estimate.microseconds)
+    after = f"; next is {others[0].rung.id}: {others[0].estimate.microseconds:.1f} us" if others else ""
+    return replace(best.rung, why=f"{asked_of(family, workload, best)} is {best}{after}"), best.workload
+
+
+def choices(family: str, workload: Any, arch: str) -> list[Choice]:
+    """Each candidate in the configuration that it takes. BadInput as `fastest`."""
+    found: list[Choice] = []
+    reason = ""
     for rung in candidates(family):
         try:
             found.append(able(rung, workload, arch))
@@ -79,12 +95,54 @@ def fastest(family: str, workload: Any, arch: str) -> tuple[Rung, Any]:
             reason = str(error) if suited_of(rung, workload) or not reason else reason
     if not found:
         raise BadInput(f"{family}/{NAME} has no rung for {workload}: {reason}")
-    best, *others = sorted(found, key=lambda choice: choice.estimate.microseconds)
-    after = f"; next is {others[0].rung.id}: {others[0].estimate.microseconds:.1f} us" if others else ""
-    asked = f"{family}/{NAME} on {workload}"
-    if best.workload != workload:
-        asked += f", by products of {best.workload.products},"
-    return replace(best.rung, why=f"{asked} is {best}{after}"), best.workload
+    return found
+
+
+def asked_of(family: str, workload: Any, choice: Choice) -> str:
+    products = f", by products of {choice.workload.products}," if choice.workload != workload else ""
+    return f"{family}/{NAME} on {workload}{products}"
+
+
+def first_few(family: str, workload: Any, arch: str, count: int) -> list[tuple[Rung, Any]]:
+    """So many rungs as may be the fastest for a workload, or all where there are fewer: what `fastest`
+    chooses, and behind it those with the next estimates. The `why` of each says so. Arguments and errors are
+    those of `fastest`."""
+    found = [*islice(ranked(family, workload, arch), count)]
+    numbered = [
+        (f"{asked_of(family, workload, choice)}, candidate {number} of {len(found)}, is {choice}", choice)
+        for number, choice in enumerate(found, 1)
+    ]
+    return [(replace(choice.rung, why=why), choice.workload) for why, choice in numbered]
+
+
+def ranked(family: str, workload: Any, arch: str) -> Iterator[Choice]:
+    """What `fastest` chooses, then by estimate all that it could choose: each rung in the configurations that
+    are the fastest of their kinds. Of those that are the same kernel by other names there is one. BadInput as
+    `fastest`."""
+    chosen = able(*fastest(family, workload, arch), arch)
+    found = {kernel_of(chosen): chosen}
+    for candidate in candidates(family):
+        if not (suited := suited_of(candidate, workload)):
+            continue
+        for rung in candidate.worth_timing(suited[0]):
+            try:
+                choice = able(rung, workload, arch)
+            except BadInput:
+                continue
+            found.setdefault(kernel_of(choice), choice)
+    yield chosen
+    yield from sorted([*found.values()][1:], key=lambda choice: choice.estimate.microseconds)
+
+
+def kernel_of(choice: Choice) -> Any:
+    """What two names of the same kernel have in common: launches, tile and estimate."""
+    rung, workload = choice.rung, choice.workload
+    launch = rung.declared(workload)
+    before, after = rung.others(workload)
+    tile = getattr(rung.config, "bm", 0), getattr(rung.config, "bn", 0)
+    around = [(each.rung.id, each.workload) for each in (*before, *after)]
+    extents = launch.grid, launch.block, launch.cluster, launch.dynamic_shared
+    return (*extents, tile, tuple(around), choice.estimate.microseconds)
 
 
 def estimated(rung: Rung, workload: Any) -> Choice:

@@ -116,6 +116,8 @@ class Rung(Generic[W, C]):
       Without it the PrimFunc is already the kernel.
     - choose(workload): the configuration, or its name, that is taken when no configuration is named. Without
       it, `config` is taken.
+    - ranked(workload): configurations for a workload, of each kind the one with the shortest estimated time,
+      the shortest first. `choose` takes the first. Without it, they are `configs`.
     - launch(workload, config): grid and block of both twins. Without it, those of the schedule are taken.
     - refuses(workload, config): one line that says why a configuration is not possible; empty if it is
       possible.
@@ -146,6 +148,7 @@ class Rung(Generic[W, C]):
     launch: Callable[[W, C], Launch] | None = field(default=None, repr=False)
     configs: dict[str, C] = field(default_factory=dict, repr=False)
     choose: Callable[[W], str | C] | None = field(default=None, repr=False)
+    ranked: Callable[[W], Sequence[C]] | None = field(default=None, repr=False)
     variant: str = ""
     shapes: str = "any"
     min_arch: int = 75
@@ -171,7 +174,9 @@ class Rung(Generic[W, C]):
         """The next rung of a ladder: this one with another schedule and other fields. It has no
         configurations besides the default and no twin of its own unless the fields name them. If it has
         `choose`, its default is the first of its configurations, unless the fields give another."""
-        own: dict[str, Any] = dict(configs={}, choose=None, flawed={}, values={}, variant="", twinned=True)
+        own: dict[str, Any] = dict(
+            configs={}, choose=None, ranked=None, flawed={}, values={}, variant="", twinned=True
+        )
         own |= {"schedule": schedule} if schedule else {}
         if differences.get("choose"):
             own["config"] = next(iter(differences["configs"].values()))
@@ -217,6 +222,16 @@ class Rung(Generic[W, C]):
             raise BadInput(f"{self.id}: choose returns {chosen!r}; its configs are {', '.join(self.configs)}")
         return replace(self, config=self.configs[chosen], variant=chosen)
 
+    def worth_timing(self, workload: Any) -> "list[Rung[Any, Any]]":
+        """The rung in each configuration that may be the fastest for a workload: those of `ranked`, or
+        without that all that it chooses from. One that does not choose has its own."""
+        if self.variant or self.choose is None:
+            return [self]
+        if self.ranked is None:
+            return self.variants()
+        found = self.ranked(workload)
+        return [replace(self, config=config, variant=self.variant_of(config)) for config in found]
+
     def variant_of(self, config: C) -> str:
         """The name of a configuration, or the fields in which it differs from the default, as users type
         them."""
@@ -229,6 +244,10 @@ class Rung(Generic[W, C]):
         """The rung that is run for a workload on an architecture, and what it is run on. A rung returns
         itself and the workload, except for a `StandIn`. Raises BadInput if there is no rung for them."""
         return self, workload
+
+    def all_settled(self, workload: Any, arch: str) -> "list[tuple[Rung[Any, Any], Any]]":
+        """As `settled`, of each rung that a `StandIn` with several candidates stands for."""
+        return [self.settled(workload, arch)]
 
     def declared(self, workload: Any) -> Launch:
         """The launch of a rung that declares one, as those of this package do."""
@@ -276,9 +295,12 @@ class Rung(Generic[W, C]):
 @dataclass(frozen=True)
 class StandIn(Rung[W, C]):
     """A name for several rungs, such as "sgemm/fastest". meant(workload, arch): the rung that is run for it,
-    and the workload that it is run on, whose open options are chosen."""
+    and the workload that it is run on, whose open options are chosen. first(workload, arch, count): the same
+    of so many rungs, the one that is meant first. candidates: how many of them are timed."""
 
     meant: Callable[[W, str], tuple[Rung[Any, Any], Any]] | None = field(default=None, repr=False)
+    first: Callable[[W, str, int], list[tuple[Rung[Any, Any], Any]]] | None = field(default=None, repr=False)
+    candidates: int = 1
 
     def fitted(self, workload: Any) -> Rung[Any, Any]:
         raise BadInput(f"{self.id} stands for another rung: Rung.settled(workload, arch) says which")
@@ -287,6 +309,15 @@ class StandIn(Rung[W, C]):
         assert self.meant
         found, workload = self.meant(workload, arch)
         return replace(found, twinned=found.twinned and self.twinned), workload
+
+    def all_settled(self, workload: Any, arch: str) -> list[tuple[Rung[Any, Any], Any]]:
+        if self.candidates == 1:
+            return [self.settled(workload, arch)]
+        assert self.first
+        return [
+            (replace(found, twinned=found.twinned and self.twinned), settled)
+            for found, settled in self.first(workload, arch, self.candidates)
+        ]
 
 
 class Unasked(str):

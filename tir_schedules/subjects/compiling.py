@@ -58,15 +58,16 @@ def settle_jobs(jobs: Iterable[Job], arch: str, refused: dict[str, BadInput] | N
             check_arch(arch)
         try:
             check_job(rung, workload)
-            meant, settled = rung.settled(workload, arch)
+            each_meant = rung.all_settled(workload, arch)
         except BadInput as error:
             if refused is None:
                 raise
             refused[f"{rung.id} on {workload}"] = error
             continue
-        if meant is not rung:
-            print_error(meant.why)
-        found.setdefault((meant.typed, settled), (meant, settled))
+        for meant, settled in each_meant:
+            if meant is not rung:
+                print_error(meant.why)
+            found.setdefault((meant.typed, settled), (meant, settled))
     return list(found.values())
 
 

@@ -135,9 +135,14 @@ def candidates(gemm: HalfGemm, kind: type[C], registers: bool) -> Iterator[C]:
 
 
 @lru_cache(maxsize=1024)
+def ranked(gemm: HalfGemm) -> list[Config]:
+    """The forms that are estimated to be the fastest of their kinds, the fastest first."""
+    return tile_choice.ranked(gemm, candidates(gemm, Config, False), before)
+
+
 def choose(gemm: HalfGemm) -> str | Config:
     """The form that is estimated to be the fastest; the first where all are refused."""
-    return tile_choice.fastest(gemm, candidates(gemm, Config, False), before) or "128x256"
+    return next(iter(ranked(gemm)), "128x256")
 
 
 RUNG = tile_shapes.RUNG.followed_by(
@@ -146,6 +151,7 @@ RUNG = tile_shapes.RUNG.followed_by(
     schedule,
     configs=CONFIGS,
     choose=choose,
+    ranked=ranked,
     shapes="any; A and B are copied before if their rows are not a multiple of 16 bytes",
     launch=launch,
     refuses=refuses,

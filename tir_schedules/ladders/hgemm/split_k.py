@@ -221,10 +221,14 @@ CONFIGS |= {
 
 
 @lru_cache(maxsize=1024)
+def ranked(gemm: HalfGemm) -> list[Config]:
+    """The forms that are estimated to be the fastest of their kinds, the fastest first."""
+    return tile_choice.ranked(gemm, repacked.candidates(gemm, Config, True), before, parts_of)
+
+
 def choose(gemm: HalfGemm) -> str | Config:
     """The form and the parts of K that are estimated to be the fastest; the first where all are refused."""
-    forms = repacked.candidates(gemm, Config, True)
-    return tile_choice.fastest(gemm, forms, before, parts_of) or "128x256"
+    return next(iter(ranked(gemm)), "128x256")
 
 
 RUNG = repacked.RUNG.followed_by(
@@ -233,6 +237,7 @@ RUNG = repacked.RUNG.followed_by(
     schedule,
     configs=CONFIGS,
     choose=choose,
+    ranked=ranked,
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,

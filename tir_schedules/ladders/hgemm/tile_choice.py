@@ -184,16 +184,26 @@ def height_of_stripes(down: int, across: int, at_once: int, tall: int, wide: int
     return min(able, key=lambda height: (-down % height / height, extents[height], abs(height - 4)))
 
 
-def fastest(
+def ranked(
     gemm: HalfGemm,
     configs: Iterable[C],
     around: Callable[[HalfGemm, C], list[Preparation]] = lambda gemm, config: [],
     parts: Callable[[HalfGemm, C], int] = lambda gemm, config: 1,
-) -> C | None:
-    """The configuration that is estimated to be the fastest, with the launches around its own and its parts
-    of K; None if there are no configurations."""
-    return min(
-        configs,
-        key=lambda config: time_of(gemm, config, parts(gemm, config), copying(around(gemm, config))),
-        default=None,
-    )
+) -> list[C]:
+    """The configurations that are estimated to be the fastest of their kinds, with the launches around their
+    own and their parts of K; the fastest first. Two are of one kind if they differ only in the free side of
+    the tile, or in stages, boxes and stripes."""
+    best: dict[Any, tuple[tuple[float, float], int, C]] = {}
+    for number, config in enumerate(configs):
+        count = parts(gemm, config)
+        found = time_of(gemm, config, count, copying(around(gemm, config))), number, config
+        kind = *kind_of(config), count > 1, config.boxes > 0
+        if kind not in best or found[:2] < best[kind][:2]:
+            best[kind] = found
+    return [config for _, _, config in sorted(best.values(), key=lambda found: found[:2])]
+
+
+def kind_of(config: Config) -> tuple[int, ...]:
+    """The fields of a form besides the free side of its tile."""
+    clusters = config.cluster_m, config.cluster_n
+    return config.tall, config.consumers, config.part_columns, config.swap, *clusters

@@ -83,11 +83,16 @@ CONFIGS = {
 
 
 @lru_cache(maxsize=1024)
+def ranked(gemm: HalfGemm) -> list[Config]:
+    """The forms that are estimated to be the fastest of their kinds, the fastest first."""
+    forms = () if refuses(gemm, CONFIGS["128x256"]) else tile_choice.settled(gemm, Config)
+    return tile_choice.ranked(gemm, forms)
+
+
 def choose(gemm: HalfGemm) -> str | Config:
     """The form that is estimated to be the fastest. Where a gemm can have no form it is the first
     configuration, whose refusal says why."""
-    forms = () if refuses(gemm, CONFIGS["128x256"]) else tile_choice.settled(gemm, Config)
-    return tile_choice.fastest(gemm, forms) or "128x256"
+    return next(iter(ranked(gemm)), "128x256")
 
 
 RUNG = cluster.RUNG.followed_by(
@@ -96,6 +101,7 @@ RUNG = cluster.RUNG.followed_by(
     schedule,
     configs=CONFIGS,
     choose=choose,
+    ranked=ranked,
     launch=launch,
     refuses=refuses,
     prim_func=prim_func,

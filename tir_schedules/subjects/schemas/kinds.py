@@ -162,12 +162,14 @@ class Device(Open):
 
 class Drawing(Open):
     """Shapes that were drawn. kinds: of each. chosen: the schedule that NAME/fastest stands for, where others
-    are beside it by a rule. estimated: microseconds of all of them, by shape and name."""
+    are beside it by a rule or as candidates. candidates: how many were asked for. estimated: microseconds of
+    all of them, by shape and name."""
 
     shapes: Count
     seed: Count
     kinds: dict[Text, Name]
     chosen: dict[Text, Name] = {}
+    candidates: Extent = 1
     estimated: dict[Text, dict[Name, Micros]] = {}
     rule: Text = None
 
