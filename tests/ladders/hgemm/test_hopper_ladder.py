@@ -146,7 +146,7 @@ def test_one_of_several_warpgroups_has_all_rows_of_c():
         ("tma_store:128x256,boxes=8", FLOATS, "it takes 278528 bytes of shared memory"),
         ("cluster:boxes=0", FLOATS, "boxes is 0: a warpgroup has 8"),
         ("tma_store:consumers=0", FLOATS, "each of 1 to 3 consumers"),
-        ("tma:stages=2", HalfGemm(64, 64, 64), "stages is 2: the ring has 3 to 8 stages"),
+        ("tma:stages=2", HalfGemm(64, 64, 64), "stages is 2: the ring has 3 to 16 stages"),
         ("wgmma:bk=32", HalfGemm(64, 64, 64), "bk is 64"),
         ("warp_specialized:consumers=4", HalfGemm(64, 64, 64), "each of 1 to 3 consumers"),
         ("stream_k", HalfGemm(64, 60, 64), "rows of C are 120 bytes.*use hgemm/repacked"),

@@ -137,7 +137,7 @@ def test_schedule_and_twin_are_right_and_equal_bit_for_bit(name, shape, kind):
         ("swap=1", NT_FLOAT, "swap is 1: stmatrix transposes .* C is float32; use swap=0"),
         ("bm=256,bn=192", NT_FLOAT, "sums of 128x192 do not fit .* as float32; use --accumulate float16"),
         ("boxes=0", NT_HALF, "boxes is 0: a warpgroup has 4, and needs room for one at least"),
-        ("stages=9", NT_HALF, "stages is 9: the ring has 2 to 8 stages"),
+        ("stages=17", NT_HALF, "stages is 17: the ring has 2 to 16 stages"),
         ("stages=8", NT_HALF, "bytes of shared memory, and sm_90a has 231424 for it"),
     ],
 )
@@ -165,7 +165,7 @@ ONE_PLACE = """            if (threadIdx.x == 0)
                 wait_until_stores_have_read();
             sync_warpgroup(1 + threadIdx.y);
 """
-TOLD = "release_in_cluster(ring_barrier((previous_stage_ptr[0] + 8)), 2);\n        }"
+TOLD = "release_in_cluster(ring_barrier((previous_stage_ptr[0] + 16)), 2);\n        }"
 AS_MANY_EACH = "SHARE / ((SHARE + MOST_ROWS - 1) / MOST_ROWS)"
 IN_TWIN = {
     "halves of a pair take each other's place": (PAIRS, "(from + c + k)", "(SHARE - from + c + k)"),

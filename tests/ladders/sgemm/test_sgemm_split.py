@@ -367,7 +367,7 @@ def test_it_is_asked_for():
         ("bf16x6:bn=256", "two sums of 64x256 do not fit"),
         ("bf16x6:bn=200", "bn must be a multiple of 16"),
         ("bf16x6:consumers=4", "for each of 1 to 3 consumers"),
-        ("bf16x6:stages=9", "the ring has 2 to 8 stages"),
+        ("bf16x6:stages=17", "the ring has 2 to 16 stages"),
         ("bf16x6:splits=0", "splits is 0: 1 or more blocks share a tile"),
         ("bf16x6:group=0", "group is 0: rows of tiles in a stripe, 1 or more"),
         ("bf16x6:programs=0", "programs is 0: blocks of the grid, 1 or more"),

@@ -50,7 +50,7 @@ ODD_SUM_REGISTERS = {"float32": 128, "float16": 96}
 """The same, by the format of sums, where A and B are swapped and threads copy boxes of C. With 144 and with
 104 ptxas spilled."""
 
-MOST_STAGES = 8
+MOST_STAGES = 16
 BARRIERS = 1024
 """Bytes of static shared memory: two barriers for each stage, and what aligns the stages behind them."""
 

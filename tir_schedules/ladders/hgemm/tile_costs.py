@@ -81,6 +81,14 @@ its rows where that is more than its products take. Sectors have 32 bytes: of ro
 reads five for four. So 128x256 took 1566 cycles where rows are multiples of 16 bytes, 1018 where they are of
 32, and 1013 of whole lines."""
 
+CROWDED = {32: (13, 2.1), 16: (17, 0.7)}
+FEW_READERS, ALL_READERS = 40, 70
+"""Cycles more for a row of A or of B stored N x K that nearly all SMs read at a time: once, and of each K tile.
+CROWDED: bytes that rows are multiples of -> these, if ALL_READERS or more clusters read the same rows; up to
+FEW_READERS there are no more. Lines of L2 that such rows share are asked for twice as often. On an H200
+144x5664x88 took 4.7 us by 144x64, whose 144 rows of A 89 SMs read, 3.3 in pairs, and 3.0 in clusters of
+four."""
+
 HIDDEN = 6
 """Exponent of the power mean of the cycles of a K tile's products and of its odd rows. If both take the same
 number of cycles, they overlap only partly."""
@@ -118,6 +126,11 @@ while all have one. REGISTERS: two elements are written at a time. SINGLE: one a
 N is odd. FLOATS: an element of a partial sum, which costs little because floats fill whole sectors. At
 2334x15526x64 64x128 took 208 thousand cycles for 35 rounds of tiles, at 10142x9735x64 979 thousand for 93.
 With few tiles 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64 took 3.5."""
+
+IN_COLUMNS = 1.1
+"""Times as long that memory takes a C that is larger than L2 if A and B are swapped, because the warpgroups
+write narrow columns of C and not wide rows. 12864x6208x64 took 53 us by 192x128 swapped, 47 by 192x128 and
+128x192; 4224x14464x64 took 38 and 36."""
 
 BY_THREADS, IN_PART, MANY = 0.1, 2.1, 1.2
 """BY_THREADS: additional cycles per element if threads copy the boxes, because rows of C start at any
@@ -223,13 +236,14 @@ class Estimate:
         at_once = ceil_div(clusters, rounds) * blocks * parts
         share = at_once / hopper.WAVE
         elements = config.bm * config.bn
-        once = cycles_once(elements, share) + MEETING[blocks] + CONSUMER * (config.consumers - 1)
+        waits, slower = crowding(gemm, config, rounds)
+        once = cycles_once(elements, share) + MEETING[blocks] + CONSUMER * (config.consumers - 1) + waits
         if not early or blocks == 1 and reads_unevenly(at_once, hopper.WAVE, gemm.bytes):
             once += APART
         if rounds == 1 and getattr(config, "stages", ENOUGH_STAGES) < ENOUGH_STAGES:
             once += SHALLOW
         k_tiles = ceil_div(ceil_div(gemm.k, hopper.DEPTH), parts)
-        each = cycles_per_k_tile(gemm, config, share, rounds)
+        each = cycles_per_k_tile(gemm, config, share, rounds) + slower
         stored = STORED + cycles_per_element(gemm, config, parts, share) * elements
         stored += cycles_of_low_boxes(gemm, config)
         if rounds > 1:
@@ -239,7 +253,7 @@ class Estimate:
         rows = clusters * blocks * (config.bm + config.bn + copied_rows(config)) / 2
         copied = rows * hopper.ROW_BYTES * ceil_div(gemm.k, hopper.DEPTH)
         reading *= 1 + FROM_L2 * max(0, copied / bytes_of_operands(gemm) - 1)
-        reading += nanoseconds_of_writing(gemm, config.consumers)
+        reading += nanoseconds_of_writing(gemm, config.consumers, config.swap > 0)
         cycles = once + max(rounds * (k_tiles * each + stored), CLOCK * reading)
         ran = clusters * blocks * parts * k_tiles / hopper.WAVE / cycles
         fetched = rounds * parts * k_tiles * fetched_at_once(gemm, config, parts) / hopper.WAVE / cycles
@@ -487,6 +501,22 @@ def cycles_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float
     return found + ROW_START if found else 0
 
 
+def crowding(gemm: HalfGemm, config: hopper.Tiling, rounds: int) -> tuple[float, float]:
+    """Additional cycles once and of each K tile where many clusters read the same rows, see CROWDED. In several
+    rounds clusters read different rows at a time."""
+    costs = CROWDED.get(alignment(2 * gemm.k, getattr(config, "line", 16)))
+    if costs is None or rounds > 1:
+        return 0, 0
+    found = 0.0
+    for rows, across, tile, blocks, along_k in (
+        (config.bm / config.cluster_n, gemm.n, config.bn, config.cluster_n, True),
+        (config.bn / config.cluster_m, gemm.m, config.bm, config.cluster_m, gemm.transposed),
+    ):
+        more = (ceil_div(across, tile) / blocks - FEW_READERS) / (ALL_READERS - FEW_READERS)
+        found += rows * min(1, max(0, more)) * along_k
+    return costs[0] * found, costs[1] * found
+
+
 def alignment(row: int, line: int) -> int:
     """What rows of so many bytes are multiples of, a line at most, or their copies. line: rows that are not
     a multiple of it are copied to whole lines."""
@@ -548,9 +578,10 @@ def unevenness(busy: float) -> float:
     return 1 + UNEVEN * max(0, min(SOON * beside, ENOUGH - beside)) / busy
 
 
-def nanoseconds_of_writing(gemm: HalfGemm, consumers: int) -> float:
+def nanoseconds_of_writing(gemm: HalfGemm, consumers: int, swapped: bool = False) -> float:
     """In which memory takes C from so many warpgroups of each block."""
     size = gemm.bytes - bytes_of_operands(gemm)
     whole = size <= L2 or gemm.c_aligned
     times = 1 if whole else (1 + IN_PART) * (MANY if consumers > 1 else 1)
+    times *= IN_COLUMNS if swapped and size > L2 else 1
     return 1000 * times * size / MOST

@@ -15,7 +15,7 @@ from tvm.backend.cuda.op import cuda_func_call
 from tvm.script import tirx as T
 
 FULL, PHASE, ADDED = "tir_schedules.full", "tir_schedules.phase", "tir_schedules.added"
-MOST_STAGES = 8
+MOST_STAGES = 16
 
 BARRIER = f"""\
 // The barrier of the ring that says stage `number` is full, or from {MOST_STAGES} on that one is empty.
