@@ -42,9 +42,10 @@ an H200 it was 3 % in the mean: 1280 cubed took 8.66 us by 104x128 and 9.53 by 1
 1454 us by 200x256 and 1349 by 256x256, both estimated to take as long."""
 
 ENOUGH_STAGES, MORE_FOR_FEW = 8, 99
-"""Most stages of forms, where more than MORE_FOR_FEW of the SMs have a tile. Where fewer have one, each has to
-have more bytes under way for all of memory's bandwidth. 79x4096x11008 took 26.7 us on an H200 by 64 tiles of
-80x64 in 8 stages, and 24.1 in 10. 256x56x32648 took 9.0 by 116 blocks in 8 stages and 9.4 in 12."""
+"""Most stages of forms if more than MORE_FOR_FEW of the SMs have a tile. If fewer have one, each has to have
+more bytes under way for all of memory's bandwidth, so they have as many as there are K tiles. 79x4096x11008
+took 26.7 us on an H200 by 64 tiles of 80x64 in 8 stages, and 24.1 in 12. 256x56x32648 took 9.0 by 116 blocks
+in 8 stages, and 9.4 in 12."""
 
 HIGHEST, MORE_AT_ONCE = 24, 1.1
 """HIGHEST: most rows of tiles in a stripe. MORE_AT_ONCE: a height of stripes is accepted if its clusters
@@ -120,8 +121,8 @@ def settle(gemm: HalfGemm, config: C) -> Iterator[C]:
     configuration without boxes uses all shared memory for stages. Where three stages do not fit there is no
     configuration."""
     room = hopper.shared_room()
-    few = config.boxes and specialization.tiles_of(gemm, config) * config.blocks <= MORE_FOR_FEW
-    enough = hopper.MOST_STAGES if few else ENOUGH_STAGES
+    few = config.boxes > 0 and specialization.tiles_of(gemm, config) * config.blocks <= MORE_FOR_FEW
+    enough = min(hopper.MOST_STAGES, max(ENOUGH_STAGES, ceil_div(gemm.k, hopper.DEPTH) if few else 0))
     one = replace(config, boxes=min(1, config.boxes))
     rows, columns, _ = specialization.boxes_of(gemm, one)
     box, most = specialization.bytes_of_boxes(gemm, one), rows * columns

@@ -83,11 +83,10 @@ reads five for four. So 128x256 took 1566 cycles where rows are multiples of 16 
 
 CROWDED = {32: (13, 2.1), 16: (17, 0.7)}
 FEW_READERS, ALL_READERS = 40, 70
-"""Cycles more for a row of A or of B stored N x K that nearly all SMs read at a time: once, and of each K tile.
-CROWDED: bytes that rows are multiples of -> these, if ALL_READERS or more clusters read the same rows; up to
-FEW_READERS there are no more. Lines of L2 that such rows share are asked for twice as often. On an H200
-144x5664x88 took 4.7 us by 144x64, whose 144 rows of A 89 SMs read, 3.3 in pairs, and 3.0 in clusters of
-four."""
+"""Additional cycles for each row of A, or of a B stored N x K, that nearly all SMs read at the same time.
+CROWDED: bytes that rows are multiples of -> (cycles once, cycles of each K tile), if ALL_READERS or more
+clusters read the rows. There are none if FEW_READERS or fewer do. On an H200 144x5664x88 took 4.7 us by
+144x64, where 89 SMs read the 144 rows of A. It took 3.3 us in pairs, and 3.0 in clusters of four."""
 
 HIDDEN = 6
 """Exponent of the power mean of the cycles of a K tile's products and of its odd rows. If both take the same
@@ -502,8 +501,8 @@ def cycles_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float
 
 
 def crowding(gemm: HalfGemm, config: hopper.Tiling, rounds: int) -> tuple[float, float]:
-    """Additional cycles once and of each K tile where many clusters read the same rows, see CROWDED. In several
-    rounds clusters read different rows at a time."""
+    """Additional cycles once, and of each K tile, if many clusters read the same rows, see CROWDED. If there
+    are several rounds, clusters read different rows at a time."""
     costs = CROWDED.get(alignment(2 * gemm.k, getattr(config, "line", 16)))
     if costs is None or rounds > 1:
         return 0, 0
