@@ -3,7 +3,8 @@
     python experiments/form_regret.py results/states/forms_hgemm_h200.json [MORE.json ...]
 
 Files are of cache_states.py or `bench`. A shape counts if at least three of its forms were timed and have an
-estimate. The estimates are those of the code at hand, so the figures change with it.
+estimate. The estimates are those of the code at hand, so the figures change with it. The last line is about
+candidates: the fastest of the first few by estimate, as `bench --candidates` finds it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,25 @@ from tir_schedules.ladders.fastest import estimated
 from tir_schedules.ladders.known import workload_class
 from tir_schedules.ladders.registry import find_one
 
-LEAST, SHOWN = 3, 8
-"""Forms of a shape that counts; shapes that are shown, those with the most regret."""
+LEAST, SHOWN, CANDIDATES = 3, 8, (2, 4, 6, 8)
+"""Forms of a shape that counts; shapes that are shown, those with the most regret; numbers of candidates."""
+
+NEEDED = {"family", "form", "name", "shape", "workload"}
+"""What each row of a file has to have."""
 
 Form = tuple[float, float, str]
 """Microseconds estimated, microseconds measured, name."""
+
+
+def rows_of(file: Path) -> list[Json]:
+    """The rows of a file of cache_states.py or `bench`. BadInput for another file."""
+    read = read_json(file, "name a file of cache_states.py or bench")
+    rows = read.get("rows") if isinstance(read, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and NEEDED <= row.keys() for row in rows):
+        raise BadInput(
+            f"{file} is not a file of cache_states.py or bench: its rows need {', '.join(sorted(NEEDED))}"
+        )
+    return rows
 
 
 def forms_of(rows: Iterable[Json]) -> dict[str, list[Form]]:
@@ -47,20 +62,21 @@ def forms_of(rows: Iterable[Json]) -> dict[str, list[Form]]:
     return {shape: forms for shape, forms in found.items() if len(forms) >= LEAST}
 
 
-def regrets(forms: dict[str, list[Form]]) -> list[tuple[float, str, Form, Form]]:
-    """Regret, shape, the form ranked first, and the fastest one; the most regret first."""
+def regrets(forms: dict[str, list[Form]], candidates: int = 1) -> list[tuple[float, str, Form, Form]]:
+    """Regret, shape, the fastest of so many that are ranked first, and the fastest of all; the most regret
+    first."""
     found = []
     for shape, timed in forms.items():
-        first, best = min(timed), min(timed, key=lambda form: form[1])
+        first = min(sorted(timed)[:candidates], key=lambda form: form[1])
+        best = min(timed, key=lambda form: form[1])
         found.append((first[1] / best[1] - 1, shape, first, best))
     return sorted(found, reverse=True)
 
 
 def show(options: Namespace) -> int:
-    rows = [
-        row for file in options.files for row in read_json(file, "name a file of cache_states.py")["rows"]
-    ]
-    found = regrets(forms_of(rows))
+    rows = [row for file in options.files for row in rows_of(file)]
+    forms = forms_of(rows)
+    found = regrets(forms)
     if not found:
         raise BadInput(f"no shape has {LEAST} forms that were timed and have an estimate")
     lines = [
@@ -68,9 +84,15 @@ def show(options: Namespace) -> int:
         for regret, shape, first, best in found[:SHOWN]
     ]
     print_aligned(("shape", "regret", "ranked first", "us", "fastest", "us"), lines)
-    each = [regret for regret, *_ in found]
-    print_line(f"shapes: {len(each)}; regret {fmean(each):.1%} in the mean, {each[0]:.1%} at most")
+    print_line(f"shapes: {len(found)}; regret {summed_up(found)}")
+    few = (f"{count}: {summed_up(regrets(forms, count))}" for count in CANDIDATES)
+    print_line(f"of the fastest of candidates, {'; '.join(few)}")
     return 0
+
+
+def summed_up(found: Sequence[tuple[float, str, Form, Form]]) -> str:
+    each = [regret for regret, *_ in found]
+    return f"{fmean(each):.1%} in the mean, {max(each):.1%} at most"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

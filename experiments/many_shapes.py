@@ -86,7 +86,7 @@ def workloads(options: Namespace) -> list[tuple[str, Any]]:
 
 def by_rule(ladder: str, workload: Any, arch: str, seed: int) -> list[Choice]:
     """The choice and, by RULE, others beside it."""
-    found = [*ranked(ladder, workload, arch)]
+    found = ranked(ladder, workload, arch)
     most = WITHIN * found[0].estimate.microseconds
     others = [choice for choice in found[FIRST:] if choice.estimate.microseconds <= most]
     beside = random.Random(f"{seed} {workload}").sample(others, min(BESIDE, len(others)))

@@ -50,7 +50,7 @@ def test_what_cannot_be_is_said_in_one_line(script, words, message):
 
 def test_the_first_and_a_few_drawn_of_the_others_are_timed():
     workload = HalfGemm(1536, 1536, 1536, "nt", "float32", output="float16")
-    ranked = [*many_shapes.ranked("hgemm", workload, ARCH)]
+    ranked = many_shapes.ranked("hgemm", workload, ARCH)
     some = many_shapes.by_rule("hgemm", workload, ARCH, 7)
     assert some[:12] == ranked[:12] and len(some) == 16 == len(set(map(str, some)))
     assert many_shapes.by_rule("hgemm", workload, ARCH, 7) == some
@@ -61,7 +61,7 @@ def test_what_is_estimated_to_be_far_slower_is_not_drawn(monkeypatch):
     monkeypatch.setattr(many_shapes, "BESIDE", 1000)
     workload = Gemm(1000, 3000, 500)
     ranked, some = (
-        [*many_shapes.ranked("sgemm", workload, ARCH)],
+        many_shapes.ranked("sgemm", workload, ARCH),
         many_shapes.by_rule("sgemm", workload, ARCH, 7),
     )
     most = 3 * ranked[0].estimate.microseconds

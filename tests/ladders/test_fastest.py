@@ -54,7 +54,7 @@ def test_it_is_the_one_with_the_least_estimate(family):
 ], ids=str)  # fmt: skip
 def test_candidates_are_the_choice_and_then_the_least_estimates(workload):
     family = "hgemm" if isinstance(workload, HalfGemm) else "sgemm"
-    ranked = [*fastest.ranked(family, workload, "sm_90a")]
+    ranked = fastest.ranked(family, workload, "sm_90a")
     chosen, _ = fastest.fastest(family, workload, "sm_90a")
     assert ranked[0].rung.id == chosen.id
     times = [choice.estimate.microseconds for choice in ranked]
@@ -64,7 +64,7 @@ def test_candidates_are_the_choice_and_then_the_least_estimates(workload):
     found = fastest.first_few(family, workload, "sm_90a", 5)
     assert [rung.id for rung, _ in found] == [choice.rung.id for choice in ranked[:5]]
     for number, (rung, _) in enumerate(found, 1):
-        assert f", candidate {number} of 5, is {rung.id}, estimated" in rung.why
+        assert f", candidate {number} of 5, is {rung.id}, estimated at " in rung.why
 
 
 def test_forms_of_one_kind_are_one_candidate():

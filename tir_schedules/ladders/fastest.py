@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import islice
-from typing import Any, Iterator
+from typing import Any
 
 from tir_schedules.errors import BadInput
 from tir_schedules.ladders.known import ladder_of, rungs_beside
@@ -107,15 +106,16 @@ def first_few(family: str, workload: Any, arch: str, count: int) -> list[tuple[R
     """So many rungs as may be the fastest for a workload, or all where there are fewer: what `fastest`
     chooses, and behind it those with the next estimates. The `why` of each says so. Arguments and errors are
     those of `fastest`."""
-    found = [*islice(ranked(family, workload, arch), count)]
-    numbered = [
-        (f"{asked_of(family, workload, choice)}, candidate {number} of {len(found)}, is {choice}", choice)
-        for number, choice in enumerate(found, 1)
-    ]
-    return [(replace(choice.rung, why=why), choice.workload) for why, choice in numbered]
+    first = ranked(family, workload, arch)[:count]
+    found: list[tuple[Rung, Any]] = []
+    for number, choice in enumerate(first, 1):
+        place = f"{asked_of(family, workload, choice)}, candidate {number} of {len(first)}"
+        why = f"{place}, is {choice.rung.id}, estimated at {choice.estimate.microseconds:.1f} us"
+        found.append((replace(choice.rung, why=why), choice.workload))
+    return found
 
 
-def ranked(family: str, workload: Any, arch: str) -> Iterator[Choice]:
+def ranked(family: str, workload: Any, arch: str) -> list[Choice]:
     """What `fastest` chooses, then by estimate all that it could choose: each rung in the configurations that
     are the fastest of their kinds. Of those that are the same kernel by other names there is one. BadInput as
     `fastest`."""
@@ -130,8 +130,7 @@ def ranked(family: str, workload: Any, arch: str) -> Iterator[Choice]:
             except BadInput:
                 continue
             found.setdefault(kernel_of(choice), choice)
-    yield chosen
-    yield from sorted([*found.values()][1:], key=lambda choice: choice.estimate.microseconds)
+    return [chosen, *sorted([*found.values()][1:], key=lambda choice: choice.estimate.microseconds)]
 
 
 def kernel_of(choice: Choice) -> Any:
