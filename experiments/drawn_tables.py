@@ -10,6 +10,7 @@ from ratio_tables import fastest_pairs, gpu, summed_up, with_notes
 from tir_schedules.bench.distribution import (
     Compared,
     Table,
+    candidates_of,
     compared,
     drawing_of,
     regret_table,
@@ -66,7 +67,7 @@ def headline(families: str, drawn: Sequence[Recorded], chosen: Sequence[Recorded
         if found := newest(family, drawn):
             recorded, shapes = found
             drawing = drawing_of(recorded) or {}
-            lines += sentences(family, shapes, drawing)[: 2 if "candidates" in drawing else 1]
+            lines += sentences(family, shapes, drawing)[: 2 if candidates_of(drawing) > 1 else 1]
         else:
             lines += chosen_shapes(family, chosen)
     return "\n".join(f"- {line}." for line in lines)

@@ -139,14 +139,17 @@ def test_candidates_of_the_fastest_are_timed(tool, gpu, tmp_path):
     assert len({*names}) == 3 and found["drawn"]["chosen"] == {"160x160x160": names[0]}
     assert found["drawn"]["candidates"] == 3
     for number, name in enumerate(names, 1):
-        assert f"sgemm/fastest on 160x160x160, candidate {number} of 3, is {name}, estimated at " in err
+        assert f"sgemm/fastest on 160x160x160: candidate {number} of 3 is {name}, estimated at " in err
     assert tool(*words, "--pack", tmp_path / "a.zip", "--arch", "sm_80")[0] == 0
     assert tool(tmp_path / "a.zip", "-o", tmp_path / "b.json")[0] == 0
     assert load_results(tmp_path / "b.json")["packed"]["drawn"] == found["drawn"]
 
 
 @pytest.mark.parametrize("words, message", [
-    ("sgemm/naive --candidates 2", "--candidates goes with names such as sgemm/fastest, and sgemm/naive is"),
+    ("sgemm/naive --candidates 2", "goes with names such as sgemm/fastest, not with sgemm/naive"),
+    ("sgemm/fastest sgemm --candidates 2", "goes with names such as sgemm/fastest, not with sgemm"),
+    ("sgemm/naive --candidates 0", "--candidates takes a number from 1 to 32, not 0"),
+    ("sgemm/fastest --candidates 2 --configs", "--candidates and --configs both say what is timed"),
     ("sgemm/fastest --candidates 0", "--candidates takes a number from 1 to 32, not 0"),
     ("sgemm/fastest --candidates 33", "--candidates takes a number from 1 to 32, not 33"),
     ("sgemm/fastest --candidates 2 --tuned", "--candidates and --tuned both say what is timed"),

@@ -72,14 +72,25 @@ def test_of_candidates_the_fastest_counts_and_the_choice_is_told_beside_it():
     assert [round(one.ratio, 4) for one in shapes] == [0.75, 1.0, 2.0, 0.8]
     assert shapes[1].name == shapes[1].best == "sgemm/coalesced" and shapes[1].chosen == "sgemm/naive"
     best, chosen, regret = sentences("sgemm", shapes, results["drawn"])
+    lost = drawn(chosen=dict.fromkeys(SHAPES, "sgemm/tma"), candidates=2)  # it was refused
+    assert [round(one.ratio, 4) for one in shapes_of(lost)] == [0.75, 1.0, 2.0, 0.8]
+    assert len(sentences("sgemm", shapes, results["drawn"] | {"candidates": 1})) == 1
     assert best.startswith(
         "sgemm: 4 shapes drawn by seed 7 (1 not timed): the fastest of up to 2 candidates at each is 1.047x"
     )
     assert chosen == (
-        "what is chosen without timing is 1.039x the best of cuBLAS in the geometric mean, lowest 0.750x (at"
-        " 64x64x64), 3 below 1x, 2 below 0.97x"
+        "sgemm, what is chosen without timing at the same shapes: 1.039x the best of cuBLAS in the geometric"
+        " mean, lowest 0.750x (at 64x64x64), 3 below 1x, 2 below 0.97x"
     )
     assert regret.endswith("naive chosen, coalesced best); timed were the candidates")
+
+
+def test_a_shape_that_leaves_products_open_is_that_of_the_rungs_that_were_timed():
+    kinds = {f"{shape} emulated": kind for shape, kind in SHAPES.items()}
+    chosen = {f"{shape} emulated": name for shape, name in CHOSEN["chosen"].items()}
+    shapes = shapes_of(drawn(kinds=kinds, chosen=chosen, candidates=2))
+    assert [one.shape for one in shapes] == [*SHAPES] and [one.kind for one in shapes] == [*SHAPES.values()]
+    assert [round(one.ratio, 4) for one in shapes] == [0.75, 1.0, 2.0, 0.8]
 
 
 def test_a_choice_that_was_not_timed_is_left_out():
@@ -173,7 +184,7 @@ def test_readmes_have_the_newest_distribution_and_the_chosen_shapes_before_there
     assert "| all | 4 | 1.05x | 2 | 2 | 0.750x |" in text and "seed 1" not in text
     assert "| 128x128x128 | square | naive | coalesced | 3.1% |" in text and "- regret: mean 0.8%" in text
     save_results(drawn("2043", chosen=CHOSEN["chosen"], candidates=2), tmp_path / "drawn_d.json")
-    assert written().count("- what is chosen without timing is 1.039x") == 2
+    assert written().count("- sgemm, what is chosen without timing at the same shapes: 1.039x") == 2
 
 
 def test_a_ladder_that_is_not_among_the_drawn_has_none():

@@ -64,7 +64,7 @@ def test_candidates_are_the_choice_and_then_the_least_estimates(workload):
     found = fastest.first_few(family, workload, "sm_90a", 5)
     assert [rung.id for rung, _ in found] == [choice.rung.id for choice in ranked[:5]]
     for number, (rung, _) in enumerate(found, 1):
-        assert f", candidate {number} of 5, is {rung.id}, estimated at " in rung.why
+        assert f": candidate {number} of 5 is {rung.id}, estimated at " in rung.why
 
 
 def test_forms_of_one_kind_are_one_candidate():

@@ -126,7 +126,8 @@ def bench(
     - tuned: a file of records of `tune`, whose best configurations are taken; "" for your own file.
     - run_time_sizes: compile twins that take sizes as arguments.
     - no_twins: time only the schedules.
-    - candidates: of a name such as "hgemm/fastest", time this number of kernels that models rank first.
+    - candidates: how many kernels to time for a name such as "hgemm/fastest", those with the shortest
+      estimates.
     - sustained: leave out the pauses between samples.
     - cold: time single launches as well.
     - predict: time nothing, and show counters and the bounds of a GPU's datasheet, such as "h200".
@@ -189,6 +190,7 @@ def measured(
     check: Callable[[Any], None],
 ) -> Times:
     """What is timed on this computer's GPU. check: called with it before."""
+    check_candidates(options)
     machine = session.gpu_machine() if options.tuned is not None else None
     jobs = jobs_of(subjects, options, machine)  # bad names and options show before a GPU is looked for
     machine = machine or session.gpu_machine()
@@ -201,8 +203,8 @@ def measured(
 
 
 def drawn_note(options: Options, jobs: Sequence[Job], arch: str) -> Json:
-    """What results and packs have about shapes that are drawn; nothing where they are said. Where several
-    candidates are timed, it has also what was chosen without timing."""
+    """What results and packs have about shapes that are drawn; empty if the user named the shapes. If several
+    candidates are timed, it also has what is chosen without timing."""
     if options.random is None:
         return {}
     note = note_on(options.random, options.seed or 0, [workload for _, workload in jobs])
@@ -223,7 +225,7 @@ def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
     reasons: list[str] = []
     for rung, workload in named:
         try:
-            reasons += [reason_for(*job) for job in rung.all_settled(workload, arch)]
+            reasons.append(reason_for(*rung.settled(workload, arch)))
         except BadInput:
             continue  # it was left out, and a line says why
     return [*dict.fromkeys(filter(None, reasons))]
@@ -238,11 +240,12 @@ def jobs_of(subjects: Sequence[str | Rung], options: Options, machine: Machine |
     rungs = rungs_of(subjects, options.configs)
     check_options(rungs, options)
     check_drawing(options)
+    check_candidates(options)
     rungs = taking(rungs, [one for one in subjects if isinstance(one, str)], options)
     if options.no_twins:
         rungs = [replace(rung, twinned=False) for rung in rungs]
     if getattr(options, "candidates", None) is not None:
-        rungs = [with_candidates(rung, options) for rung in rungs]
+        rungs = with_candidates(subjects, rungs, options.candidates)
     if getattr(options, "workload", None) is not None:
         return [(rung, options.workload) for rung in rungs]
     problems = problems_of(rungs, options)
@@ -253,20 +256,28 @@ def jobs_of(subjects: Sequence[str | Rung], options: Options, machine: Machine |
 
 
 def candidates_of(options: Options) -> int:
-    """How many kernels are timed for a name such as "hgemm/fastest". BadInput for a number that cannot be."""
+    """How many kernels are timed for a name such as "hgemm/fastest"."""
+    return getattr(options, "candidates", None) or 1
+
+
+def check_candidates(options: Options) -> None:
+    """BadInput if the number of candidates is not from 1 to MOST_CANDIDATES, or another option says what is
+    timed, too."""
     count = getattr(options, "candidates", None)
-    if count is not None and not 1 <= count <= MOST_CANDIDATES:
+    if count is None:
+        return
+    if not 1 <= count <= MOST_CANDIDATES:
         raise BadInput(f"--candidates takes a number from 1 to {MOST_CANDIDATES}, not {count}")
-    return count or 1
+    for other, value in (("tuned", options.tuned), ("configs", options.configs or None)):
+        if value is not None:
+            raise BadInput(f"--candidates and --{other} both say what is timed: leave one out")
 
 
-def with_candidates(rung: Rung, options: Options) -> Rung:
-    """A name such as "hgemm/fastest" that stands for several candidates. BadInput for another rung, and for
-    options that choose in another way."""
-    if not isinstance(rung, StandIn):
-        raise BadInput(
-            f"--candidates goes with names such as {rung.family}/fastest, and {rung.id} is one rung"
-        )
-    if options.tuned is not None:
-        raise BadInput("--candidates and --tuned both say what is timed: leave one out")
-    return replace(rung, candidates=candidates_of(options))
+def with_candidates(subjects: Sequence[str | Rung], rungs: Sequence[Rung], count: int) -> list[Rung]:
+    """Names such as "hgemm/fastest" that stand for so many candidates each. BadInput for other rungs."""
+    for one in subjects:
+        if not all(isinstance(rung, StandIn) for rung in rungs_of([one])):
+            named = one if isinstance(one, str) else one.typed
+            family = rungs_of([one])[0].family
+            raise BadInput(f"--candidates goes with names such as {family}/fastest, not with {named}")
+    return [replace(rung, candidates=count) for rung in rungs if isinstance(rung, StandIn)]

@@ -31,9 +31,9 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 @dataclass(frozen=True)
 class Compared:
     """A drawn shape that was timed. kind: "thin". shape: with formats, as results have it. name: of the
-    schedule that counts. ratio: its rate to that of the fastest library. chosen: what a model chose, or what
-    counts. best: of the schedules that were timed, the fastest. regret: how much more time the chosen one
-    takes, 0.02 for 2 %. errors: of estimates of all schedules, in the same way."""
+    schedule that counts. ratio: its rate to that of the fastest library. chosen: the schedule that a model
+    chose; if no model chose, `name`. best: of the schedules that were timed, the fastest. regret: how much
+    more time the chosen one takes, 0.02 for 2 %. errors: of estimates of all schedules, in the same way."""
 
     kind: str
     shape: str
@@ -56,32 +56,53 @@ def compared(results: Json) -> dict[str, list[Compared]]:
     if not drawing:
         return {}
     rows: dict[tuple[str, str], list[Json]] = {}
+    kinds = by_extents(drawing["kinds"])
     for row in results["rows"]:
-        if row["shape"] in drawing["kinds"]:
-            rows.setdefault((row["family"], row["shape"]), []).append(row)
+        if (extents := extents_of(row["shape"])) in kinds:
+            rows.setdefault((row["family"], extents), []).append(row)
     found: dict[str, list[Compared]] = {}
-    for (family, shape), timed in rows.items():
-        one = compared_at(shape, timed, drawing)
+    for (family, extents), timed in rows.items():
+        one = compared_at(extents, timed, drawing)
         if one:
             found.setdefault(family, []).append(one)
     return found
 
 
-def compared_at(shape: str, rows: Sequence[Json], drawing: Json) -> Compared | None:
+def extents_of(shape: str) -> str:
+    """Of "64x64x64 bf16x6": "64x64x64". Each drawn shape has other extents. What follows them may be that of
+    a rung, where the drawn shape leaves it open."""
+    return shape.partition(" ")[0]
+
+
+def by_extents(found: Json) -> Json:
+    return {extents_of(shape): value for shape, value in found.items()}
+
+
+def compared_at(extents: str, rows: Sequence[Json], drawing: Json) -> Compared | None:
     """The comparison at a shape from its rows; None if the schedule that counts or the libraries were not
     timed."""
     ours = {row["name"]: row["rate"] for row in rows if row["form"] == "schedule"}
+    shapes = {row["name"]: row["shape"] for row in rows}
     theirs = [row["rate"] for row in rows if row["form"] == "vendor"]
     best = max(ours, key=ours.__getitem__, default="")
-    chosen = drawing.get("chosen", {}).get(shape, best)
+    chosen = by_extents(drawing.get("chosen", {})).get(extents, best)
+    several = candidates_of(drawing) > 1
+    if several and chosen not in ours:
+        chosen = best
     if chosen not in ours or not theirs:
         return None
-    estimated = drawing.get("estimated", {}).get(shape, {})
+    estimated = by_extents(drawing.get("estimated", {})).get(extents, {})
     times = {row["name"]: row["median_us"] for row in rows if row["form"] == "schedule"}
     off = tuple(abs(estimated[name] / time - 1) for name, time in times.items() if name in estimated)
-    counts = best if "candidates" in drawing else chosen
+    counts = best if several else chosen
     ratio, regret = ours[counts] / max(theirs), ours[best] / ours[chosen] - 1
-    return Compared(drawing["kinds"][shape], shape, counts, ratio, chosen, best, regret, off)
+    kind = by_extents(drawing["kinds"])[extents]
+    return Compared(kind, shapes[counts], counts, ratio, chosen, best, regret, off)
+
+
+def candidates_of(drawing: Json) -> int:
+    """How many candidates were asked for at each shape."""
+    return drawing.get("candidates", 1)
 
 
 def baseline_of(family: str) -> str:
@@ -92,15 +113,16 @@ def baseline_of(family: str) -> str:
 
 def sentences(family: str, shapes: Sequence[Compared], drawing: Json) -> list[str]:
     """What the ratios and regrets of a ladder come to."""
-    left_out, candidates = drawing["shapes"] - len(shapes), drawing.get("candidates")
-    of = f"the fastest of up to {candidates} candidates at each is " if candidates else ""
+    left_out, candidates = drawing["shapes"] - len(shapes), candidates_of(drawing)
+    of = f"the fastest of up to {candidates} candidates at each is " if candidates > 1 else ""
     lines = [
         f"{family}: {counted(len(shapes))} drawn by seed {drawing['seed']}"
         f"{f' ({left_out} not timed)' if left_out else ''}: {of}{summed_up(family, shapes)}"
     ]
-    if candidates:
-        lines.append(f"what is chosen without timing is {summed_up(family, [*map(as_chosen, shapes)])}")
-    rule = "the candidates" if candidates else drawing.get("rule")
+    if candidates > 1:
+        alone = summed_up(family, [*map(as_chosen, shapes)])
+        lines.append(f"{family}, what is chosen without timing at the same shapes: {alone}")
+    rule = "the candidates" if candidates > 1 else drawing.get("rule")
     return lines + ([regrets(shapes, rule)] if rule else []) + errors(shapes)
 
 

@@ -73,8 +73,7 @@ def add_verb(verbs: Verbs) -> None:
         "--candidates",
         metavar="N",
         type=integer_for("--candidates", 6),
-        help="of NAME/fastest: the N kernels that models rank first, each of another kind, and which of them"
-        " is the fastest (default: 1, which is not timed beside others)",
+        help="of NAME/fastest: time the N kernels with the shortest estimates (default: 1)",
     )
     add_tuned(verb)
     verb.add_argument(

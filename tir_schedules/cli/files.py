@@ -47,7 +47,8 @@ def check_ending(name: str) -> None:
 
 
 def check_no_file(options: Options, name: str) -> None:
-    """BadInput for options of files where a rung is named."""
+    """BadInput for options of files where a rung is named, and for a file whose ending says nothing."""
+    check_ending(name)
     for option in OWN:
         if getattr(options, option, None) not in (None, []):
             spelled = SPELLED.get(option, f"--{option.replace('_', '-')}")

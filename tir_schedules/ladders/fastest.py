@@ -1,15 +1,14 @@
 """What NAME/fastest stands for: the rung of a ladder that its models say is fastest for a workload.
 
 A ladder teaches in steps, and none of its rungs is the fastest everywhere: large tiles leave SMs without
-work where C is small, and a rung that TMA feeds needs a GPU that has one. Who only wants a kernel
-names the ladder and says his shape: `tir-schedules emit sgemm/fastest --mnk 1000,64,5000`.
+work where C is small, and a rung that TMA feeds needs a GPU that has one. A user who only wants a kernel
+names the ladder and the shape: `tir-schedules emit sgemm/fastest --mnk 1000,64,5000`.
 
 A model takes a fraction of a second to ask, a search minutes and a GPU. It knows what was measured on an H200
 or an H100, whose SMs are the same; what a search has found is taken by --tuned.
 
-Between the two are candidates: the first few kernels by estimate, to be timed on a GPU. An estimate is off
-by some percent, and the next kernels are often that close to the first. cuBLASLt has candidates of its own,
-for the same reason.
+Candidates are between a model and a search: the first few kernels by estimate are timed on a GPU. Another one
+than the first is often faster, because estimates are off by some percent. cuBLASLt also returns several.
 """
 
 from __future__ import annotations
@@ -33,6 +32,9 @@ NAME = "fastest"
 
 MOST_CANDIDATES = 32
 """Candidates that can be asked for: as many as `bench` asks cuBLASLt for."""
+
+OF_KERNELS = ("bm", "bn", "bk", "tm", "loads", "vectors", "swap", "part_columns", "cluster_m", "cluster_n")
+"""Fields of configurations in which two kernels with the same launches may differ."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,10 @@ def fastest(family: str, workload: Any, arch: str) -> tuple[Rung, Any]:
     """
     best, *others = sorted(choices(family, workload, arch), key=lambda choice: choice.estimate.microseconds)
     after = f"; next is {others[0].rung.id}: {others[0].estimate.microseconds:.1f} us" if others else ""
-    return replace(best.rung, why=f"{asked_of(family, workload, best)} is {best}{after}"), best.workload
+    asked = f"{family}/{NAME} on {workload}"
+    if best.workload != workload:
+        asked += f", by products of {best.workload.products},"
+    return replace(best.rung, why=f"{asked} is {best}{after}"), best.workload
 
 
 def choices(family: str, workload: Any, arch: str) -> list[Choice]:
@@ -97,27 +102,22 @@ def choices(family: str, workload: Any, arch: str) -> list[Choice]:
     return found
 
 
-def asked_of(family: str, workload: Any, choice: Choice) -> str:
-    products = f", by products of {choice.workload.products}," if choice.workload != workload else ""
-    return f"{family}/{NAME} on {workload}{products}"
-
-
-def first_few(family: str, workload: Any, arch: str, count: int) -> list[tuple[Rung, Any]]:
-    """So many rungs as may be the fastest for a workload, or all where there are fewer: what `fastest`
-    chooses, and behind it those with the next estimates. The `why` of each says so. Arguments and errors are
-    those of `fastest`."""
+@lru_cache(maxsize=1024, typed=True)
+def first_few(family: str, workload: Any, arch: str, count: int) -> tuple[tuple[Rung, Any], ...]:
+    """The first `count` rungs of `ranked` with their workloads, or all if there are fewer. The `why` of each
+    has its number. Arguments and errors are those of `fastest`."""
     first = ranked(family, workload, arch)[:count]
     found: list[tuple[Rung, Any]] = []
     for number, choice in enumerate(first, 1):
-        place = f"{asked_of(family, workload, choice)}, candidate {number} of {len(first)}"
-        why = f"{place}, is {choice.rung.id}, estimated at {choice.estimate.microseconds:.1f} us"
+        place = f"{family}/{NAME} on {workload}: candidate {number} of {len(first)}"
+        why = f"{place} is {choice.rung.id}, estimated at {choice.estimate.microseconds:.1f} us"
         found.append((replace(choice.rung, why=why), choice.workload))
-    return found
+    return tuple(found)
 
 
 def ranked(family: str, workload: Any, arch: str) -> list[Choice]:
-    """What `fastest` chooses, then by estimate all that it could choose: each rung in the configurations that
-    are the fastest of their kinds. Of those that are the same kernel by other names there is one. BadInput as
+    """First what `fastest` chooses, then the other candidates, sorted by estimate. Each rung is there in each
+    configuration that is worth timing. Of several with one `kernel_of` the first is kept. BadInput as
     `fastest`."""
     chosen = able(*fastest(family, workload, arch), arch)
     found = {kernel_of(chosen): chosen}
@@ -134,14 +134,15 @@ def ranked(family: str, workload: Any, arch: str) -> list[Choice]:
 
 
 def kernel_of(choice: Choice) -> Any:
-    """What two names of the same kernel have in common: launches, tile and estimate."""
+    """A key that is equal for two names of one kernel: its launches, its tile and its estimate. Rungs that
+    are built in different ways can have the same key, too."""
     rung, workload = choice.rung, choice.workload
     launch = rung.declared(workload)
     before, after = rung.others(workload)
-    tile = getattr(rung.config, "bm", 0), getattr(rung.config, "bn", 0)
-    around = [(each.rung.id, each.workload) for each in (*before, *after)]
+    fields = tuple(getattr(rung.config, name, None) for name in OF_KERNELS)
+    around = tuple((each.rung.id, each.workload) for each in (*before, *after))
     extents = launch.grid, launch.block, launch.cluster, launch.dynamic_shared
-    return (*extents, tile, tuple(around), choice.estimate.microseconds)
+    return (*extents, fields, around, choice.estimate.microseconds)
 
 
 def estimated(rung: Rung, workload: Any) -> Choice:

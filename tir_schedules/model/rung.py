@@ -116,8 +116,8 @@ class Rung(Generic[W, C]):
       Without it the PrimFunc is already the kernel.
     - choose(workload): the configuration, or its name, that is taken when no configuration is named. Without
       it, `config` is taken.
-    - ranked(workload): configurations for a workload, of each kind the one with the shortest estimated time,
-      the shortest first. `choose` takes the first. Without it, they are `configs`.
+    - ranked(workload): the configurations that are worth timing for a workload, the fastest first by
+      estimate. `choose` takes the first. Without it, all `configs` are worth timing.
     - launch(workload, config): grid and block of both twins. Without it, those of the schedule are taken.
     - refuses(workload, config): one line that says why a configuration is not possible; empty if it is
       possible.
@@ -223,8 +223,8 @@ class Rung(Generic[W, C]):
         return replace(self, config=self.configs[chosen], variant=chosen)
 
     def worth_timing(self, workload: Any) -> "list[Rung[Any, Any]]":
-        """The rung in each configuration that may be the fastest for a workload: those of `ranked`, or
-        without that all that it chooses from. One that does not choose has its own."""
+        """The rung in each configuration of `ranked`. Without `ranked` it is in its default and in each of
+        `configs`. A rung that does not choose keeps its configuration."""
         if self.variant or self.choose is None:
             return [self]
         if self.ranked is None:
@@ -246,7 +246,7 @@ class Rung(Generic[W, C]):
         return self, workload
 
     def all_settled(self, workload: Any, arch: str) -> "list[tuple[Rung[Any, Any], Any]]":
-        """As `settled`, of each rung that a `StandIn` with several candidates stands for."""
+        """Rungs and workloads as `settled` returns them: one for each candidate of a `StandIn`, else one."""
         return [self.settled(workload, arch)]
 
     def declared(self, workload: Any) -> Launch:
@@ -295,11 +295,14 @@ class Rung(Generic[W, C]):
 @dataclass(frozen=True)
 class StandIn(Rung[W, C]):
     """A name for several rungs, such as "sgemm/fastest". meant(workload, arch): the rung that is run for it,
-    and the workload that it is run on, whose open options are chosen. first(workload, arch, count): the same
-    of so many rungs, the one that is meant first. candidates: how many of them are timed."""
+    and the workload that it is run on, whose open options are chosen. first(workload, arch, count): the first
+    `count` candidates, in the same form; what is meant is the first of them. candidates: how many are
+    timed."""
 
     meant: Callable[[W, str], tuple[Rung[Any, Any], Any]] | None = field(default=None, repr=False)
-    first: Callable[[W, str, int], list[tuple[Rung[Any, Any], Any]]] | None = field(default=None, repr=False)
+    first: Callable[[W, str, int], Sequence[tuple[Rung[Any, Any], Any]]] | None = field(
+        default=None, repr=False
+    )
     candidates: int = 1
 
     def fitted(self, workload: Any) -> Rung[Any, Any]:

@@ -41,11 +41,11 @@ EIGHTS = 1.02
 an H200 it was 3 % in the mean: 1280 cubed took 8.66 us by 104x128 and 9.53 by 128x128, but 8192 cubed took
 1454 us by 200x256 and 1349 by 256x256, both estimated to take as long."""
 
-ENOUGH_STAGES, MORE_FOR_FEW = 8, 99
-"""Most stages of forms if more than MORE_FOR_FEW of the SMs have a tile. If fewer have one, each has to have
-more bytes under way for all of memory's bandwidth, so they have as many as there are K tiles. 79x4096x11008
-took 26.7 us on an H200 by 64 tiles of 80x64 in 8 stages, and 24.1 in 12. 256x56x32648 took 9.0 by 116 blocks
-in 8 stages, and 9.4 in 12."""
+MANY_STAGES, FEW_BLOCKS = 8, 99
+"""MANY_STAGES: most stages of a form. If at most FEW_BLOCKS SMs have a tile, a form may have a stage for each
+K tile, up to MOST_STAGES. Each SM then needs more bytes under way, because few SMs share memory's bandwidth.
+79x4096x11008 took 26.7 us on an H200 by 64 tiles of 80x64 in 8 stages, and 24.1 us in 12. 256x56x32648 took
+9.0 us by 116 blocks in 8 stages, and 9.4 us in 12."""
 
 HIGHEST, MORE_AT_ONCE = 24, 1.1
 """HIGHEST: most rows of tiles in a stripe. MORE_AT_ONCE: a height of stripes is accepted if its clusters
@@ -115,14 +115,16 @@ FORMS = tuple(forms())
 
 
 def settle(gemm: HalfGemm, config: C) -> Iterator[C]:
-    """The configuration with as many stages and boxes as fit into shared memory: first two boxes for a
+    """The configuration with the stages and boxes that fit into shared memory: first two boxes for a
     warpgroup, if four stages fit beside them, or else one; then stages; then further boxes. If not
     all boxes fit then, it is also settled with all of them and fewer stages, if four stages remain. A
     configuration without boxes uses all shared memory for stages. Where three stages do not fit there is no
     configuration."""
     room = hopper.shared_room()
-    few = config.boxes > 0 and specialization.tiles_of(gemm, config) * config.blocks <= MORE_FOR_FEW
-    enough = min(hopper.MOST_STAGES, max(ENOUGH_STAGES, ceil_div(gemm.k, hopper.DEPTH) if few else 0))
+    few = config.boxes > 0 and specialization.tiles_of(gemm, config) * config.blocks <= FEW_BLOCKS
+    enough = MANY_STAGES
+    if few:
+        enough = min(hopper.MOST_STAGES, max(enough, ceil_div(gemm.k, hopper.DEPTH)))
     one = replace(config, boxes=min(1, config.boxes))
     rows, columns, _ = specialization.boxes_of(gemm, one)
     box, most = specialization.bytes_of_boxes(gemm, one), rows * columns
@@ -199,8 +201,8 @@ def ranked(
     parts: Callable[[HalfGemm, C], int] = lambda gemm, config: 1,
 ) -> list[C]:
     """The configurations that are estimated to be the fastest of their kinds, with the launches around their
-    own and their parts of K; the fastest first. Two are of one kind if they differ only in the free side of
-    the tile, or in stages, boxes and stripes."""
+    own and their parts of K; the fastest first. Two are of one kind if they agree in `kind_of`, in whether C
+    goes through boxes, and in whether K is divided."""
     best: dict[Any, tuple[tuple[float, float], int, C]] = {}
     for number, config in enumerate(configs):
         count = parts(gemm, config)

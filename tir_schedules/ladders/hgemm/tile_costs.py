@@ -83,9 +83,10 @@ reads five for four. So 128x256 took 1566 cycles where rows are multiples of 16 
 
 CROWDED = {32: (13, 2.1), 16: (17, 0.7)}
 FEW_READERS, ALL_READERS = 40, 70
-"""Additional cycles for each row of A, or of a B stored N x K, that nearly all SMs read at the same time.
-CROWDED: bytes that rows are multiples of -> (cycles once, cycles of each K tile), if ALL_READERS or more
-clusters read the rows. There are none if FEW_READERS or fewer do. On an H200 144x5664x88 took 4.7 us by
+"""Additional cycles for each row of A, or of a B stored N x K, that many SMs read at the same time. CROWDED:
+bytes that rows are multiples of -> (cycles once, cycles of each K tile). They count in full if ALL_READERS or
+more clusters read the same rows, and not at all if FEW_READERS or fewer do. Between these they rise linearly.
+On an H200 144x5664x88 took 4.7 us by
 144x64, where 89 SMs read the 144 rows of A. It took 3.3 us in pairs, and 3.0 in clusters of four."""
 
 HIDDEN = 6
@@ -127,9 +128,9 @@ N is odd. FLOATS: an element of a partial sum, which costs little because floats
 With few tiles 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxes 64x64 took 3.5."""
 
 IN_COLUMNS = 1.1
-"""Times as long that memory takes a C that is larger than L2 if A and B are swapped, because the warpgroups
-write narrow columns of C and not wide rows. 12864x6208x64 took 53 us by 192x128 swapped, 47 by 192x128 and
-128x192; 4224x14464x64 took 38 and 36."""
+"""Factor of the time in which memory takes a C that is larger than L2, if A and B are swapped. Warpgroups
+then write narrow columns of C and not wide rows. On an H200 12864x6208x64 took 53 us by 192x128 swapped, and
+47 us by 128x192. 4224x14464x64 took 38 and 35 us."""
 
 BY_THREADS, IN_PART, MANY = 0.1, 2.1, 1.2
 """BY_THREADS: additional cycles per element if threads copy the boxes, because rows of C start at any
@@ -501,8 +502,8 @@ def cycles_of_rows(gemm: HalfGemm, config: hopper.Tiling, share: float) -> float
 
 
 def crowding(gemm: HalfGemm, config: hopper.Tiling, rounds: int) -> tuple[float, float]:
-    """Additional cycles once, and of each K tile, if many clusters read the same rows, see CROWDED. If there
-    are several rounds, clusters read different rows at a time."""
+    """Additional cycles once, and of each K tile, if many clusters read the same rows, see CROWDED. With
+    several rounds there are no more, because clusters then read different rows."""
     costs = CROWDED.get(alignment(2 * gemm.k, getattr(config, "line", 16)))
     if costs is None or rounds > 1:
         return 0, 0
@@ -512,7 +513,7 @@ def crowding(gemm: HalfGemm, config: hopper.Tiling, rounds: int) -> tuple[float,
         (config.bn / config.cluster_m, gemm.m, config.bm, config.cluster_m, gemm.transposed),
     ):
         more = (ceil_div(across, tile) / blocks - FEW_READERS) / (ALL_READERS - FEW_READERS)
-        found += rows * min(1, max(0, more)) * along_k
+        found += rows * min(1, max(0, more)) if along_k else 0
     return costs[0] * found, costs[1] * found
 
 
@@ -580,7 +581,8 @@ def unevenness(busy: float) -> float:
 def nanoseconds_of_writing(gemm: HalfGemm, consumers: int, swapped: bool = False) -> float:
     """In which memory takes C from so many warpgroups of each block."""
     size = gemm.bytes - bytes_of_operands(gemm)
-    whole = size <= L2 or gemm.c_aligned
-    times = 1 if whole else (1 + IN_PART) * (MANY if consumers > 1 else 1)
-    times *= IN_COLUMNS if swapped and size > L2 else 1
+    times = 1.0
+    if size > L2:
+        times *= 1 if gemm.c_aligned else (1 + IN_PART) * (MANY if consumers > 1 else 1)
+        times *= IN_COLUMNS if swapped else 1
     return 1000 * times * size / MOST

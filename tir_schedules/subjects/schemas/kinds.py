@@ -161,9 +161,9 @@ class Device(Open):
 
 
 class Drawing(Open):
-    """Shapes that were drawn. kinds: of each. chosen: the schedule that NAME/fastest stands for, where others
-    are beside it by a rule or as candidates. candidates: how many were asked for. estimated: microseconds of
-    all of them, by shape and name."""
+    """Shapes that were drawn. kinds: of each. chosen: the schedule that NAME/fastest stands for, if others
+    were timed beside it, by a rule or as candidates. candidates: how many were asked for. estimated:
+    microseconds of all of them, by shape and name."""
 
     shapes: Count
     seed: Count
