@@ -61,13 +61,15 @@ def in_markdown(table: Table) -> str:
 
 def headline(families: str, drawn: Sequence[Recorded], chosen: Sequence[Recorded]) -> str:
     """A line for each ladder: of its newest drawn shapes, or where there are none of those that were chosen.
-    Where candidates were timed, there is a second line for what is chosen without timing."""
+    Where candidates were timed, it says also what is chosen without timing."""
     lines: list[str] = []
     for family in families.split():
         if found := newest(family, drawn):
             recorded, shapes = found
             drawing = drawing_of(recorded) or {}
-            lines += sentences(family, shapes, drawing)[: 2 if candidates_of(drawing) > 1 else 1]
+            lines.append(
+                "; ".join(sentences(family, shapes, drawing)[: 2 if candidates_of(drawing) > 1 else 1])
+            )
         else:
             lines += chosen_shapes(family, chosen)
     return "\n".join(f"- {line}." for line in lines)

@@ -121,7 +121,7 @@ def sentences(family: str, shapes: Sequence[Compared], drawing: Json) -> list[st
     ]
     if candidates > 1:
         alone = summed_up(family, [*map(as_chosen, shapes)])
-        lines.append(f"{family}, what is chosen without timing at the same shapes: {alone}")
+        lines.append(f"what is chosen of {family} without timing at the same shapes: {alone}")
     rule = "the candidates" if candidates > 1 else drawing.get("rule")
     return lines + ([regrets(shapes, rule)] if rule else []) + errors(shapes)
 

@@ -44,8 +44,8 @@ an H200 it was 3 % in the mean: 1280 cubed took 8.66 us by 104x128 and 9.53 by 1
 MANY_STAGES, FEW_BLOCKS = 8, 99
 """MANY_STAGES: most stages of a form. If at most FEW_BLOCKS SMs have a tile, a form may have a stage for each
 K tile, up to MOST_STAGES. Each SM then needs more bytes under way, because few SMs share memory's bandwidth.
-79x4096x11008 took 26.7 us on an H200 by 64 tiles of 80x64 in 8 stages, and 24.1 us in 12. 256x56x32648 took
-9.0 us by 116 blocks in 8 stages, and 9.4 us in 12."""
+79x4096x11008 took 27.0 us on an H200 by 64 tiles of 80x64 in 8 stages, and 24.7 us in 12. 256x56x32648 took
+9.6 us by 116 blocks in 8 stages, and 9.7 us in 12."""
 
 HIGHEST, MORE_AT_ONCE = 24, 1.1
 """HIGHEST: most rows of tiles in a stripe. MORE_AT_ONCE: a height of stripes is accepted if its clusters

@@ -8,8 +8,8 @@ tiles, the time at the start and the end of the kernel, the launches around it, 
 Cycles of K tiles were measured on an H200. Most other constants are fitted to 2,673 launches on H200s at 257
 shapes, most of them drawn. The launches are in `experiments/results/changes`
 (`forms_hgemm_h200_fifth.json` to `_eleventh`, `stripes`, `clusters_and_stripes`) and in
-`tests/ladders/hgemm/measured_choices.json`. A launch counts less the longer it takes beside the fastest of
-its shape. Estimates of these are off by 8 % (root mean square).
+`tests/ladders/hgemm/measured_choices.json`. CROWDED and IN_COLUMNS are from `_twelfth`. A launch counts less
+the longer it takes beside the fastest of its shape. Estimates of these are off by 8 % (root mean square).
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ FEW_READERS, ALL_READERS = 40, 70
 """Additional cycles for each row of A, or of a B stored N x K, that many SMs read at the same time. CROWDED:
 bytes that rows are multiples of -> (cycles once, cycles of each K tile). They count in full if ALL_READERS or
 more clusters read the same rows, and not at all if FEW_READERS or fewer do. Between these they rise linearly.
-On an H200 144x5664x88 took 4.7 us by
-144x64, where 89 SMs read the 144 rows of A. It took 3.3 us in pairs, and 3.0 in clusters of four."""
+On an H200 144x5664x88 took 4.7 us by 144x64, where 89 SMs read the 144 rows of A. It took 3.3 us by pairs,
+and 2.9 us by 160x64 in clusters of four."""
 
 HIDDEN = 6
 """Exponent of the power mean of the cycles of a K tile's products and of its odd rows. If both take the same
@@ -129,8 +129,8 @@ With few tiles 64x128 took 5.1 us at 512x512x512 and 64x64 3.8, and through boxe
 
 IN_COLUMNS = 1.1
 """Factor of the time in which memory takes a C that is larger than L2, if A and B are swapped. Warpgroups
-then write narrow columns of C and not wide rows. On an H200 12864x6208x64 took 53 us by 192x128 swapped, and
-47 us by 128x192. 4224x14464x64 took 38 and 35 us."""
+then write narrow columns of C and not wide rows. On an H200 12864x6208x64 took 54 us by 192x128 swapped, and
+46 us by 128x192. 4224x14464x64 took 40 and 35 us."""
 
 BY_THREADS, IN_PART, MANY = 0.1, 2.1, 1.2
 """BY_THREADS: additional cycles per element if threads copy the boxes, because rows of C start at any
