@@ -17,6 +17,7 @@ from tir_schedules.compiler.lower import lower
 from tir_schedules.compiler.nvcc import compile_kernel
 from tir_schedules.compiler.twin import load_fixed_twin, load_twin
 from tir_schedules.errors import BadInput
+from tir_schedules.ladders.fastest import estimated
 from tir_schedules.ladders.registry import find, find_one, ladder
 from tir_schedules.ladders.sgemm import gemv
 from tir_schedules.ladders.sgemm.gemv import plan_of
@@ -242,3 +243,15 @@ def test_a_lane_needs_all_loads_that_are_under_way_at_least_once(k, name):
     """A warp loads 512 pieces of 16 bytes by 16 loads. At K = 2280 a lane needs nine of them. An H200 took
     33.2 us for 12984 rows by 16 loads, and cuBLAS 19.3."""
     assert HGEMM.fitted(HalfGemm(1, 12984, k, "nt", "float16")).variant == name
+
+
+@pytest.mark.parametrize("shape, measured", [
+    ((3, 1296, 9848), 42.1),
+    ((3, 2560, 10240), 47.1),
+    ((3, 4096, 1024), 8.2),
+    ((2, 6144, 24576), 136.5),  # enough blocks for all of memory's bandwidth
+], ids=str)  # fmt: skip
+def test_few_blocks_read_columns_for_several_vectors_more_slowly(shape, measured):
+    """What an H200 took."""
+    estimate = estimated(SGEMM, Gemm(*shape)).estimate
+    assert estimate.microseconds == pytest.approx(measured, rel=0.1)

@@ -8,15 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from tir_schedules.errors import BadInput
-from tir_schedules.ladders.hgemm import specialization
+from tir_schedules.ladders.hgemm import specialization, tile_choice
 from tir_schedules.ladders.hgemm.tile_costs import (
     CLOCK,
     K_TILE,
     K_TILE_AGAIN,
     Estimate,
     clock_of,
+    crowding,
     estimate,
     form_cost,
+    nanoseconds_of_writing,
 )
 from tir_schedules.ladders.hgemm.tile_shape import Config
 from tir_schedules.ladders.registry import find_one
@@ -133,3 +135,32 @@ def test_programs_are_as_few_as_take_the_tiles_in_as_many_rounds(tiles, cluster,
     gemm = HalfGemm(128 * tiles, 256, 64, "nt")
     config = replace(PAIRS.configs["128x256"], cluster=cluster)
     assert specialization.programs_of(gemm, config) == programs
+
+
+@pytest.mark.parametrize("n, k, stages", [
+    (4096, 11008, 12),  # 64 of 132 SMs have a tile, and shared memory has room for 12 stages
+    (4096, 640, 10),  # as many as there are K tiles
+    (4096, 192, 8),
+    (8192, 11008, 8),  # 128 SMs have a tile
+])  # fmt: skip
+def test_few_sms_have_more_bytes_under_way(n, k, stages):
+    gemm = HalfGemm(79, n, k, "nt", "float32", output="float16")
+    form = Config(bm=80, bn=64, consumers=1, swap=1, boxes=1)
+    assert [config.stages for config in tile_choice.settle(gemm, form)] == [stages]
+
+
+def test_rows_that_many_read_cost_more_where_they_begin_anywhere():
+    """144 rows of A that 89 SMs read, or fewer in clusters of four; whole lines and rounds cost no more."""
+    form = Config(bm=144, bn=64, consumers=1, stages=8, swap=1, boxes=1)
+
+    def more(form, k, rounds=1):
+        return crowding(HalfGemm(144, 5664, k, "nt", "float32", output="float16"), form, rounds)
+
+    assert more(form, 88)[0] == 144 * 17 and more(form, 80)[0] == 144 * 13
+    assert more(replace(form, cluster_n=4), 88) == more(form, 64) == more(form, 88, 2) == (0, 0)
+
+
+def test_memory_takes_swapped_columns_of_a_large_c_more_slowly():
+    large, small = HalfGemm(12864, 6208, 64, accumulate="float16"), HalfGemm(1024, 1024, 64)
+    assert nanoseconds_of_writing(large, 2, True) == pytest.approx(1.1 * nanoseconds_of_writing(large, 2))
+    assert nanoseconds_of_writing(small, 2, True) == nanoseconds_of_writing(small, 2)

@@ -54,6 +54,7 @@ QUICK = [
     (f"{SMALL},bm=272,bn=64,part_columns=1,boxes=1", "280x72x72", NN_BFLOAT),  # and of A
     ("192x192,programs=2,stages=3", "200x200x72", NT_FLOAT),
     ("16x128", "1x8x8", NT_MIXED),
+    ("16x128,programs=2,stages=16,bn=64,consumers=1", "24x72x1160", NT_MIXED),  # more K tiles than stages
 ]
 """Configuration, shape and kind: each feature once, where tiles are small and few."""
 
