@@ -2,12 +2,13 @@
 named."""
 
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from tir_schedules.api.benching import notes_on
+from tir_schedules.api.benching import MORE, notes_on
 from tir_schedules.compiler.lower import lower
 from tir_schedules.errors import BadInput, TooLarge
 from tir_schedules.ladders import fastest, known
@@ -217,11 +218,14 @@ def test_a_benchmark_notes_why():
     (split,), (slow,), (standing,) = map(find, ("sgemm/split_k", "hgemm/wmma_async", "sgemm/fastest"))
     gemm, odd = Gemm(40, 36, 33), HalfGemm(63, 63, 63)
     jobs = [(split, gemm), (slow, odd), (slow, HalfGemm(64, 64, 64)), (standing, gemm)]
-    first, second, third = notes_on(jobs, "sm_80", ["sgemm/split_k"])
+    first, second, third, more = notes_on(jobs, "sm_80", ["sgemm/split_k"])
+    assert more == MORE
     assert (
         "split_k:32x32" in first and "element by element" in second and third.startswith("sgemm/fastest on")
     )
     assert notes_on(jobs, "sm_80", ["sgemm", "hgemm"]) == []
+    several = [(replace(rung, candidates=2), workload) for rung, workload in jobs[-1:]]
+    assert MORE not in notes_on(several, "sm_80", [])
 
 
 def test_estimates_of_recorded_sizes_are_near():

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+MORE = "estimates are off by some percent: with --candidates 8 the next kernels are timed, too"
+"""What is said of a name such as "hgemm/fastest" of which one kernel was timed."""
+
+
 @dataclass(frozen=True, repr=False)
 class Times(Result):
     """What was timed, or predicted.
@@ -220,7 +224,7 @@ def drawn_note(options: Options, jobs: Sequence[Job], arch: str) -> Json:
 
 def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
     """Why rungs that are named, not as a ladder, have their configurations, and why they are slower there
-    than elsewhere, as far as models say so."""
+    than elsewhere, as far as models say so. And that a name such as "hgemm/fastest" has more candidates."""
     named = [(rung, workload) for rung, workload in jobs if rung.family not in names]
     reasons: list[str] = []
     for rung, workload in named:
@@ -228,6 +232,8 @@ def notes_on(jobs: Sequence[Job], arch: str, names: Sequence[str]) -> list[str]:
             reasons.append(reason_for(*rung.settled(workload, arch)))
         except BadInput:
             continue  # it was left out, and a line says why
+    if any(isinstance(rung, StandIn) and rung.candidates == 1 for rung, _ in named):
+        reasons.append(MORE)
     return [*dict.fromkeys(filter(None, reasons))]
 
 
