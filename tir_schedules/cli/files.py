@@ -47,8 +47,7 @@ def check_ending(name: str) -> None:
 
 
 def check_no_file(options: Options, name: str) -> None:
-    """BadInput for options of files where a rung is named, and for a file whose ending says nothing."""
-    check_ending(name)
+    """BadInput for options of files where a rung is named."""
     for option in OWN:
         if getattr(options, option, None) not in (None, []):
             spelled = SPELLED.get(option, f"--{option.replace('_', '-')}")

@@ -13,6 +13,7 @@ from tir_schedules.cli.files import (
     FILE_HELP,
     OWN,
     add_file,
+    check_ending,
     check_no_file,
     file_requests,
     one_request,
@@ -95,6 +96,7 @@ def inspect_verb(options: Options) -> int:
     if path:
         return finish(costs_of_file(options, path, target), options.json, 1)
     for name in options.names:
+        check_ending(name)
         check_no_file(options, name)
     if options.beside:
         raise BadInput(f"--beside is for files; name both rungs instead: {options.names[0]} {options.beside}")

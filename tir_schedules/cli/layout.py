@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Sequence
 
 from tir_schedules.api.problems import check_options, problem_of
-from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, one_request, the_file
+from tir_schedules.cli.files import FILE_HELP, add_file, check_ending, check_no_file, one_request, the_file
 from tir_schedules.cli.options import RUNG_HELP, Options, Parser, Verbs, add_arch, add_path
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.errors import BadInput, nearest, shown
@@ -218,6 +218,7 @@ def layout_of_rung(options: Options) -> int:
     wants_global = is_of_global(options, of_rung=True)
     named = None if options.block is None else parse_block(options.block)
     block = named or (0, 0, 0)
+    check_ending(options.rung)
     check_no_file(Options(**{**vars(options), "block": None}), options.rung)
     if options.at:
         raise BadInput("--at is for files; of a rung --block names the block to look at")

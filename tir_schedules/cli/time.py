@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tir_schedules.api.problems import options_of, shape_of
-from tir_schedules.cli.files import FILE_HELP, add_file, check_no_file, file_requests, the_file
+from tir_schedules.cli.files import FILE_HELP, add_file, check_ending, check_no_file, file_requests, the_file
 from tir_schedules.cli.options import RUNG_HELP, Options, Verbs, add_arch, add_dry_run, add_path
 from tir_schedules.cli.problems import add_problem
 from tir_schedules.files import check_page
@@ -59,6 +59,7 @@ def time_verb(options: Options) -> int:
             return finish(plan_of_requests(requests, note), options.json, 1)
         return shown(times_of_files(requests, target, bool(options.html)), options)
     for name in options.names:
+        check_ending(name)
         check_no_file(options, name)
     asked = options_of(shape_of(options), "time", arch=arch)
     if options.dry_run:

@@ -57,7 +57,7 @@ def test_so_they_are_with_other_settings(setting):
 
 
 WAIT = r"\n +wait_for_parity\((?:ring_barrier\(|shared_address\(&)"
-FULL, EMPTY = (rf"{WAIT}{place}.*\);" for place in (r"(?!.*\+ 8|empty)", r"(?=.*\+ 8|empty)"))
+FULL, EMPTY = (rf"{WAIT}{place}.*\);" for place in (r"(?!.*\+ 16|empty)", r"(?=.*\+ 16|empty)"))
 FAULTS = {
     "no wait for full": (FULL, "", "in_flight"),
     "no wait for empty": (EMPTY, "", "race"),
