@@ -404,8 +404,11 @@ def test_the_source_is_not_written_over_and_other_files_are_no_rungs(tool, tmp_p
     other.write_text(SOURCE)
     code, out, err = tool("time", str(path), "--grid", "1", "--block", "32", "--html", str(path))
     assert (code, out) == (2, "") and "it is source code" in err and path.read_text() == SOURCE
-    code, out, err = tool("time", str(other), "--grid", "1", "--block", "32")
-    assert (code, out) == (2, "") and "a file that ends in .cu, .ptx or .py" in err and err.count("\n") == 1
+    for words in (["time", str(other), "--grid", "1", "--block", "32"], ["layout", str(other), "A"]):
+        code, out, err = tool(*words)
+        assert (
+            (code, out) == (2, "") and "a file that ends in .cu, .ptx or .py" in err and err.count("\n") == 1
+        )
 
 
 CALLS = """\
