@@ -1,5 +1,7 @@
 """What the model takes for a shape: a tile, and parts of K."""
 
+from dataclasses import replace
+
 import pytest
 
 from tir_schedules.ladders.sgemm import shapes, split_k
@@ -8,7 +10,7 @@ from tir_schedules.model.launch import MOST_BLOCKS, ceil_div
 from tir_schedules.workloads.gemm import Gemm
 
 CHOSEN = {
-    (17, 4096, 4096): ("24x256", 8),
+    (17, 4096, 4096): ("32x256", 8),
     (4096, 17, 4096): ("64x32", 10),
     (512, 512, 512): ("64x128", 4),
     (1000, 1000, 1000): ("128x128", 4),
@@ -61,3 +63,25 @@ def test_a_tile_is_so_large_that_a_grid_has_its_rows():
 def test_thin_tiles_are_for_thin_matrices_alone():
     for size in (33, 64, 1000, 1001):
         assert split_k.choose(Gemm(size, size, 4096)) not in shapes.THIN
+
+
+@pytest.mark.parametrize("shape, name, measured", [
+    ((15, 8192, 28672), "48x256", 219.2),
+    ((18, 4096, 11008), "48x256", 57.2),
+    ((9, 8192, 28672), "32x256", 218.7),
+    ((8, 4096, 16384), "32x256", 69.5),
+    ((27, 4096, 11008), "32x256", 76.3),
+    ((15, 8192, 28672), "16x128", 306.6),
+], ids=str)  # fmt: skip
+def test_sums_that_no_thread_stores_take_no_time(shape, name, measured):
+    """What an H200 took by tiles that are higher than C, and by one that reads slowly."""
+    gemm = Gemm(*shape)
+    rung = replace(RUNG, config=CONFIGS[name], variant=name)
+    assert shapes.estimate(gemm, rung).microseconds == pytest.approx(measured, rel=0.16)
+
+
+def test_rows_that_are_left():
+    """48x256: a thread has four rows each from 0, 16 and 32 on."""
+    rows = [shapes.live_rows(rows, CONFIGS["48x256"]) for rows in (3, 18, 33, 48, 100)]
+    assert rows == [shapes.LEAST, 6 / 12, 9 / 12, 1, 1]
+    assert shapes.live_rows(3, CONFIGS["64x256"]) == 1

@@ -35,9 +35,10 @@ us of halves and 10.4 of floats."""
 COLUMNS = 1.0
 """Microseconds more where threads have columns of B: 1x4096x4096 took 18.0 us, 1x3072x12288 36.3,
 2x6144x24576 136 and 1x777x777 3.1."""
-BY_BLOCK = 15e3
-"""Bytes that a block reads in a microsecond by columns for several vectors, where no blocks share K. On an
-H200 3x1296x9848 took 42.1 us by 81 blocks, 3x2560x10240 47.1 by 160, and 3x4096x1024 8.2 by 256."""
+BY_BLOCK, MANY_VECTORS, MANY_BYTES = 15e3, 4, 2.9e6
+"""By columns for several vectors. BY_BLOCK: bytes that a block reads in a microsecond. On an H200 3x1296x9848
+took 42.1 us by 81 blocks, 3x2560x10240 47.1 by 160, and 3x4096x1024 8.2 by 256. MANY_BYTES: those that all
+read at most for MANY_VECTORS or more. 5x14336x4096 took 90 us, and 8x4096x16384 85."""
 NARROW = 0.7
 """The same by rows that are not multiples of 16 bytes: 3333x1x1001 took 4.7 us."""
 FEW_BYTES, FEW_TURN, FOLDED = 3.9e6, 2.2, 1830
@@ -50,8 +51,7 @@ def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
     """The estimate of `gemv`, also that of HGEMM: the time to read the matrix."""
     narrow, blocks = width_of(gemm) < gemm.vector, prod(rung.declared(gemm).grid)
     if not by_rows(gemm):
-        several = BY_BLOCK * blocks if min(gemm.m, gemm.n) > 1 else GEMV_BYTES
-        more, busy = COLUMNS, gemm.bytes / min(several, GEMV_BYTES)
+        more, busy = COLUMNS, gemm.bytes / bytes_by_columns(gemm.m, blocks)
     elif min(gemm.m, gemm.n) == 1:
         more, busy = NARROW * narrow, gemm.bytes / GEMV_BYTES
     else:
@@ -61,6 +61,13 @@ def matrix_times_vector(gemm: Gemm | HalfGemm, rung: Rung) -> Waves:
         busy = max(gemm.bytes / (FEW_BYTES * min(1, blocks / SMS)), FEW_TURN * (plan.iterations - 1))
     slow = "rows are not a multiple of 16 bytes and are read in smaller pieces" if narrow else ""
     return Waves(blocks, ceil_div(blocks, SMS), GEMV + busy + more, slow)
+
+
+def bytes_by_columns(vectors: int, blocks: int) -> float:
+    """Bytes that `gemv` reads in a microsecond by columns."""
+    if vectors == 1:
+        return GEMV_BYTES
+    return min(MANY_BYTES if vectors >= MANY_VECTORS else GEMV_BYTES, BY_BLOCK * blocks)
 
 
 def shared_along_k(gemm: Gemm, rung: Rung) -> shapes.Estimate:
