@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 MORE = "estimates are off by some percent: with --candidates 8 the next kernels are timed, too"
-"""What is said of a name such as "hgemm/fastest" of which one kernel was timed."""
+"""The note where a name, for example "hgemm/fastest", stands for one kernel."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -282,8 +282,8 @@ def check_candidates(options: Options) -> None:
 def with_candidates(subjects: Sequence[str | Rung], rungs: Sequence[Rung], count: int) -> list[Rung]:
     """Names such as "hgemm/fastest" that stand for so many candidates each. BadInput for other rungs."""
     for one in subjects:
-        if not all(isinstance(rung, StandIn) for rung in rungs_of([one])):
-            named = one if isinstance(one, str) else one.typed
-            family = rungs_of([one])[0].family
+        others = [rung for rung in rungs_of([one]) if not isinstance(rung, StandIn)]
+        if others:
+            named, family = one if isinstance(one, str) else one.typed, others[0].family
             raise BadInput(f"--candidates goes with names such as {family}/fastest, not with {named}")
     return [replace(rung, candidates=count) for rung in rungs if isinstance(rung, StandIn)]

@@ -55,10 +55,10 @@ def compared(results: Json) -> dict[str, list[Compared]]:
     drawing = drawing_of(results)
     if not drawing:
         return {}
+    drawing = drawing | {name: by_extents(drawing.get(name, {})) for name in ("kinds", "chosen", "estimated")}
     rows: dict[tuple[str, str], list[Json]] = {}
-    kinds = by_extents(drawing["kinds"])
     for row in results["rows"]:
-        if (extents := extents_of(row["shape"])) in kinds:
+        if (extents := extents_of(row["shape"])) in drawing["kinds"]:
             rows.setdefault((row["family"], extents), []).append(row)
     found: dict[str, list[Compared]] = {}
     for (family, extents), timed in rows.items():
@@ -80,24 +80,23 @@ def by_extents(found: Json) -> Json:
 
 def compared_at(extents: str, rows: Sequence[Json], drawing: Json) -> Compared | None:
     """The comparison at a shape from its rows; None if the schedule that counts or the libraries were not
-    timed."""
+    timed. drawing: by extents."""
     ours = {row["name"]: row["rate"] for row in rows if row["form"] == "schedule"}
     shapes = {row["name"]: row["shape"] for row in rows}
     theirs = [row["rate"] for row in rows if row["form"] == "vendor"]
     best = max(ours, key=ours.__getitem__, default="")
-    chosen = by_extents(drawing.get("chosen", {})).get(extents, best)
+    chosen = drawing["chosen"].get(extents, best)
     several = candidates_of(drawing) > 1
     if several and chosen not in ours:
         chosen = best
     if chosen not in ours or not theirs:
         return None
-    estimated = by_extents(drawing.get("estimated", {})).get(extents, {})
+    estimated = drawing["estimated"].get(extents, {})
     times = {row["name"]: row["median_us"] for row in rows if row["form"] == "schedule"}
     off = tuple(abs(estimated[name] / time - 1) for name, time in times.items() if name in estimated)
     counts = best if several else chosen
     ratio, regret = ours[counts] / max(theirs), ours[best] / ours[chosen] - 1
-    kind = by_extents(drawing["kinds"])[extents]
-    return Compared(kind, shapes[counts], counts, ratio, chosen, best, regret, off)
+    return Compared(drawing["kinds"][extents], shapes[counts], counts, ratio, chosen, best, regret, off)
 
 
 def candidates_of(drawing: Json) -> int:

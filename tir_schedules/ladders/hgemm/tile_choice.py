@@ -52,6 +52,7 @@ HIGHEST, MORE_AT_ONCE = 24, 1.1
 multiply at most so many times the fewest possible rows and columns of C at a time."""
 
 C = TypeVar("C", bound=Config)
+T = TypeVar("T")
 
 
 def chooser(
@@ -203,14 +204,22 @@ def ranked(
     """The configurations that are estimated to be the fastest of their kinds, with the launches around their
     own and their parts of K; the fastest first. Two are of one kind if they agree in `kind_of`, in whether C
     goes through boxes, and in whether K is divided."""
-    best: dict[Any, tuple[tuple[float, float], int, C]] = {}
-    for number, config in enumerate(configs):
-        count = parts(gemm, config)
-        found = time_of(gemm, config, count, copying(around(gemm, config))), number, config
-        kind = *kind_of(config), count > 1, config.boxes > 0
-        if kind not in best or found[:2] < best[kind][:2]:
-            best[kind] = found
-    return [config for _, _, config in sorted(best.values(), key=lambda found: found[:2])]
+
+    def time(config: C) -> tuple[float, float]:
+        return time_of(gemm, config, parts(gemm, config), copying(around(gemm, config)))
+
+    def kind(config: C) -> tuple[int, ...]:
+        return *kind_of(config), parts(gemm, config) > 1, config.boxes > 0
+
+    return first_of_kinds(configs, time, kind)
+
+
+def first_of_kinds(configs: Iterable[T], key: Callable[[T], Any], kind: Callable[[T], Any]) -> list[T]:
+    """Of each kind the configuration with the least key, sorted by key; of equals the first."""
+    found: dict[Any, T] = {}
+    for config in sorted(configs, key=key):
+        found.setdefault(kind(config), config)
+    return [*found.values()]
 
 
 def kind_of(config: Config) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ from itertools import product
 from typing import Iterator
 
 from tir_schedules.ladders import split_k_sum
-from tir_schedules.ladders.hgemm import hopper
+from tir_schedules.ladders.hgemm import hopper, tile_choice
 from tir_schedules.ladders.hgemm.tile_costs import adding_up
 from tir_schedules.ladders.waves import EARLIER, SMS, Waves
 from tir_schedules.model.gpus import WARP, occupancy
@@ -412,12 +412,11 @@ def forms(gemm: HalfGemm) -> Iterator[Config]:
 @lru_cache(maxsize=1024)
 def ranked(gemm: HalfGemm) -> list[Config]:
     """The fastest form of each tile by estimate, the fastest first; of equals that with the most stages."""
-    best: dict[tuple[int, int], tuple[float, int, int, Config]] = {}
-    for number, form in enumerate(forms(gemm)):
-        found = round(microseconds(gemm, form), 2), -form.stages, number, form
-        tile = form.bm, form.bn
-        best[tile] = min(found, best.get(tile, found), key=lambda found: found[:3])
-    return [form for *_, form in sorted(best.values(), key=lambda found: found[:3])]
+
+    def time(form: Config) -> tuple[float, int]:
+        return round(microseconds(gemm, form), 2), -form.stages
+
+    return tile_choice.first_of_kinds(forms(gemm), time, lambda form: (form.bm, form.bn))
 
 
 def choose(gemm: HalfGemm) -> Config:
