@@ -89,11 +89,11 @@ multiply_double_buffered(const float *__restrict__ A, const float *__restrict__ 
                                  tile_b, multiply);
 
     C += blockIdx.z * M * pitch;
-    if constexpr (ALIGNED)
-        part.template write_results<true>(thread_results, C, block_row, block_col, M, N);
-    else if (rows)
+    if (rows)
         part.write_results_in_rows(rows, first_row, first_col, thread_results, C, block_row, block_col, M, N,
                                    pitch);
+    else if constexpr (ALIGNED)
+        part.template write_results<true>(thread_results, C, block_row, block_col, M, N);
     else
         part.write_results_from(first_row, first_col, thread_results, C, block_row, block_col, M, N, pitch);
 }

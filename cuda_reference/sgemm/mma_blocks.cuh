@@ -108,24 +108,60 @@ struct TilesByMma {
             stage = stage == RING - 1 ? 0 : stage + 1;
         }
 
-        const int row = block_row + warp_row + threadIdx.x / 4, col = block_col + warp_col + threadIdx.x % 4 * NEAR;
-        constexpr int FLOATS = NEAR < 4 ? NEAR : 4;
+        if (pitch % 8 && gridDim.z == 1)
+            write_in_rows(sums, shared, C, block_row, block_col, M, N, pitch, finish);
+        else
+            write_sums(sums, C, block_row + warp_row, block_col + warp_col, M, pitch, finish);
+    }
+
+    // Calls visit(row, column, sums) for FLOATS neighbours of a row of a warp's tile, all of a lane's.
+    static constexpr int FLOATS = NEAR < 4 ? NEAR : 4;
+
+    template <typename Visit> static __device__ __forceinline__ void for_each(float *sums, const Visit &visit)
+    {
 #pragma unroll
         for (int i = 0; i < HIGH / 8; ++i)
 #pragma unroll
-            for (int j = 0; j < BROAD / 4; ++j) {
-                const int r = row + i * 8, c = col + j / NEAR * 4 * NEAR + j % NEAR;
-                float *const to = C + r * pitch + c, *const sum = sums + i * (BROAD / 4) + j;
-                if (pitch % 4 == 0) {
-                    if (j % FLOATS == 0 && r < M && c < pitch) {
+            for (int j = 0; j < BROAD / 4; j += FLOATS)
+                visit(i * 8 + threadIdx.x / 4, j / NEAR * 4 * NEAR + j % NEAR + threadIdx.x % 4 * NEAR,
+                      sums + i * (BROAD / 4) + j);
+    }
+
+    // Writes a lane's sums, those of a tile that starts at (row, col) of C.
+    template <typename Finish>
+    static __device__ __forceinline__ void write_sums(float *sums, float *__restrict__ C, int row, int col, int M,
+                                                      int pitch, const Finish &finish)
+    {
+        for_each(sums, [&](int i, int j, float *sum) {
+            const int r = row + i, c = col + j;
+            if (r < M && c < pitch) {
 #pragma unroll
-                        for (int f = 0; f < FLOATS; ++f)
-                            sum[f] = finish(sum[f], r, c + f);
-                        store_neighbours<FLOATS>(to, sum);
-                    }
-                } else if (r < M && c < pitch)
-                    *to = finish(*sum, r, c);
+                for (int f = 0; f < FLOATS; ++f)
+                    sum[f] = finish(sum[f], r, c + f);
+                store_neighbours<FLOATS>(C + r * pitch + c, sum);
             }
+        });
+    }
+
+    // Writes them in rows of C, through `rows`, the shared memory of the stages: all threads copy neighbours from
+    // there. This is for rows that are not multiples of a sector, because lanes that hold two neighbours touch
+    // eight rows with each store.
+    template <typename Finish>
+    static __device__ __forceinline__ void write_in_rows(float *sums, float *rows, float *__restrict__ C, int block_row,
+                                                         int block_col, int M, int N, int pitch, const Finish &finish)
+    {
+        constexpr int ROW = WIDE + (NEAR == 2 ? 8 : 4); // lanes that store to several rows meet in no bank
+        wait_group<0>();
+        __syncthreads(); // all warps have read the last tile
+        float *const mine = rows + threadIdx.y / (WIDE / BROAD) * HIGH * ROW + threadIdx.y % (WIDE / BROAD) * BROAD;
+        for_each(sums, [&](int i, int j, const float *sum) { store_neighbours<FLOATS>(mine + i * ROW + j, sum); });
+        __syncthreads();
+#pragma unroll 8
+        for (int e = threadIdx.y * 32 + threadIdx.x; e < TALL * WIDE; e += THREADS) {
+            const int row = block_row + e / WIDE, col = block_col + e % WIDE;
+            if (row < M && col < N)
+                C[row * pitch + col] = finish(rows[e / WIDE * ROW + e % WIDE], row, col);
+        }
     }
 
     // The sums of a block's part of K: that of blockIdx.z of gridDim.z. C has a matrix of M x N for each part; where

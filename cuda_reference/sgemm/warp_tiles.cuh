@@ -157,9 +157,12 @@ struct WarpTiles {
     // Writes them in rows of C: lanes store their elements to `rows`, ROWS_FLOATS of shared memory that is
     // not used any more, and all threads copy them from there, neighbouring threads neighbouring elements.
     // This is for rows that are not multiples of 16 bytes, because lanes that hold four neighbours touch
-    // eight rows with each store.
+    // eight rows with each store. Rows of more than two lines are rotated, so that stores begin with lines of
+    // 32 floats: one store has both ends of the row.
     static constexpr int ROW = BLOCK_N + 4; // floats: lanes that store to two rows meet in no bank
     static constexpr int ROWS_FLOATS = BLOCK_M * ROW;
+    static constexpr int LINE = 32; // floats of a line of memory
+    static constexpr bool ROTATED = BLOCK_N > 2 * LINE && BLOCK_N % LINE == 0;
 
     __device__ __forceinline__ void
     write_results_in_rows(float *rows, int first_row, int first_col,
@@ -176,9 +179,11 @@ struct WarpTiles {
         __syncthreads();
 #pragma unroll 8
         for (int e = threadIdx.x; e < BLOCK_M * BLOCK_N; e += THREADS) {
-            const int to_row = block_row + e / BLOCK_N, to_col = block_col + e % BLOCK_N;
-            if (to_row >= first_row && to_row < M && to_col >= first_col && to_col < N)
-                C[to_row * pitch + to_col] = rows[e / BLOCK_N * ROW + e % BLOCK_N];
+            const int in_tile = e / BLOCK_N, to_row = block_row + in_tile, begin = to_row * pitch + block_col;
+            const int shift = ROTATED ? (e % BLOCK_N + BLOCK_N - begin % LINE) % BLOCK_N : e % BLOCK_N;
+            const int to_col = block_col + shift;
+            if (to_col >= first_col && to_col < N && to_row >= first_row && to_row < M)
+                C[begin + shift] = rows[in_tile * ROW + shift];
         }
     }
 };

@@ -339,6 +339,8 @@ CASES = {
     "store_diagonally": ("sgemm/transposed", Gemm(128, 128, 64), {"diagonal": 1}),
     "wrap_edge_tiles": ("sgemm/pipelined", Gemm(1020, 1020, 1020), {}),
     "shift_edge_tiles": ("sgemm/pipelined", Gemm(1021, 1021, 1020), {}),
+    "rotate_rows": ("sgemm/split_k:128x128", Gemm(512, 517, 16), {"splits": 1}),
+    "synchronize_before": ("sgemm/bf16x6_mma:64x64", SplitGemm(64, 65, 64), {"splits": 1}),
     "continue_in_last_block": ("reduce/single_pass", Reduction(70004, "float32"), {}),
     "async_copies": ("sgemm/multistage", Gemm(1024, 1024, 1024), {}),
     "async_copies_before_barriers": ("sgemm/multistage", Gemm(1024, 1024, 1024), {}),

@@ -61,11 +61,18 @@ SHIFT_EDGE_TILES = "tir_schedules.shift_edge_tiles"
 """On a padded copy, or a copy of the padded result, whose last tile may start earlier: threes of an axis, the
 extent of a tile along it, and that of the matrix."""
 
+ROTATE_ROWS = "tir_schedules.rotate_rows"
+"""On a copy of tiles to a matrix, the columns of whose rows are rotated: how many columns a tile has, and how many
+elements a line of memory."""
+
 DIAGONAL_ROWS = "tir_schedules.diagonal_rows"
 """On a copy to shared memory: by how many elements each row is shifted against the row above it."""
 
 LOOP_PEELING = "tir_schedules.loop_peeling"
 """On a loop over K tiles: its last iteration is peeled."""
+
+BARRIER_BEFORE = "tir_schedules.barrier_before"
+"""On a loop that all threads of a block run: a barrier comes before it."""
 
 LAST_BLOCK = "tir_schedules.last_block"
 """On a loop over blocks: the last block to finish executes the next loop nest. 1 for fences between the two,

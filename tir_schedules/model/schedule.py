@@ -118,6 +118,11 @@ class Schedule(TvmSchedule):
         fenced: partial sums are passed on by fences, else by marks."""
         self._on_loop(loop, annotations.LAST_BLOCK, int(fenced))
 
+    def synchronize_before(self, loop: Loop) -> None:
+        """A barrier of all threads of a block before a loop. TVM puts its own where it sees two threads access the
+        same shared memory, but it does not see what an intrinsic reads."""
+        self._on_loop(loop, annotations.BARRIER_BEFORE, 1)
+
     # Blocks.
 
     def wrap_edge_tiles(self, copy: Block, dimension: int, width: int) -> None:
@@ -129,6 +134,11 @@ class Schedule(TvmSchedule):
         """The last tile of a padded copy, or of a copy of the padded result, starts earlier, so that it ends
         with the matrix. edges: axis, counted from the last, -1; extent of a tile; extent of the matrix."""
         self._on_block(copy, annotations.SHIFT_EDGE_TILES, [number for edge in edges for number in edge])
+
+    def rotate_rows(self, copy: Block, width: int, line: int) -> None:
+        """Rotates the columns of each row that a copy writes to a matrix, within the `width` columns of its tile,
+        so that a warp's stores begin with lines of so many elements. `line` divides `width`."""
+        self._on_block(copy, annotations.ROTATE_ROWS, [width, line])
 
     def store_diagonally(self, copy: Block, shift: int) -> None:
         """Diagonal storage: each row of the tile that a copy writes to shared memory begins `shift` elements

@@ -211,6 +211,10 @@ PRIMITIVES = {
         " that."
     ),
     "rfactor": "Splits a sum into partial sums, one for each iteration of a loop, and a sum of these.",
+    "rotate_rows": (
+        "Rotates the columns of each row of a tile: a warp's stores begin with lines of memory, wherever rows"
+        " begin."
+    ),
     "serpentine_grid": "Reverses the rows of every second group of blocks.",
     "set_scope": "Places a buffer in a memory: global, shared, or local to a thread (registers).",
     "set_warp_size": 'Lets so many threads share buffers of the scope "warp".',
@@ -225,6 +229,9 @@ PRIMITIVES = {
     "storage_align": "Pads a dimension of a buffer, so that rows begin in different banks of shared memory.",
     "swizzle_threadblocks": (
         "Threadblock swizzle: groups so many columns of blocks; excess blocks of the last group exit at once."
+    ),
+    "synchronize_before": (
+        "Puts a barrier of all threads before a loop: an intrinsic may still read what the loop overwrites."
     ),
     "tensorize": "Replaces a loop nest by an intrinsic that computes the same, such as one of tensor cores.",
     "transform_block_layout": "Replaces a block's loops by those of the given map.",

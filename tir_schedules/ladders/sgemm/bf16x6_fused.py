@@ -111,8 +111,8 @@ def refuses(gemm: Gemm, config: Config) -> str:
             f"two sums of {ROWS}x{config.bn} for each of {config.warps} warps do not fit into registers:"
             f" use a smaller bm, or a bn of at most {MOST_COLUMNS}"
         )
-    shared = config.shared_bytes(gemm.transposed) + config.parts_bytes
-    return bf16x6_mma.refuses(gemm, config) or hopper.reason_against_shared(shared)
+    reason = bf16x6_mma.refuses(gemm, config)
+    return reason or hopper.reason_against_shared(bf16x6_mma.shared_bytes(gemm, config) + config.parts_bytes)
 
 
 def launch(gemm: Gemm, config: Config) -> Launch:

@@ -49,6 +49,7 @@ from tir_schedules.ladders.sgemm import NN_NT, shapes, split_k
 from tir_schedules.ladders.sgemm.edges import part_last_tile, wrap_edges
 from tir_schedules.ladders.sgemm.shapes import Rate
 from tir_schedules.ladders.sgemm.steps import share_rows, vector_width
+from tir_schedules.ladders.sgemm.warp_tiles import copy_in_rows
 from tir_schedules.model.launch import Launch, ceil_div, check_parts
 from tir_schedules.model.rung import Around, Rung, run_as_script
 from tir_schedules.tir.schedule import Block, Loop, PrimFunc, Schedule, pipeline, unroll
@@ -61,6 +62,9 @@ number, plus the second."""
 
 STEP = 16
 """Of K, what an mma multiplies."""
+
+SECTOR = 8
+"""Floats of a sector of memory."""
 
 MOST_SUMS = 2048
 """Elements of a warp's tile: 64 sums of a lane, twice."""
@@ -139,10 +143,15 @@ class Config:
         """Sums of a lane that are neighbours in a row of C."""
         return 2 if transposed else 8 if self.wn % 32 == 0 else 4 if self.wn % 16 == 0 else 2
 
-    def shared_bytes(self, transposed: bool) -> int:
-        """Bytes of all stages."""
+    def c_row(self, transposed: bool) -> int:
+        """The same of C, if it goes through shared memory. Lanes that store to several rows meet in no bank."""
+        return self.bn + (8 if self.near(transposed) == 2 else 4)
+
+    def ring_bytes(self, transposed: bool) -> tuple[int, int]:
+        """Bytes of all stages of A, and of B."""
         rows_of_b = self.bn if transposed else self.bk
-        return 4 * self.stages * (self.bm * self.a_row + rows_of_b * self.b_row(transposed))
+        elements = self.bm * self.a_row, rows_of_b * self.b_row(transposed)
+        return 4 * self.stages * elements[0], 4 * self.stages * elements[1]
 
 
 def refuses(gemm: Gemm, config: Config) -> str:
@@ -164,7 +173,7 @@ def refuses(gemm: Gemm, config: Config) -> str:
             f"{32 * config.warps} threads do not share tiles of {pieces[0]} and {pieces[1]} float4 evenly:"
             " use another bk, bm or bn"
         )
-    return hopper.reason_against_shared(config.shared_bytes(gemm.transposed))
+    return hopper.reason_against_shared(shared_bytes(gemm, config))
 
 
 def launch(gemm: Gemm, config: Config) -> Launch:
@@ -172,7 +181,15 @@ def launch(gemm: Gemm, config: Config) -> Launch:
     parts = split_k.parts_of(gemm, config)
     check_parts(f"sgemm/{config.products}_mma for {gemm}", parts, gemm.m, split_k.pitch_of(gemm, parts))
     grid = ceil_div(gemm.n, config.bn), ceil_div(gemm.m, config.bm), parts
-    return Launch(grid, (32, config.warps, 1), config.shared_bytes(gemm.transposed), parts=parts)
+    return Launch(grid, (32, config.warps, 1), shared_bytes(gemm, config), parts=parts)
+
+
+def shared_bytes(gemm: Gemm, config: Config) -> int:
+    """Bytes of dynamic shared memory. The tile of C follows in the place of the stages of A or of B, of the larger
+    one, if it goes there."""
+    rings = config.ring_bytes(gemm.transposed)
+    tile = 4 * config.bm * config.c_row(gemm.transposed) if writes_in_rows(gemm, config) else 0
+    return sum(rings) + max(0, tile - max(rings))
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config, together: int = 0) -> None:
@@ -225,11 +242,20 @@ def multiply_tiles(
     for copy, (factor, more) in zip(copies, padding):
         sch.storage_align(copy, 0, axis=-2, factor=factor, offset=more)
 
+    near, width, in_rows = config.near(gemm.transposed), store_width(gemm, config), writes_in_rows(gemm, config)
+    write_back = result
+    if in_rows:
+        result, width = sch.cache_read(write_back, 0, split_fragments.SHARED), gcd(near, 4)
     sch.reverse_compute_at(result, warp, preserve_unit_loops=True)
-    near = config.near(gemm.transposed)
+    if in_rows:
+        more = config.c_row(gemm.transposed) - config.bn
+        sch.storage_align(result, 0, axis=-2, factor=2 * more, offset=more)
+        copy_in_rows(sch, write_back, block_j, (config.bm, config.bn), threads)
     sums_map = split_fragments.sums_map(config.wm, config.wn, near)
     sch.transform_layout(sums, ("write", 0), sums_map, assume_injective_transform=True)
-    hold(sch, result, config, near, store_width(gemm, config))
+    lane = hold(sch, result, config, near, width)
+    if in_rows:
+        sch.synchronize_before(lane)
     zero = sch.decompose_reduction(sums, k_tile)
     hold(sch, zero, config, near, gcd(near, 4))
     sch.tensorize(sch.get_loops(sums)[-3], product)
@@ -241,17 +267,19 @@ def multiply_tiles(
     return k_tile
 
 
-def hold(sch: Schedule, block: Block, config: Config, near: int, width: int) -> None:
+def hold(sch: Schedule, block: Block, config: Config, near: int, width: int) -> Loop:
     """The two innermost loops of a block, over a warp's rows and columns: each lane takes what it has of the
-    sums, `near` neighbours of a row, `width` at a time."""
+    sums, `near` neighbours of a row, `width` at a time. Returns the loop over lanes."""
     row, column = sch.get_loops(block)[-2:]
     eight, lane_row = sch.split(row, [config.wm // 8, 8])
     group, lane_column, vector, pair = sch.split(column, [config.wn // (4 * near), 4, near // width, width])
     sch.reorder(lane_row, lane_column, eight, group, vector, pair)
-    sch.bind(sch.fuse(lane_row, lane_column), "threadIdx.x")
+    lane = sch.fuse(lane_row, lane_column)
+    sch.bind(lane, "threadIdx.x")
     unroll(sch, (eight, group, vector))
     if width > 1:
         sch.vectorize(pair)
+    return lane
 
 
 def prim_func(gemm: Gemm, config: Config, name: str) -> PrimFunc:
@@ -263,6 +291,12 @@ def guarded(gemm: Gemm, config: Config) -> int:
     """A C smaller than a tile has guards in place of shorter loops, because each warp writes a whole tile: so
     many neighbours that stand or fall together. 0 where it is not."""
     return store_width(gemm, config) if gemm.m < config.bm or gemm.n < config.bn else 0
+
+
+def writes_in_rows(gemm: Gemm, config: Config) -> bool:
+    """Whether C goes through shared memory: where its rows are not multiples of a sector. Its tile takes the place
+    of the stages, which are not needed any more. Parts of C are written directly."""
+    return gemm.n % SECTOR != 0 and split_k.parts_of(gemm, config) == 1
 
 
 def store_width(gemm: Gemm, config: Config) -> int:

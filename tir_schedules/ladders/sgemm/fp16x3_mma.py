@@ -91,8 +91,11 @@ class Config(bf16x6_mma.Config):
         """32-bit words of a row of a tile in shared memory: two parts of an element take one."""
         return self.bk + HALVES // 2
 
-    def shared_bytes(self, transposed: bool) -> int:
-        return super().shared_bytes(True)
+    def near(self, transposed: bool) -> int:
+        return super().near(True)
+
+    def ring_bytes(self, transposed: bool) -> tuple[int, int]:
+        return super().ring_bytes(True)
 
 
 def refuses(gemm: SplitGemm, config: Config) -> str:

@@ -15,6 +15,7 @@ from tvm import IRModule, s_tir, tirx, transform
 from tir_schedules.model import annotations
 from tir_schedules.model.annotations import PREFIX
 from tir_schedules.tir.passes import Unfit
+from tir_schedules.tir.passes.barrier_before import barrier_before
 from tir_schedules.tir.passes.barrier_elimination import barrier_elimination
 from tir_schedules.tir.passes.copies_after_compute import copies_after_compute
 from tir_schedules.tir.passes.copies_after_wait import copies_after_wait
@@ -30,6 +31,7 @@ from tir_schedules.tir.passes.prologue_wait import prologue_wait
 from tir_schedules.tir.passes.rewriting import body_of
 from tir_schedules.tir.passes.serpentine_grid import serpentine_grid
 from tir_schedules.tir.passes.serpentine_loops import serpentine_loops
+from tir_schedules.tir.passes.rotate_rows import rotate_rows
 from tir_schedules.tir.passes.shift_edge_tiles import shift_edge_tiles
 from tir_schedules.tir.passes.sink_waits import sink_waits
 from tir_schedules.tir.passes.stream_k import unify_counters
@@ -85,6 +87,7 @@ def options_of(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 EARLY = (
+    (annotations.ROTATE_ROWS, rotate_rows),
     (annotations.SHIFT_EDGE_TILES, shift_edge_tiles),
     (annotations.WRAP_EDGE_TILES, wrap_edge_tiles),
     (annotations.THREADBLOCK_SWIZZLE, threadblock_swizzle),
@@ -94,10 +97,14 @@ EARLY = (
     (annotations.PERSISTENT_KERNEL, persistent_kernel),
     (annotations.WARP_SPECIALIZATION, warp_specialization),
     (annotations.TENSOR_MAPS, tensor_maps),
+    (annotations.BARRIER_BEFORE, barrier_before),
 )
 """The passes that come before TVM's, in their order."""
 
 TAKES = {
+    annotations.ROTATE_ROWS: (
+        "rotate_rows", "it takes a copy with one store to a matrix; lines divide the columns of a tile"
+    ),
     annotations.SHIFT_EDGE_TILES: ("shift_edge_tiles", "it takes a padded copy, or a copy of a padded C"),
     annotations.WRAP_EDGE_TILES: ("wrap_edge_tiles", "it takes a copy that pad_einsum has padded"),
     annotations.THREADBLOCK_SWIZZLE: ("swizzle_threadblocks", "it takes a loop on blockIdx.x"),
@@ -119,6 +126,7 @@ TAKES = {
         "it takes a loop over K tiles, within threadIdx.y, in which boxes are copied and multiplied",
     ),
     annotations.TENSOR_MAPS: ("encode_tensor_maps", "it takes boxes of matrices whose extents are known"),
+    annotations.BARRIER_BEFORE: ("synchronize_before", "it takes a loop that all threads of a block run"),
 }
 """Early passes -> the primitive that asks for each, and what that takes."""
 

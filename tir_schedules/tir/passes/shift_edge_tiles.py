@@ -17,7 +17,7 @@ from typing import Any
 
 from tvm import IRModule, s_tir, tirx, transform
 
-from tir_schedules.model.annotations import SHIFT_EDGE_TILES
+from tir_schedules.model.annotations import ROTATE_ROWS, SHIFT_EDGE_TILES
 from tir_schedules.tir.passes.rewriting import (
     conjuncts,
     guard_load,
@@ -41,14 +41,19 @@ def shift_edge_tiles(
     those of the matrix."""
 
     def shift(realize: Any) -> Any:
-        given = [int(each) for each in realize.block.annotations.get(SHIFT_EDGE_TILES, ())]
-        tiles, store = dict(zip(given[::3], zip(given[1::3], given[2::3]))), realize.block.body
+        tiles, store = tiles_of(realize.block), realize.block.body
         if not tiles:
             return realize
         change = shift_read if is_guarded(store.value) else shift_write
         return change(realize, store, tiles)
 
     return map_body(function, s_tir.SBlockRealize, shift)
+
+
+def tiles_of(block: Any) -> Tiles:
+    """The tiles of a block that are shifted."""
+    given = [int(each) for each in block.annotations.get(SHIFT_EDGE_TILES, ())]
+    return dict(zip(given[::3], zip(given[1::3], given[2::3])))
 
 
 def shift_read(realize: Any, store: Any, tiles: Tiles) -> Any:
@@ -74,6 +79,8 @@ def shift_write(realize: Any, store: Any, tiles: Tiles) -> Any:
             together = gcd(tile, extent)
             indices[axis] = shift_index(index, tile, extent)
             guards.append(index % tile // together >= shared // together)
+    if ROTATE_ROWS in realize.block.annotations:  # the column is computed anyway: nvcc makes no branch of these
+        guards.reverse()
     asked: Any = tirx.all(*guards)
     for variable, value in zip(realize.block.iter_vars, realize.iter_values):
         asked = substitute(asked, variable.var, value)
