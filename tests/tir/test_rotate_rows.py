@@ -24,14 +24,16 @@ def test_a_store_begins_with_a_line_wherever_its_row_does():
 
 
 def test_stores_take_fewer_sectors():
-    """A row of 128 columns takes 4 stores of 128 bytes. Of a row that begins within a sector, each of them touches
-    five sectors, and of a rotated one three touch four."""
+    """A row of 128 columns takes 4 stores of 128 bytes. Of a row that begins within a sector, each of them
+    touches five sectors, and of a rotated one three touch four."""
     stores = [
         metrics_of([compile_kernel(loaded(text, named(WIDE), LARGE, ARCH))], LARGE)[0].access("global_store")
         for text in (source(WIDE, LARGE), source(WIDE, LARGE, ["rotate_rows"]))
     ]
     rotated, plain = stores
-    assert rotated.requests < 1.01 * plain.requests  # the last tile begins within another one, and has half of its rows
+    assert (
+        rotated.requests < 1.01 * plain.requests
+    )  # the last tile begins within another one, and has half of its rows
     assert rotated.cost < 0.88 * plain.cost
 
 
@@ -43,14 +45,18 @@ def test_tiles_of_two_lines_are_not_rotated():
 SHAPES = [(131, 133, 17), (128, 257, 16), (60, 131, 9), (129, 66, 16), (256, 198, 8)]
 
 
-@layers("name, shape", [(WIDE, SHAPES[0]), (WIDE, SHAPES[2])],
-        [(name, shape) for name in (WIDE, "sgemm/split_k:96x96,splits=1", "sgemm/stream_k") for shape in SHAPES])
+@layers(
+    "name, shape",
+    [(WIDE, SHAPES[0]), (WIDE, SHAPES[2])],
+    [(name, shape) for name in (WIDE, "sgemm/split_k:96x96,splits=1", "sgemm/stream_k") for shape in SHAPES],
+)
 def test_c_is_right(name, shape):
     assert not faults(name, source(name, Gemm(*shape)), Gemm(*shape))
 
 
 def test_the_guard_asks_for_the_column_that_is_stored():
-    """C is smaller than a tile, so that the guard matters: without it rows of C are written beyond their ends."""
+    """C is smaller than a tile, so that the guard matters: without it rows of C are written beyond their
+    ends."""
     gemm = Gemm(60, 99, 9)
     text = source(WIDE, gemm)
     (guard,) = [line for line in text.splitlines() if "< 99" in line and "if (" in line]
@@ -61,4 +67,6 @@ def test_the_guard_asks_for_the_column_that_is_stored():
 def test_a_barrier_keeps_c_from_overwriting_what_others_still_multiply():
     name, gemm = "sgemm/bf16x6_mma:64x64,splits=1", SplitGemm(64, 65, 64)
     assert not faults(name, source(name, gemm), gemm)
-    assert any("race" in str(fault) for fault in faults(name, source(name, gemm, ["synchronize_before"]), gemm))
+    assert any(
+        "race" in str(fault) for fault in faults(name, source(name, gemm, ["synchronize_before"]), gemm)
+    )

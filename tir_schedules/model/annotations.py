@@ -62,8 +62,8 @@ SHIFT_EDGE_TILES = "tir_schedules.shift_edge_tiles"
 extent of a tile along it, and that of the matrix."""
 
 ROTATE_ROWS = "tir_schedules.rotate_rows"
-"""On a copy of tiles to a matrix, the columns of whose rows are rotated: how many columns a tile has, and how many
-elements a line of memory."""
+"""On a copy of tiles to a matrix, the columns of whose rows are rotated: how many columns a tile has, and
+how many elements a line of memory."""
 
 DIAGONAL_ROWS = "tir_schedules.diagonal_rows"
 """On a copy to shared memory: by how many elements each row is shifted against the row above it."""

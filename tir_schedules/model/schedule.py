@@ -119,8 +119,8 @@ class Schedule(TvmSchedule):
         self._on_loop(loop, annotations.LAST_BLOCK, int(fenced))
 
     def synchronize_before(self, loop: Loop) -> None:
-        """A barrier of all threads of a block before a loop. TVM puts its own where it sees two threads access the
-        same shared memory, but it does not see what an intrinsic reads."""
+        """A barrier of all threads of a block before a loop. TVM puts its own where it sees two threads
+        access the same shared memory, but it does not see what an intrinsic reads."""
         self._on_loop(loop, annotations.BARRIER_BEFORE, 1)
 
     # Blocks.
@@ -136,8 +136,8 @@ class Schedule(TvmSchedule):
         self._on_block(copy, annotations.SHIFT_EDGE_TILES, [number for edge in edges for number in edge])
 
     def rotate_rows(self, copy: Block, width: int, line: int) -> None:
-        """Rotates the columns of each row that a copy writes to a matrix, within the `width` columns of its tile,
-        so that a warp's stores begin with lines of so many elements. `line` divides `width`."""
+        """Rotates the columns of each row that a copy writes to a matrix, within the `width` columns of its
+        tile, so that a warp's stores begin with lines of so many elements. `line` divides `width`."""
         self._on_block(copy, annotations.ROTATE_ROWS, [width, line])
 
     def store_diagonally(self, copy: Block, shift: int) -> None:

@@ -33,10 +33,11 @@ are only 16 deep, because sums of 32 terms of very different sizes would be less
 in a fixed order, as in `split_k`. The model of `shapes.py` chooses the fastest tile and number of parts, by
 RATES that were measured for this rung.
 
-**C with odd rows.** A store of a warp touches eight rows, four lanes each. If rows are not multiples of 32 bytes,
-these are parts of sectors. So C goes through shared memory, in the place of the stages, and a warp writes 32
-neighbours of a row. Warps multiply by an intrinsic, and TVM does not see what that reads. So the schedule asks
-for the barrier before. On an H200 1820x12417x64 took 120 us by tiles of 64x64 of `bf16x6_fused`, and takes 61.
+**C with odd rows.** A store of a warp touches eight rows, four lanes each. If rows are not multiples of 32
+bytes, these are parts of sectors. So C goes through shared memory, in the place of the stages, and a warp
+writes 32 neighbours of a row. Warps multiply by an intrinsic, and TVM does not see what that reads. So the
+schedule asks for the barrier before. On an H200 1820x12417x64 took 120 us by tiles of 64x64 of
+`bf16x6_fused`, and takes 61.
 
 One barrier per K tile is enough, because the copies of a later tile come after the wait and its barrier, see
 the pass `copies_after_wait`. Infinities, NaN and very small elements are treated as in `bf16x6`.
@@ -80,27 +81,18 @@ FEWEST = 3
 SHORT = 64
 """K up to which tiles are STEP deep."""
 
-SINGLY, ODD = 84, 0.81
-"""Extent along K in which a block could multiply while it writes a C with odd rows (not of whole 16 bytes),
-and what is left of its rate where it copies odd rows of B."""
-
-
-def rate(full: float, few: float, fill: int) -> Rate:
-    """As Rate, with what stands for it where rows are not multiples of 16 bytes."""
-    return Rate(full, few, fill, Rate(ODD * full, few, fill + SINGLY, parts=fill))
-
-
 RATES = {
-    "64x64": rate(199, 0.34, 24),
-    "128x64": rate(174, 0, 19),
-    "64x128": rate(179, 0, 32),
-    "64x32": rate(189, 1.23, 38),
-    "32x64": rate(181, 0.9, 22),
-    "32x32": rate(149, 0.83, 24),
-    "64x16": rate(117, 1.23, 16),
-    "16x64": rate(116, 2.21, 7),
+    "64x64": Rate(199, 0.34, 24, Rate(163, 0.45, 15, parts=24)),
+    "128x64": Rate(174, 0, 19, Rate(156, 0.06, 17, parts=18)),
+    "64x128": Rate(179, 0, 32, Rate(152, 0.09, 5, parts=15)),
+    "64x32": Rate(189, 1.23, 38, Rate(131, 1.31, 33, parts=32)),
+    "32x64": Rate(181, 0.9, 22, Rate(147, 1.68, 16, parts=12)),
+    "32x32": Rate(149, 0.83, 24, Rate(116, 0.9, 20, parts=21)),
+    "64x16": Rate(117, 1.23, 16, Rate(89, 1.82, 11, parts=6)),
+    "16x64": Rate(116, 2.21, 7, Rate(95, 1.93, 6, parts=9)),
 }
-"""Fitted to 171 measurements on an H200 of 30 shapes, with an error of 6 to 12 % (root mean square)."""
+"""Fitted to 171 measurements on an H200 of 30 shapes, with an error of 6 to 12 % (root mean square); those
+of odd rows to 232, with an error of 11 to 20 %."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +141,8 @@ class Config:
         return 2 if transposed else 8 if self.wn % 32 == 0 else 4 if self.wn % 16 == 0 else 2
 
     def c_row(self, transposed: bool) -> int:
-        """The same of C, if it goes through shared memory. Lanes that store to several rows meet in no bank."""
+        """The same of C, if it goes through shared memory. Lanes that store to several rows meet in no
+        bank."""
         return self.bn + (8 if self.near(transposed) == 2 else 4)
 
     def ring_bytes(self, transposed: bool) -> tuple[int, int]:
@@ -190,8 +183,8 @@ def launch(gemm: Gemm, config: Config) -> Launch:
 
 
 def shared_bytes(gemm: Gemm, config: Config) -> int:
-    """Bytes of dynamic shared memory. The tile of C follows in the place of the stages of A or of B, of the larger
-    one, if it goes there."""
+    """Bytes of dynamic shared memory. The tile of C follows in the place of the stages of A or of B, of the
+    larger one, if it goes there."""
     rings = config.ring_bytes(gemm.transposed)
     tile = 4 * config.bm * config.c_row(gemm.transposed) if writes_in_rows(gemm, config) else 0
     return sum(rings) + max(0, tile - max(rings))
@@ -247,7 +240,11 @@ def multiply_tiles(
     for copy, (factor, more) in zip(copies, padding):
         sch.storage_align(copy, 0, axis=-2, factor=factor, offset=more)
 
-    near, width, in_rows = config.near(gemm.transposed), store_width(gemm, config), writes_in_rows(gemm, config)
+    near, width, in_rows = (
+        config.near(gemm.transposed),
+        store_width(gemm, config),
+        writes_in_rows(gemm, config),
+    )
     write_back = result
     if in_rows:
         result, width = sch.cache_read(write_back, 0, split_fragments.SHARED), gcd(near, 4)
@@ -299,8 +296,8 @@ def guarded(gemm: Gemm, config: Config) -> int:
 
 
 def writes_in_rows(gemm: Gemm, config: Config) -> bool:
-    """Whether C goes through shared memory: where its rows are not multiples of a sector. Its tile takes the place
-    of the stages, which are not needed any more. Parts of C are written directly."""
+    """Whether C goes through shared memory: where its rows are not multiples of a sector. Its tile takes
+    the place of the stages, which are not needed any more. Parts of C are written directly."""
     return gemm.n % SECTOR != 0 and split_k.parts_of(gemm, config) == 1
 
 

@@ -36,17 +36,17 @@ Tiles of 64x96 are for columns that tiles of 64 would waste. Tiles of 256x32 are
 7384x21x3864 took 58.4 us on an H200, and 68.9 with 64x32.
 
 If the number of floats in a row is not a multiple of 4, rows are read float by float. If copies go through
-registers, the last tiles are shifted inwards to end with C, see the pass `shift_edge_tiles`. These shapes have
-a lower rate, because there are four times as many loads. Two other ways were tried: copies of A and B to whole
-tiles before the launch were slower, and cp.async of single floats has bank conflicts. If N is even, cp.async
-copies two floats of B at a time.
+registers, the last tiles are shifted inwards to end with C, see the pass `shift_edge_tiles`. These shapes
+have a lower rate, because there are four times as many loads. Two other ways were tried: copies of A and B
+to whole tiles before the launch were slower, and cp.async of single floats has bank conflicts. If N is
+even, cp.async copies two floats of B at a time.
 
-A lane has four neighbours of a row of C. From registers a store of a warp touches eight rows, and of odd rows
-it takes only 4 floats of each. So odd rows go through shared memory, if the tile is not too large. From there
-a warp writes 32 neighbours of a row. In tiles of 96 columns or more rows are rotated, so that these are one
-line of memory, see the pass `rotate_rows`. Tiles of 128x128 and 64x256 write any C in this way: an SM has only
-eight warps then, and nothing hides stores to eight rows. On an H200 2171x1896x464 took 88 us by 128x128, and
-takes 80.
+A lane has four neighbours of a row of C. From registers a store of a warp touches eight rows, and of odd
+rows it takes only 4 floats of each. So odd rows go through shared memory, if the tile is not too large.
+From there a warp writes 32 neighbours of a row. In tiles of 96 columns or more rows are rotated, so that
+these are one line of memory, see the pass `rotate_rows`. Tiles of 128x128 and 64x256 write any C in this
+way: an SM has only eight warps then, and nothing hides stores to eight rows. On an H200 2171x1896x464 took
+88 us by 128x128, and takes 80.
 
 On an H200 C through shared memory is worth 1 % at 4093, 4 % at 2047 and 14 % at 1023, whose K is short. The
 remaining loss is 8 % at 4093 compared with `serpentine` at 4096.
@@ -69,7 +69,6 @@ from tir_schedules.model.rung import Around, configs_as, run_as_script
 from tir_schedules.tir.schedule import PrimFunc, Schedule
 from tir_schedules.workloads import place_in_b
 from tir_schedules.workloads.gemm import Gemm
-
 
 MOST_SUMS, WIDE = 128, 128
 """Sums of a lane, and columns of a tile, from which on C goes through shared memory with any rows."""
@@ -119,7 +118,8 @@ def writes_in_rows(gemm: Gemm, config: Config) -> bool:
 
 
 def keeps_most(config: Config) -> bool:
-    """Whether lanes have as many sums as registers hold, and tiles have many columns. Then an SM has few warps."""
+    """Whether lanes have as many sums as registers hold, and tiles have many columns. Then an SM has few
+    warps."""
     return config.lane_sums >= MOST_SUMS and config.bn >= WIDE
 
 

@@ -27,8 +27,9 @@ LEAST_SHARED = find_sm("sm_86").shared_limit
 """Bytes of shared memory for a block, the least from sm_80 on."""
 
 LINE, ROTATED = 32, 64
-"""Floats of a line of memory, which a warp stores at once; and columns of a tile above which its rows are rotated.
-On an H200 that makes tiles with 96 or more columns up to 12 % faster, and those with 64 2 to 8 % slower."""
+"""Floats of a line of memory, which a warp stores at once; and columns of a tile above which its rows are
+rotated. On an H200 that makes tiles with 96 or more columns up to 12 % faster, and those with 64 2 to 8 %
+slower."""
 
 ROW_PADDING = 4
 """Floats after each row of C in shared memory: lanes that store to two rows meet in no bank."""
@@ -165,14 +166,16 @@ def finish(
 
 
 def write_in_rows(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
-    """C through shared memory: lanes store their elements there, and all threads copy rows, neighbours
-    neighbouring elements. Without it, a store of lanes that hold four neighbours touches eight rows. Rows of
-    large tiles are rotated, see the pass `rotate_rows`.
+    """C through shared memory: lanes store their elements there, and all threads copy rows from there. A
+    store from registers touches eight rows, because a lane holds four neighbours of a row. Rows of large
+    tiles are rotated, see the pass `rotate_rows`.
     """
     sch.set_scope(parts.result, 0, "shared.dyn")
     vectorize_last(sch, parts.result, gcd(tiling.tn, VECTOR))
     sch.storage_align(parts.result, 0, axis=-2, factor=2 * VECTOR, offset=ROW_PADDING)
-    copy_in_rows(sch, parts.write_back, parts.block, (tiling.bm, tiling.bn), [("threadIdx.x", tiling.threads)])
+    copy_in_rows(
+        sch, parts.write_back, parts.block, (tiling.bm, tiling.bn), [("threadIdx.x", tiling.threads)]
+    )
     if tiling.bn > ROTATED and tiling.bn % LINE == 0:
         sch.rotate_rows(parts.write_back, tiling.bn, LINE)
 
@@ -180,8 +183,8 @@ def write_in_rows(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
 def copy_in_rows(
     sch: Schedule, copy: Block, at: Loop, tile: tuple[int, int], threads: Sequence[tuple[str, int]]
 ) -> None:
-    """All threads of a block copy its tile of C from shared memory at loop `at`, one by one, neighbours neighbouring
-    elements of a row.
+    """All threads of a block copy its tile of C from shared memory at loop `at`, float by float.
+    Neighbouring threads copy neighbours of a row.
 
     threads: thread axes and their extents, slowest first.
     """
@@ -204,7 +207,7 @@ def rows_bytes(tiling: WarpTiling) -> int:
 
 
 def writes_in_rows(gemm: Gemm, tiling: WarpTiling, beside: int, always: bool = False) -> bool:
-    """Whether C goes through shared memory: where its rows are not multiples of 16 bytes, or `always`, and its
-    tile fits there on every GPU from sm_80 on. beside: bytes of other tiles."""
+    """Whether C goes through shared memory: where its rows are not multiples of 16 bytes, or `always`, and
+    its tile fits there on every GPU from sm_80 on. beside: bytes of other tiles."""
     asked = always or gemm.n % VECTOR != 0
     return asked and rows_bytes(tiling) + beside <= LEAST_SHARED

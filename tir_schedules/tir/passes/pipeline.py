@@ -29,9 +29,9 @@ from tir_schedules.tir.passes.mbarrier_pipeline import mbarrier_pipeline
 from tir_schedules.tir.passes.persistent_kernel import persistent_kernel
 from tir_schedules.tir.passes.prologue_wait import prologue_wait
 from tir_schedules.tir.passes.rewriting import body_of
+from tir_schedules.tir.passes.rotate_rows import rotate_rows
 from tir_schedules.tir.passes.serpentine_grid import serpentine_grid
 from tir_schedules.tir.passes.serpentine_loops import serpentine_loops
-from tir_schedules.tir.passes.rotate_rows import rotate_rows
 from tir_schedules.tir.passes.shift_edge_tiles import shift_edge_tiles
 from tir_schedules.tir.passes.sink_waits import sink_waits
 from tir_schedules.tir.passes.stream_k import unify_counters
@@ -103,7 +103,8 @@ EARLY = (
 
 TAKES = {
     annotations.ROTATE_ROWS: (
-        "rotate_rows", "it takes a copy with one store to a matrix; lines divide the columns of a tile"
+        "rotate_rows",
+        "it takes a copy with one store to a matrix; lines divide the columns of a tile",
     ),
     annotations.SHIFT_EDGE_TILES: ("shift_edge_tiles", "it takes a padded copy, or a copy of a padded C"),
     annotations.WRAP_EDGE_TILES: ("wrap_edge_tiles", "it takes a copy that pad_einsum has padded"),

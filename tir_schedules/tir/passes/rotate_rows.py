@@ -1,17 +1,17 @@
 """Aligned stores of rows that begin anywhere: each row of a tile is rotated, so that stores begin with lines.
 
-If the rows of a matrix are not multiples of a line of memory (128 bytes), 32 neighbours that a warp stores lie in
-two lines. Both take a request, and L2 gets parts of sectors from two stores. Here the columns of each row are
-rotated within the tile, by a number that depends on where the row begins:
+If the rows of a matrix are not multiples of a line of memory (128 bytes), 32 neighbours that a warp stores
+lie in two lines. Both take a request, and L2 gets parts of sectors from two stores. Here the columns of
+each row are rotated within the tile, by a number that depends on where the row begins:
 
     lines, of 8 elements here      |       :       :       :       |
     columns of a tile of 16           0 1 2 3 4 5 6 7 8 9 ...  14 15
     stores as they were               <---- 1 ---> <---- 2 ---->
     stores of a rotated row        <- 1 -><-- 2 --><- 1 ->
 
-So all stores of a row but one lie in one line each, and that one has both ends of the row. No lane is idle, because a
-rotation only changes the order of the columns. No schedule primitive expresses this: a place that is taken modulo the
-length of a row is not an affine map of loops.
+So all stores of a row but one lie in one line each, and that one has both ends of the row. No lane is idle,
+because a rotation only changes the order of the columns. No schedule primitive expresses this: a place that
+is taken modulo the length of a row is not an affine map of loops.
 """
 
 # TVM's nodes have their fields at run time alone.
@@ -25,17 +25,17 @@ from typing import Any
 import tvm_ffi
 from tvm import IRModule, s_tir, tirx, transform
 
-from tir_schedules.model.annotations import ROTATE_ROWS, SHIFT_EDGE_TILES
+from tir_schedules.model.annotations import ROTATE_ROWS
 from tir_schedules.tir.passes.rewriting import map_body, replace_block_body, substitute
 from tir_schedules.tir.passes.shift_edge_tiles import shift_index, tiles_of
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="tir_schedules.rotate_rows")
 def rotate_rows(function: tirx.PrimFunc, module: IRModule, context: transform.PassContext) -> tirx.PrimFunc:
-    """Rotate the rows of the tiles that every block annotated with ROTATE_ROWS writes to a matrix. The annotation
-    has the columns of a tile and the elements of a line. The block has one store, whose last index is a variable
-    of the block. The pass comes before `shift_edge_tiles`, and knows which tiles of the block that one will
-    shift."""
+    """Rotate the rows of the tiles that every block annotated with ROTATE_ROWS writes to a matrix. The
+    annotation has the columns of a tile and the elements of a line. The block has one store, whose last
+    index is a variable of the block. The pass comes before `shift_edge_tiles`, and knows which tiles of the
+    block that one will shift."""
 
     def rotate(realize: Any) -> Any:
         given = realize.block.annotations.get(ROTATE_ROWS)
@@ -60,8 +60,8 @@ def rotate_rows(function: tirx.PrimFunc, module: IRModule, context: transform.Pa
 
 
 def guard(realize: Any, store: Any, column: Any) -> Any:
-    """What a guarded block has to ask: whether the matrix has the element, in the column that is now stored. The
-    column comes first. It is computed anyway, so nvcc makes no branch of what follows."""
+    """What a guarded block has to ask: whether the matrix has the element, in the column that is now
+    stored. The column comes first. It is computed anyway, so nvcc makes no branch of what follows."""
     if isinstance(realize.predicate, tirx.IntImm):
         return realize.predicate
     indices = [*store.indices[:-1], column]

@@ -79,7 +79,9 @@ def shift_write(realize: Any, store: Any, tiles: Tiles) -> Any:
             together = gcd(tile, extent)
             indices[axis] = shift_index(index, tile, extent)
             guards.append(index % tile // together >= shared // together)
-    if ROTATE_ROWS in realize.block.annotations:  # the column is computed anyway: nvcc makes no branch of these
+    if (
+        ROTATE_ROWS in realize.block.annotations
+    ):  # the column is computed anyway: nvcc makes no branch of these
         guards.reverse()
     asked: Any = tirx.all(*guards)
     for variable, value in zip(realize.block.iter_vars, realize.iter_values):
