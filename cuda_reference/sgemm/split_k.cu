@@ -3,14 +3,14 @@
 //   nvcc -arch=sm_80 -cubin split_k.cu
 //   grid (ceil(N/BN), ceil(M/BM), parts), block (BM/WM * BN/WN * 32)
 //   dynamic shared memory: with ASYNCHRONOUS STAGES * BK * (BM + PADDING + BN) floats, the tiles of A, then those
-//   of B; at least BM * (BN + 4), for C, where N % 4 != 0 or ALWAYS, unless that is too much
+//   of B; at least BM * (BN + 4), for C, where N % 4 != 0, or ALWAYS and M >= BM, unless that is too much
 //   C: a matrix of M x N for each part. If there are several, their rows are padded to multiples of 16 bytes,
 //   and split_k_sum.cu adds them up
 //
 // multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Each part has
 // the same number of whole tiles, and the last may have less. With one part C is that of multistage.cu, and
 // there is nothing to add up. If rows of C are not multiples of 16 bytes, or few warps have large tiles (ALWAYS), C
-// is written through shared memory, row by row. The launch takes SPLITS, the most parts: if it is 0, the shape decides.
+// is written through shared memory, row by row, unless it is lower than the tile. The launch takes SPLITS, the most parts: if it is 0, the shape decides.
 
 #include "../dependent_launch.cuh"
 #include "../sizes.cuh"
@@ -70,7 +70,7 @@ sgemm_split_k(const float *__restrict__ A, const float *__restrict__ B, float *_
     auto multiply = [](auto &results, const auto &reg_a, const auto &reg_b) {
         Tiles::multiply_in_serpentines(results, reg_a, reg_b);
     };
-    float *const rows = ALWAYS || (IN_ROWS && N % 4 != 0) ? shared : nullptr;
+    float *const rows = (ALWAYS && M >= BM) || (IN_ROWS && N % 4 != 0) ? shared : nullptr;
     if (N % 4 == 0 && K % 4 == 0)
         multiply_double_buffered<Tiles, true>(A, B, C, M, N, K, first, terms, pitch, tile_a, tile_b, multiply, rows);
     else
