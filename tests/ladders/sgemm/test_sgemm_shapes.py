@@ -10,7 +10,7 @@ from tir_schedules.model.launch import MOST_BLOCKS, ceil_div
 from tir_schedules.workloads.gemm import Gemm
 
 CHOSEN = {
-    (17, 4096, 4096): ("32x256", 8),
+    (17, 4096, 4096): ("32x256", 16),
     (4096, 17, 4096): ("64x32", 10),
     (512, 512, 512): ("64x128", 4),
     (1000, 1000, 1000): ("128x128", 4),
@@ -66,9 +66,11 @@ def test_thin_tiles_are_for_thin_matrices_alone():
 
 
 @pytest.mark.parametrize("shape, name, measured", [
-    ((15, 8192, 28672), "48x256", 219.2),
+    ((9, 8192, 28672), "48x256", 208.7),
     ((18, 4096, 11008), "48x256", 57.2),
-    ((9, 8192, 28672), "32x256", 218.7),
+    ((9, 8192, 28672), "32x256", 225.5),
+    ((3, 4096, 14336), "32x256", 57.5),
+    ((6, 5120, 20480), "48x256", 118.3),
     ((8, 4096, 16384), "32x256", 69.5),
     ((27, 4096, 11008), "32x256", 76.3),
     ((15, 8192, 28672), "16x128", 306.6),
@@ -78,6 +80,13 @@ def test_sums_that_no_thread_stores_take_no_time(shape, name, measured):
     gemm = Gemm(*shape)
     rung = replace(RUNG, config=CONFIGS[name], variant=name)
     assert shapes.estimate(gemm, rung).microseconds == pytest.approx(measured, rel=0.16)
+
+
+@pytest.mark.parametrize("parts, measured", [(4, 305.2), (6, 299.7), (8, 225.5)])
+def test_an_sm_with_one_block_of_few_products_reads_slowly(parts, measured):
+    """So does the grid in which some SMs have twice the blocks of others."""
+    estimated = shapes.microseconds(Gemm(9, 8192, 28672), CONFIGS["32x256"], parts)
+    assert estimated == pytest.approx(measured, rel=0.1)
 
 
 def test_rows_that_are_left():

@@ -94,11 +94,10 @@ THIN = {
 }  # fmt: skip
 """Tiles for matrices with few rows or columns -> the most rows and columns of C; 0 for any number."""
 
-ALONE = 26e3
-"""Bytes that an SM reads in a microsecond with one block of a tile of LIVE that multiplies few rows: it
-waits for them. With several it reads its share of what memory delivers. On an H200 9x8192x28672 took 305 us
-by 32x256 in 4 parts, one block for an SM, 300 in 6, two for some SMs, and 219 in 12, three for nearly
-all."""
+ALONE, SHARED = 26e3, 33e3
+"""Bytes that an SM reads in a microsecond with one block of a tile of LIVE that multiplies few rows, and
+waits for what it reads; and with several. On an H200 9x8192x28672 took 305 us by 32x256 in 4 parts, one
+block for an SM, 300 in 6, two for some SMs, and 225 in 8, two for nearly all."""
 
 LIVE, LEAST = ("24x256", "32x256", "40x128", "48x256"), 0.35
 """LIVE: tiles that were timed with fewer rows of C than they have, see `live_rows`. LEAST: the share of their
@@ -167,7 +166,7 @@ def microseconds(gemm: Gemm, tile: Tile, parts: int) -> float:
     blocks = ceil_div(gemm.m, tile.bm) * ceil_div(gemm.n, tile.bn) * parts
     times = max(turns(blocks, rate) / rate.full, ceil_div(blocks, SMS) / getattr(tile, "most", MOST))
     live = 1 if misaligned(gemm, tile) else live_rows(gemm.m, tile)
-    reads = rate.reads if live == 1 else min(rate.reads, bytes_by_live(blocks))
+    reads = rate.reads if live == 1 else bytes_by_live(blocks)
     busy = max(times * tile.bm * tile.bn * (part * live + fill) / 1000, gemm.bytes / reads)
     return LAUNCH - (EARLIER if blocks <= SMS else 0) + busy + adding_up(gemm, parts)
 
@@ -187,7 +186,7 @@ def bytes_by_live(blocks: int) -> float:
     """Bytes that blocks of a tile of LIVE read in a microsecond, if the busiest SM decides. All blocks read
     as much."""
     on_one = ceil_div(blocks, SMS)
-    return blocks / on_one * (ALONE if on_one == 1 else MEMORY / SMS)
+    return blocks / on_one * (ALONE if on_one == 1 else SHARED)
 
 
 def rate_of(tile: Tile) -> Rate:
