@@ -4,10 +4,10 @@ If the rows of a matrix are not multiples of a line of memory (128 bytes), 32 ne
 lie in two lines. Both take a request, and L2 gets parts of sectors from two stores. Here the columns of
 each row are rotated within the tile, by a number that depends on where the row begins:
 
-    lines, of 8 elements here      |       :       :       :       |
-    columns of a tile of 16           0 1 2 3 4 5 6 7 8 9 ...  14 15
-    stores as they were               <---- 1 ---> <---- 2 ---->
-    stores of a rotated row        <- 1 -><-- 2 --><- 1 ->
+    lines of 8 elements           |       |       |       |
+    columns of a tile of 16          0123456789ABCDEF
+    stores 1 and 2, not rotated      1111111122222222
+    stores 1 and 2, rotated          1111122222222111
 
 So all stores of a row but one lie in one line each, and that one has both ends of the row. No lane is idle,
 because a rotation only changes the order of the columns. No schedule primitive expresses this: a place that
