@@ -114,9 +114,9 @@ struct TilesByMma {
             write_sums(sums, C, block_row + warp_row, block_col + warp_col, M, pitch, finish);
     }
 
-    // Calls visit(row, column, sums) for FLOATS neighbours of a row of a warp's tile, all of a lane's.
-    static constexpr int FLOATS = NEAR < 4 ? NEAR : 4;
+    static constexpr int FLOATS = NEAR < 4 ? NEAR : 4; // neighbours that a lane stores at once
 
+    // Calls visit(row, column, sums) for FLOATS neighbours of a row of a warp's tile, all of a lane's.
     template <typename Visit> static __device__ __forceinline__ void for_each(float *sums, const Visit &visit)
     {
 #pragma unroll

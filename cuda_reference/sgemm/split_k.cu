@@ -9,8 +9,9 @@
 //
 // multistage.cu, or with ASYNCHRONOUS 0 serpentine.cu, with a part of K for each block along z. Each part has
 // the same number of whole tiles, and the last may have less. With one part C is that of multistage.cu, and
-// there is nothing to add up. If rows of C are not multiples of 16 bytes, or few warps have large tiles (ALWAYS), C
-// is written through shared memory, row by row, unless it is lower than the tile. The launch takes SPLITS, the most parts: if it is 0, the shape decides.
+// there is nothing to add up. If rows of C are not multiples of 16 bytes, C is written through shared memory, row
+// by row. So is any C that is as high as a tile if few warps have large tiles (ALWAYS). The launch takes SPLITS, the
+// most parts: if it is 0, the shape decides.
 
 #include "../dependent_launch.cuh"
 #include "../sizes.cuh"

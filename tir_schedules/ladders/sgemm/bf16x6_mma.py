@@ -240,12 +240,8 @@ def multiply_tiles(
     for copy, (factor, more) in zip(copies, padding):
         sch.storage_align(copy, 0, axis=-2, factor=factor, offset=more)
 
-    near, width, in_rows = (
-        config.near(gemm.transposed),
-        store_width(gemm, config),
-        writes_in_rows(gemm, config),
-    )
-    write_back = result
+    near, width = config.near(gemm.transposed), store_width(gemm, config)
+    write_back, in_rows = result, writes_in_rows(gemm, config)
     if in_rows:
         result, width = sch.cache_read(write_back, 0, split_fragments.SHARED), gcd(near, 4)
     sch.reverse_compute_at(result, warp, preserve_unit_loops=True)

@@ -49,6 +49,13 @@ def replace_block_body(realize: s_tir.SBlockRealize, body: tirx.Stmt) -> s_tir.S
     return s_tir.SBlockRealize(realize.iter_values, realize.predicate, changed)
 
 
+def at_values(realize: s_tir.SBlockRealize, condition: Any) -> Any:
+    """A condition on variables of a block, with the values that they have where the block is realized."""
+    for variable, value in zip(realize.block.iter_vars, realize.iter_values):
+        condition = substitute(condition, variable.var, value)
+    return condition
+
+
 def is_guarded(value: Any) -> bool:
     return isinstance(value, Call) and getattr(value.op, "name", "") == "prim.if_then_else"
 

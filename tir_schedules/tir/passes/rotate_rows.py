@@ -26,7 +26,7 @@ import tvm_ffi
 from tvm import IRModule, s_tir, tirx, transform
 
 from tir_schedules.model.annotations import ROTATE_ROWS
-from tir_schedules.tir.passes.rewriting import map_body, replace_block_body, substitute
+from tir_schedules.tir.passes.rewriting import at_values, map_body, replace_block_body, substitute
 from tir_schedules.tir.passes.shift_edge_tiles import shift_index, tiles_of
 
 
@@ -65,7 +65,5 @@ def guard(realize: Any, store: Any, column: Any) -> Any:
     if isinstance(realize.predicate, tirx.IntImm):
         return realize.predicate
     indices = [*store.indices[:-1], column]
-    asked: Any = tirx.all(*reversed([index < end for index, end in zip(indices, store.buffer.shape)]))
-    for variable, value in zip(realize.block.iter_vars, realize.iter_values):
-        asked = substitute(asked, variable.var, value)
-    return asked
+    inside = [index < end for index, end in zip(indices, store.buffer.shape)]
+    return at_values(realize, tirx.all(*reversed(inside)))

@@ -19,12 +19,12 @@ from tvm import IRModule, s_tir, tirx, transform
 
 from tir_schedules.model.annotations import ROTATE_ROWS, SHIFT_EDGE_TILES
 from tir_schedules.tir.passes.rewriting import (
+    at_values,
     conjuncts,
     guard_load,
     is_guarded,
     map_body,
     replace_block_body,
-    substitute,
 )
 
 Tiles = dict[int, tuple[int, int]]
@@ -79,15 +79,10 @@ def shift_write(realize: Any, store: Any, tiles: Tiles) -> Any:
             together = gcd(tile, extent)
             indices[axis] = shift_index(index, tile, extent)
             guards.append(index % tile // together >= shared // together)
-    if (
-        ROTATE_ROWS in realize.block.annotations
-    ):  # the column is computed anyway: nvcc makes no branch of these
-        guards.reverse()
-    asked: Any = tirx.all(*guards)
-    for variable, value in zip(realize.block.iter_vars, realize.iter_values):
-        asked = substitute(asked, variable.var, value)
+    # The column of a rotated row is computed anyway: asked first, it lets nvcc make no branch of the rest.
+    asked = guards[::-1] if ROTATE_ROWS in realize.block.annotations else guards
     block = replace_block_body(realize, tirx.BufferStore(store.buffer, store.value, indices)).block
-    return s_tir.SBlockRealize(realize.iter_values, asked, block)
+    return s_tir.SBlockRealize(realize.iter_values, at_values(realize, tirx.all(*asked)), block)
 
 
 def shift_index(index: Any, tile: int, extent: int) -> Any:
