@@ -158,11 +158,11 @@ struct WarpTiles {
     // not used any more, and all threads copy them from there, neighbouring threads neighbouring elements.
     // This is for rows that are not multiples of 16 bytes, because lanes that hold four neighbours touch
     // eight rows with each store. Rows of more than two lines are rotated, so that stores begin with lines of
-    // 32 floats: one store has both ends of the row.
+    // 32 floats: one store has both ends of the row. Low tiles are not, because that costs registers.
     static constexpr int ROW = BLOCK_N + 4; // floats: lanes that store to two rows meet in no bank
     static constexpr int ROWS_FLOATS = BLOCK_M * ROW;
     static constexpr int LINE = 32; // floats of a line of memory
-    static constexpr bool ROTATED = BLOCK_N > 2 * LINE && BLOCK_N % LINE == 0;
+    static constexpr bool ROTATED = BLOCK_M > 40 && BLOCK_N > 2 * LINE && BLOCK_N % LINE == 0;
 
     __device__ __forceinline__ void
     write_results_in_rows(float *rows, int first_row, int first_col,

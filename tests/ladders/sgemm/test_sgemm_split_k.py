@@ -76,6 +76,18 @@ def test_c_is_written_in_rows_where_its_rows_start_anywhere(make, name):
     assert rung.declared(replace(gemm, n=132)).dynamic_shared < kernel.dynamic_shared or name == "32x32"
 
 
+SCALARIZED = re.compile(r"for \(int \w+_s(_\d+)? = 0;")
+"""A loop that a schedule vectorizes, and that TVM ran element by element after all."""
+
+
+@pytest.mark.parametrize("rung", [*RUNG.variants()][1:], ids=lambda rung: rung.variant)
+def test_rows_of_whole_vectors_are_copied_and_stored_in_vectors(rung):
+    """Also in tiles of 96 columns, where neither K nor the columns of C are multiples of a tile's; and where
+    tiles are shifted by a multiple of 8 columns."""
+    for shape in ((199, 516, 903), (192, 480, 908), (177, 248, 99)):
+        assert not SCALARIZED.search(lower(rung, Gemm(*shape), ARCH).source)
+
+
 def test_a_part_that_is_left_out_of_the_sum_is_found():
     kernels = launches(load_twin, RUNG, SHAPE, ARCH)
     text = kernels[1].source.replace("M, N, PARTS)", "M, N, PARTS - 1)")

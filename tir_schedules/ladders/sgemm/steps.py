@@ -91,10 +91,15 @@ def share_copy(
     thread axes and their extents, slowest first.
     """
     sch.compute_at(copy, at)
-    tile = sch.fuse(*sch.get_loops(copy)[-2:])
-    loops = sch.split(tile, [None, *(extent for _, extent in threads), width])
-    bind(sch, loops[1:-1], [axis for axis, _ in threads])
-    return loops[-1]
+    row, column = sch.get_loops(copy)[-2:]
+    extents, elements = [extent for _, extent in threads], int(sch.get(column).extent)
+    if width == 1 or elements & (elements - 1) == 0:
+        *loops, vector = sch.split(sch.fuse(row, column), [None, *extents, width])
+    else:  # TVM vectorizes no access whose row it divides out of the loop over the width, as in (4 i + v) // 96
+        column, vector = sch.split(column, [None, width])
+        loops = sch.split(sch.fuse(row, column), [None, *extents])
+    bind(sch, loops[1:], [axis for axis, _ in threads])
+    return vector
 
 
 def share_rows(sch: Schedule, copy: Block, at: Loop, threads: Sequence[tuple[str, int]], width: int) -> None:

@@ -26,10 +26,11 @@ ORDER = ("sub_i", "sub_j", "inner_i", "inner_j")
 LEAST_SHARED = find_sm("sm_86").shared_limit
 """Bytes of shared memory for a block, the least from sm_80 on."""
 
-LINE, ROTATED = 32, 64
-"""Floats of a line of memory, which a warp stores at once; and columns of a tile above which its rows are
-rotated. On an H200 that makes tiles with 96 or more columns up to 12 % faster, and those with 64 2 to 8 %
-slower."""
+LINE, ROTATED, LOW = 32, 64, 40
+"""Floats of a line of memory, which a warp stores at once; and columns and rows of a tile above which its rows
+are rotated. On an H200 that makes tiles with 96 or more columns up to 12 % faster, and those with 64 2 to 8 %
+slower. In a tile of 40 rows it costs registers: nine shapes of 40x128 are predicted 13 % slower, at worst 53,
+because an SM has fewer blocks, or FMA wait for loads of the next tile."""
 
 ROW_PADDING = 4
 """Floats after each row of C in shared memory: lanes that store to two rows meet in no bank."""
@@ -176,7 +177,7 @@ def write_in_rows(sch: Schedule, parts: Parts, tiling: WarpTiling) -> None:
     copy_in_rows(
         sch, parts.write_back, parts.block, (tiling.bm, tiling.bn), [("threadIdx.x", tiling.threads)]
     )
-    if tiling.bn > ROTATED and tiling.bn % LINE == 0:
+    if tiling.bm > LOW and tiling.bn > ROTATED and tiling.bn % LINE == 0:
         sch.rotate_rows(parts.write_back, tiling.bn, LINE)
 
 

@@ -27,6 +27,10 @@ from tir_schedules.tir.passes.rewriting import (
     replace_block_body,
 )
 
+STORED = 4
+"""Elements that are stored at a time, at most. The guard of a shifted tile asks once for so many, because TVM
+vectorizes no store whose guard has to be asked for each."""
+
 Tiles = dict[int, tuple[int, int]]
 """An axis -> the extents of a tile and of the matrix along it."""
 
@@ -76,7 +80,7 @@ def shift_write(realize: Any, store: Any, tiles: Tiles) -> Any:
         else:
             tile, extent = tiles[axis]
             shared: Any = tirx.max(index // tile * tile - (extent - tile), 0)
-            together = gcd(tile, extent)
+            together = gcd(tile, extent, STORED)
             indices[axis] = shift_index(index, tile, extent)
             guards.append(index % tile // together >= shared // together)
     # The column of a rotated row is computed anyway: asked first, it lets nvcc make no branch of the rest.
