@@ -39,9 +39,9 @@
 #define BN 256
 #define BK 64        // K tile
 #define CONSUMERS 2  // warpgroups that multiply
-#define STAGES 4     // of the pipeline; each holds a K tile
+#define STAGES 3     // of the pipeline; each holds a K tile
 #define PROGRAMS 132 // most blocks of the grid
-#define BOXES 2      // of C that a warpgroup has in shared memory; 0: C is written from registers
+#define BOXES 4      // of C that a warpgroup has in shared memory; 0: C is written from registers
 #define GROUP 16     // rows of tiles in a stripe
 #define LINE 16      // bytes. Rows of A and B are multiples of it, or they are copied before
 #define SWAP 0       // 1: A and B change places

@@ -34,7 +34,7 @@
 #define TN 4
 #define PADDING 4    // floats that pad the rows of the tile of A
 #define PROGRAMS 264 // most blocks of the grid
-#define WORTH 12     // pairs of K tiles that sharing must save a program
+#define WORTH 8      // pairs of K tiles that sharing must save a program
 #endif
 
 using Tiles = WarpTiles<BM, BN, WM, WN, WMITER, WNITER, TM, TN>;

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 
@@ -40,6 +41,21 @@ def arch_of(rung):
 
 def written(lines):
     return "".join(line.text for line in lines)
+
+
+DEFAULT = re.compile(r"^#define (\w+) (-?\d+)\b", re.M)
+
+
+def test_defaults_of_twins_are_those_of_schedules():
+    """What a file defines where nobody defines it stands for the configuration without a name."""
+    compared = 0
+    for rung in ALL:
+        text = written(lines_of(FILES / rung.family / f"{rung.name}.cu"))
+        fields = {name.upper(): value for name, value in asdict(rung.config).items()} if rung.config else {}
+        found = {name: int(value) for name, value in DEFAULT.findall(text) if name in fields}
+        assert found == {name: fields[name] for name in found}, rung.id
+        compared += len(found)
+    assert compared > 300
 
 
 def test_headers_are_written_out_once_below_those_of_cuda(tmp_path):

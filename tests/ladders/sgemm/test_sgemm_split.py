@@ -179,6 +179,9 @@ def test_few_tiles_are_shared_along_a_long_k():
 PARTED = [("64x32,splits=3", (129, 127, 165)), ("64x64,splits=2", (17, 33, 100))]
 WHOLE = [("64x16", (1, 1, 129)), ("128x64", (130, 68, 96)), ("32x32", (40, 7, 1))]
 OTHERS = [("16x64,splits=2", (3, 100, 165)), *WHOLE]
+LOW_RINGS = ("128x64,bk=16,splits=1", (129, 65, 30))
+"""A tile of C, of floats, is larger than the stages of A, and than those of B."""
+
 FUSED = [("64x128,splits=2", (65, 131, 100)), ("128x128", (130, 68, 96)), ("64x16,splits=3", (70, 1, 129))]
 FUSED += [("64x64,bk=64", (63, 65, 190)), ("bn=96,wn=96", (1, 97, 33)), ("bm=128,bn=32,wn=32", (129, 31, 40))]
 
@@ -186,7 +189,7 @@ FUSED += [("64x64,bk=64", (63, 65, 190)), ("bn=96,wn=96", (1, 97, 33)), ("bm=128
 @layers(
     "name, config, shape, layout",
     [*((name, *case, "nn") for case in PARTED for name in ("bf16x6_mma", "bf16x6_fused"))]
-    + [("bf16x6_mma", *PARTED[0], "nt"), ("fp16x3_mma", *PARTED[0], "nn")],
+    + [("bf16x6_mma", *PARTED[0], "nt"), ("fp16x3_mma", *PARTED[0], "nn"), ("fp16x3_mma", *LOW_RINGS, "nn")],
     [*(("bf16x6_mma", *case, layout) for case in OTHERS for layout in ("nn", "nt"))]
     + [("bf16x6_mma", *PARTED[1], "nt"), *(("fp16x3_mma", *case, "nt") for case in [PARTED[1], *OTHERS])]
     + [("bf16x6_fused", *case, layout) for case in FUSED for layout in ("nn", "nt")],
@@ -208,6 +211,14 @@ def test_edges_and_parts_of_k_of_mma(name, config, shape, layout):
     assert [outcome.faults for outcome in done] == [()] * 3
     for one, *others in zip(*(outcome.outputs for outcome in done)):
         assert all(np.array_equal(one["C"], other["C"]) for other in others)
+
+
+@pytest.mark.parametrize("name", ["bf16x6_mma", "bf16x6_fused", "fp16x3_mma"])
+def test_shared_memory_is_what_the_launch_declares(name):
+    """Also where a tile of C is larger than the stages in whose place it goes: `lower` compares."""
+    (rung,) = find(f"sgemm/{name}")
+    for shape in ((1001, 1001, 16), (129, 65, 30), (3000, 203, 64), (500, 2999, 700)):
+        lower(rung, gemm_of(rung, *shape), rung.arch or "sm_80")
 
 
 TURNED = [("bf16x6", (129, 127, 65)), ("fp16x3", (64, 3, 600)), ("bf16x6_mma", (129, 127, 65))]

@@ -99,7 +99,8 @@ of odd rows to 232, with an error of 11 to 20 %."""
 class Config:
     """Block tile bm x bn, bk of its tiles along K, after which sums are promoted; a warp computes wm x wn.
     stages: tiles of A and B in shared memory. splits: parts of K, where K has so many tiles; 0 for as many as
-    the shape asks for."""
+    the shape asks for. copies_parts: whether tiles are of parts that a launch before has made, not of
+    floats."""
 
     bm: int = 64
     bn: int = 64
@@ -111,6 +112,7 @@ class Config:
 
     layouts: ClassVar[tuple[str, ...]] = NN_NT
     products: ClassVar[str] = "bf16x6"
+    copies_parts: ClassVar[bool] = False
 
     @property
     def rates(self) -> Mapping[str, Rate]:
@@ -183,11 +185,11 @@ def launch(gemm: Gemm, config: Config) -> Launch:
 
 
 def shared_bytes(gemm: Gemm, config: Config) -> int:
-    """Bytes of dynamic shared memory. The tile of C follows in the place of the stages of A or of B, of the
-    larger one, if it goes there."""
+    """Bytes of dynamic shared memory. If a tile of C goes there, TVM puts it in the place of the stages: where
+    these are of floats, too, of the larger of the two, and else of both."""
     rings = config.ring_bytes(gemm.transposed)
     tile = 4 * config.bm * config.c_row(gemm.transposed) if writes_in_rows(gemm, config) else 0
-    return sum(rings) + max(0, tile - max(rings))
+    return max(sum(rings), tile + (0 if config.copies_parts else min(rings)))
 
 
 def schedule(sch: Schedule, gemm: Gemm, config: Config, together: int = 0) -> None:
