@@ -110,9 +110,11 @@ def test_products_may_be_left_to_it():
     """The faster of float32 and of what is as accurate; on an architecture that has no tensor cores for
     float32's range, float32."""
     (rung,) = find("sgemm/fastest")
-    too_long = EmulatedGemm(2**30, 1, 1)  # rows of parts are filled up to 64 elements
-    assert rung.settled(too_long, "sm_80")[1] == Gemm(2**30, 1, 1)
-    for shape, arch in product([(4096, 4096, 4096), (3000, 5, 7)], ["sm_75", "sm_80", "sm_90a"]):
+    too_long = EmulatedGemm(2**25, 1, 33)  # rows of parts are filled up to 64 elements
+    assert rung.settled(too_long, "sm_80")[1] == Gemm(2**25, 1, 33)
+    assert EmulatedGemm(5376, 64, 31).meant == (Gemm(5376, 64, 31),)  # few terms: FMA are more accurate
+    assert len(EmulatedGemm(5376, 64, 32).meant) == 2
+    for shape, arch in product([(4096, 4096, 4096), (3000, 5, 70)], ["sm_75", "sm_80", "sm_90a"]):
         found, workload = rung.settled(float_gemm(*shape, "emulated"), arch)
         able = {}
         for products in ("float32", "bf16x6"):

@@ -26,7 +26,7 @@ from tir_schedules.machines.cpu import CpuMachine
 from tir_schedules.machines.execution import execute
 from tir_schedules.run import launches, outcome_of
 from tir_schedules.workloads.gemm import Gemm
-from tir_schedules.workloads.split_gemm import FORMS, SplitGemm, float_gemm
+from tir_schedules.workloads.split_gemm import FORMS, LEAST_TERMS, SplitGemm, float_gemm
 from tir_schedules.workloads.splitting import MOST, Splitting
 
 ARCH = "sm_90a"
@@ -52,10 +52,23 @@ def result(rung, gemm, a, b, make=lower):
     return execute(CpuMachine(), gemm, binaries, given)[-1][1]["C"].astype("float64")
 
 
-def error(c, a, b):
-    """Largest error in units of |A| |B|."""
+def fma_in_order(a, b):
+    """C by FMA, which round once: so does the sum of an exact product in float64, but for ties."""
+    found = np.zeros((len(a), b.shape[1]), "float32")
+    for k in range(len(b)):
+        found = (found + np.outer(a[:, k].astype("float64"), b[k])).astype("float32")
+    return found.astype("float64")
+
+
+def errors_of(c, a, b):
+    """In units of |A| |B|."""
     a, b = a.astype("float64"), b.astype("float64")
-    return np.max(np.abs(c - a @ b) / (np.abs(a) @ np.abs(b)))
+    return np.abs(c - a @ b) / (np.abs(a) @ np.abs(b))
+
+
+def error(c, a, b):
+    """The largest of them."""
+    return np.max(errors_of(c, a, b))
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -303,18 +316,27 @@ def test_promotion_is_what_makes_it_accurate():
     """Positive terms: tensor cores cut each sum off in the same direction."""
     rng = np.random.default_rng(1)
     a, b = (rng.random(shape, "float32") for shape in ((16, 4096), (4096, 16)))
-    in_order = np.zeros((16, 16), "float32")
-    for k in range(4096):  # an FMA rounds once: so does the sum of an exact product in float64
-        in_order = (in_order + np.outer(a[:, k], b[k]).astype("float64")).astype("float32")
     errors = {}
     for name in NAMES:
         rung = small(name)
         gemm = gemm_of(rung, 16, 16, 4096)
         errors[name] = error(result(rung, gemm, a, b), a, b)
         assert errors[name] <= gemm.bound
-    fma = error(in_order.astype("float64"), a, b)
+    fma = error(fma_in_order(a, b), a, b)
     assert errors["bf16x6"] < fma < errors["split_bf16"] / 4 and errors["fp16x3"] < fma
     assert errors["tf32"] > errors["split_bf16"]
+
+
+@pytest.mark.parametrize("name", ["bf16x6", "bf16x6_mma", "bf16x6_fused"])
+@pytest.mark.parametrize("signed", [True, False], ids=["normal", "positive"])
+def test_few_terms_are_as_accurate_as_fma(name, signed):
+    """From LEAST_TERMS on, in the maximum and in the root mean square."""
+    (rung,), rng = find(f"sgemm/{name}:64x64"), np.random.default_rng(1)
+    a, b = (rng.standard_normal(shape, "float32") for shape in ((127, LEAST_TERMS), (LEAST_TERMS, 125)))
+    a, b = (a, b) if signed else (np.abs(a), np.abs(b))
+    found = errors_of(result(rung, gemm_of(rung, 127, 125, LEAST_TERMS), a, b, load_twin), a, b)
+    fma = errors_of(fma_in_order(a, b), a, b)
+    assert np.max(found) < np.max(fma) and np.mean(found**2) < np.mean(fma**2)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -185,8 +185,8 @@ def launch(gemm: Gemm, config: Config) -> Launch:
 
 
 def shared_bytes(gemm: Gemm, config: Config) -> int:
-    """Bytes of dynamic shared memory. If a tile of C goes there, TVM puts it in the place of the stages: where
-    these are of floats, too, of the larger of the two, and else of both."""
+    """Bytes of dynamic shared memory. If a tile of C goes there, TVM puts it in the place of the stages: of
+    the larger of the two where these are of floats, too, and else of both."""
     rings = config.ring_bytes(gemm.transposed)
     tile = 4 * config.bm * config.c_row(gemm.transposed) if writes_in_rows(gemm, config) else 0
     return max(sum(rings), tile + (0 if config.copies_parts else min(rings)))

@@ -95,7 +95,7 @@ def share_copy(
     extents, elements = [extent for _, extent in threads], int(sch.get(column).extent)
     if width == 1 or elements & (elements - 1) == 0:
         *loops, vector = sch.split(sch.fuse(row, column), [None, *extents, width])
-    else:  # TVM vectorizes no access whose row it divides out of the loop over the width, as in (4 i + v) // 96
+    else:  # TVM vectorizes no access whose row is divided out of the loop over the width: (4 i + v) // 96
         column, vector = sch.split(column, [None, width])
         loops = sch.split(sch.fuse(row, column), [None, *extents])
     bind(sch, loops[1:], [axis for axis, _ in threads])

@@ -27,10 +27,10 @@ LEAST_SHARED = find_sm("sm_86").shared_limit
 """Bytes of shared memory for a block, the least from sm_80 on."""
 
 LINE, ROTATED, LOW = 32, 64, 40
-"""Floats of a line of memory, which a warp stores at once; and columns and rows of a tile above which its rows
-are rotated. On an H200 that makes tiles with 96 or more columns up to 12 % faster, and those with 64 2 to 8 %
-slower. In a tile of 40 rows it costs registers: nine shapes of 40x128 are predicted 13 % slower, at worst 53,
-because an SM has fewer blocks, or FMA wait for loads of the next tile."""
+"""Floats of a line of memory, which a warp stores at once; and columns and rows of a tile above which its
+rows are rotated. On an H200 that makes tiles with 96 or more columns up to 12 % faster, and those with 64 2
+to 8 % slower. In a tile of 40 rows it costs registers: nine shapes of 40x128 are predicted 13 % slower, at
+worst 53, because an SM has fewer blocks, or FMA wait for loads of the next tile."""
 
 ROW_PADDING = 4
 """Floats after each row of C in shared memory: lanes that store to two rows meet in no bank."""
