@@ -14,6 +14,7 @@ PART = "setp.ge.u32 p, l, 20; @p ret;"
 LATE = "setp.ne.u32 p, t, 5; @p bra ON; mov.u32 a, 9; ROUND: sub.u32 a, a, 1; setp.gt.s32 q, a, 0;"
 LATE += "@q bra ROUND; ret; ON:"
 IN_PIECES = "setp.lt.u32 q, l, 9; @q bra FEW; {0}; bra MET; FEW: {0}; MET:"
+LEAVE = "setp.ge.u32 p, l, 20; @p bra END; {} bra ON; END: ret; ON:"
 SKIP = "mov.u32 a, 0; setp.lt.u32 q, l, 9; @q bra ON; {0} ON: add.u32 d, d, a;"
 
 SOUND = {
@@ -34,6 +35,9 @@ SOUND = {
     "work before they leave": ("setp.lt.u32 q, l, 9; @q bra OTHERS; bar.sync 0; bra ON;"
                                "OTHERS: st.global.u32 [y], 0; ret; ON:", 92),
     "votes": (PART + "setp.ge.u32 r, t, 0; bar.red.popc.u32 d, 3, r; sub.u32 d, d, 73;", 80),
+    "lanes that leave at the end, a vote": (LEAVE.format("vote.sync.ballot.b32 a, p, -1;"), 80),
+    "lanes that leave at the end, a warp's barrier": (LEAVE.format("bar.warp.sync -1;"), 80),
+    "lanes that leave at the end, a shuffle": (LEAVE.format("shfl.sync.idx.b32 a, l, 0, 31, -1;"), 80),
     "who only arrives": (PART + "setp.ge.u32 q, t, 64; @q bra ARRIVE; bar.sync 1, 128; bra MET; "
                          "ARRIVE: bar.arrive 1, 128; MET:", 80),
 }  # fmt: skip
@@ -49,6 +53,8 @@ FAULTY = {
                      "deadlock", "waits at barrier"),
     "instructions": (FROM_96 + "setp.lt.u32 q, t, 32; @q bra FEW;\nbar.sync 0;\nbra MET;\n"
                      "FEW: bar.sync 0; MET:", "divergent_barrier", "waits at another barrier"),
+    "a shuffle from who has left": (LEAVE.format("shfl.sync.idx.b32 a, l, 25, 31, -1; add.u32 d, d, a;"),
+                                    "divergent_aligned", "active lanes 0x000fffff"),
     "a loop that the rest never leaves": (
         "setp.lt.u32 q, t, 32; @q bra MEET; AGAIN: ld.volatile.global.u32 a, [x]; setp.eq.u32 r, a, 0;"
         "@r bra AGAIN; MEET: bar.sync 0;", "deadlock", "this barrier, which the others never reach"),

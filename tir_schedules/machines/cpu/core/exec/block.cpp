@@ -46,8 +46,14 @@ static void set_special_registers(const Machine& M, u8* R) {
 }
 
 // ---- lanes of a warp that wait for each other ---
+// Whether lanes at a block have nothing left but to leave the kernel.
+static bool only_leaves(const Program& program, u32 at) {
+  const BasicBlock& block = program.blocks[at];
+  return !block.count && block.exit == LEAVE && block.guard == NONE;
+}
 // Which of the lanes at a block may execute its first instruction: those whose members are all there. Members
-// of a __syncwarp may be at several of them.
+// of a __syncwarp may be at several of them. Those that only leave are not missed: CUDA and the PTX ISA ask for the
+// members that have not exited.
 static u32 converged(const Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
   const u32* members = (const u32*)(R + block.members);
   u32 ready = lanes & W.released;
@@ -62,7 +68,7 @@ static u32 converged(const Machine& M, Warp& W, u8* R, const BasicBlock& block, 
     }
     const u32 missing = members[l] & W.live & ~there;
     if (!missing || !(members[l] >> l & 1)) ready |= 1u << l;
-    else W.missed |= missing;
+    else ACTIVE(missing, W.missed |= (u32)!only_leaves(M.program, W.pc[l]) << l)
   })
   return ready;
 }
