@@ -169,3 +169,15 @@ def test_calls_of_inlined_code_come_again_where_nvcc_leaves_them_out():
         ".loc 1 0 3\nmov.u32 %r2, %r1;\n.loc 1 5 3\nmov.u32 %r3, %r2;\n.loc 1 21 1\nret;\n"
     )
     assert found == [("mov", [5, 8, 20])] * 3 + [("ret", [21])]
+
+
+def test_variables_of_a_file_are_counted_in_bytes(tool, tmp_path):
+    """PTX has no other type for an array of them."""
+    path = tmp_path / "table.cu"
+    path.write_text(
+        "__device__ float table[16];\n"
+        "__global__ void k(float *y, int first) { y[threadIdx.x] = table[first + threadIdx.x]; }\n"
+    )
+    code, out, _ = tool("check", str(path), "--grid", "1", "--block", "16", "--arg", "y=f32[16]:out",
+                        "--arg", "first=4")  # fmt: skip
+    assert code == 1 and "reads 4 bytes of table at byte 64, out of bounds; table has 64 bytes" in out

@@ -709,3 +709,26 @@ def test_more_shared_memory_than_a_kernel_has_without_its_attribute(said, code, 
     found, out, err = tool("check", str(path), "--arg", "x=f32[32]", *given)
     assert (found, err) == (code, "")
     assert ("49149 bytes of dynamic shared memory; CUDA refuses more than" in out) == (code == 1)
+
+
+GRID_SYNC = """#include <cooperative_groups.h>
+__global__ void k(float *x) {
+  auto grid = cooperative_groups::this_grid();
+  @
+  x[grid.thread_rank()] = grid.size();
+}
+int main() { float *x; void *all[] = {&x}; LAUNCH; }
+"""
+TOGETHER, ALONE = "cudaLaunchCooperativeKernel((void *)k, dim3(4), dim3(32), all)", "k<<<4, 32>>>(x)"
+
+
+@pytest.mark.parametrize(
+    "sync, launch, code", [("grid.sync();", ALONE, 1), ("grid.sync();", TOGETHER, 0), ("", ALONE, 0)]
+)
+def test_a_grid_synchronizes_in_a_cooperative_launch_alone(sync, launch, code, tool, tmp_path):
+    """Others lend no workspace, and cooperative_groups.h traps."""
+    path = tmp_path / "grid.cu"
+    path.write_text(GRID_SYNC.replace("@", sync).replace("LAUNCH", launch))
+    found, out, err = tool("check", str(path), "--arg", "x=f32[128]:out", "--expect", "x=full(128, 128.0)")
+    assert (found, err) == (code, "")
+    assert ("Call cudaLaunchCooperativeKernel" in out) == (code == 1)

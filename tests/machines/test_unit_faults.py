@@ -18,6 +18,7 @@ from unit_kernels import (
 )  # fmt: skip
 
 LOADING, STORING = INIT + LOAD + WAIT + OUT, FILL + STORE + DONE
+INVALIDATE = "@first mbarrier.inval.shared.b64 [bar];\n"
 PROXY = "fence.proxy.async.shared::cta;\n"
 AGAIN = LOADING + PROXY + "bar.sync 0;\n" + LOAD + WAIT.replace("WAIT", "NEXT").replace(", 0;", ", 1;") + OUT
 REWRITTEN = STORING + "bar.sync 0; st.shared.b32 [a], 0;\n"
@@ -154,6 +155,25 @@ FAULTS = [
         "[bar], 256;\n@first mbarrier.init.shared.b64 [bar], 1;\n@first cp",
         "mbarrier.init",
         "initialises the mbarrier bars in shared memory at byte 0, which is in use",
+    ),
+    (
+        "barrier_misuse",
+        "initialised again",
+        LOADING
+        + "bar.sync 0;\n@first mbarrier.inval.shared.b64 [bar];\n@first mbarrier.init.shared.b64 [bar], 1;\n",
+        "@first mbarrier.inval.shared.b64 [bar];\n",
+        "",
+        "mbarrier.init",
+        "initialises the mbarrier bars in shared memory at byte 0, which is one already",
+    ),
+    (
+        "misaligned",
+        "a size that is no multiple",
+        LOADING,
+        "[x], 256, [bar];",
+        "[x], 244, [bar];",
+        "cp.async.bulk",
+        "writes 244 bytes from slot in shared memory at byte 0 on: the size of a bulk copy",
     ),
     (
         "barrier_misuse",

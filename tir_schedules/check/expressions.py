@@ -463,7 +463,8 @@ class Asked:
     names of arrays and expressions, in the kernel's order; None where each parameter takes what has its own
     name. read: where in the source it was read; "" where the user says it. values: what the source gives
     each parameter, a number or an array's name, "" where it does not tell; for those that nothing is given
-    for. raised: whether the source may let the kernel have more than 48 KiB of dynamic shared memory."""
+    for. raised: whether the source may let the kernel have more than 48 KiB of dynamic shared memory.
+    cooperative: whether the launch may be a cooperative one."""
 
     kernel: str
     grid: Dim3
@@ -473,6 +474,7 @@ class Asked:
     read: str = ""
     values: tuple[str, ...] = ()
     raised: bool = True
+    cooperative: bool = True
 
 
 def launch_of_options(kernel: str, grid: str, block: str, shared: str, sizes: Mapping[str, Any]) -> Asked:

@@ -57,7 +57,7 @@ ASSUMED = 64
 class Call:
     """A launch in the text. template: what stands in the angles behind the kernel's name, None for no
     angles. extents: the text of grid, block and bytes. arguments: their texts; by_address: the one that is an
-    array of their addresses."""
+    array of their addresses. cooperative: whether it may be a cooperative launch."""
 
     position: int
     kernel: str
@@ -65,6 +65,7 @@ class Call:
     extents: tuple[str, str, str]
     arguments: tuple[str, ...]
     by_address: bool = False
+    cooperative: bool = False
 
 
 class OtherInstance(BadInput):
@@ -275,10 +276,11 @@ def runtime_calls_in(code: Code) -> Iterator[Call]:
         if extended:
             config = parts[0].lstrip("& ")
             extents = (f"{config}.gridDim", f"{config}.blockDim", f"{config}.dynamicSmemBytes")
-            yield Call(match.start(), named[0], named[1], extents, tuple(parts[2:]))
+            yield Call(match.start(), named[0], named[1], extents, tuple(parts[2:]), cooperative=True)
         else:
             extents = (parts[1], parts[2], parts[4] if len(parts) > 4 else "0")
-            yield Call(match.start(), named[0], named[1], extents, (parts[3],), True)
+            cooperative = match[1] == "LaunchCooperativeKernel"
+            yield Call(match.start(), named[0], named[1], extents, (parts[3],), True, cooperative)
 
 
 def named(host: Host, call: Call) -> Call:
@@ -388,7 +390,10 @@ class Reading:
         read = ", ".join([f"launch read from {self.place}: {shown}", *self.taken(values)])
         read += LOOPED if position in self.host.looped else ""
         raised = bool(shared) or is_raised(self.host.code)
-        return Asked(kernel, grid, block, given, read=read, values=values, raised=raised)
+        return Asked(
+            kernel, grid, block, given,
+            read=read, values=values, raised=raised, cooperative=self.call.cooperative,
+        )  # fmt: skip
 
     def check_shape(self, values: Sequence[str]) -> None:
         """BadInput for a launch of another shape than is asked for."""

@@ -3,6 +3,7 @@ like can take."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from numbers import Real
@@ -43,6 +44,10 @@ from tir_schedules.verdicts import Outcome
 
 MOST_THREADS = 1 << 28
 """Most threads of a launch: some minutes of the CPU machine."""
+
+COOPERATIVE = re.compile(r"%envreg[12]\b")
+"""Where `grid.sync()` finds the workspace that a cooperative launch lends. Other launches lend none, and it
+traps (CUDA's `cooperative_groups.h`)."""
 
 DEFAULT_SHARED = 48 << 10
 """Bytes of shared memory that CUDA gives a block of a kernel whose attribute is not set."""
@@ -384,6 +389,11 @@ def step(built: Built, target: Target, asked: Asked, bounds: Sequence[Bound], re
             f"{target.shown}: {asked.shared} bytes of dynamic shared memory; CUDA refuses more than"
             f" {DEFAULT_SHARED - binary.resources.shared} unless host code calls cudaFuncSetAttribute(kernel,"
             f" cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), and no line of {built.kernel.file} does"
+        )
+    if not asked.cooperative and COOPERATIVE.search(ptx):
+        raise CheckFailed(
+            f"{target.shown}: it synchronizes the grid, and {built.kernel.file} launches it as <<<>>> does:"
+            " grid.sync() ends such a kernel. Call cudaLaunchCooperativeKernel"
         )
     return Step(target, binary, tuple(bounds), values, asked.read)
 

@@ -26,6 +26,9 @@ Record = SimpleNamespace
 ACTS = ("reads", "writes", "updates")
 """In the order of Act."""
 
+OF_SIZE = 2**32 - 1
+"""`detail` of a misaligned access of which the number of bytes is at fault, as `OF_SIZE` of check.h."""
+
 SPACE_NAMES = ("shared memory", "global memory", "local memory", "memory")
 
 
@@ -73,6 +76,8 @@ class Fault:
         if not 0 <= number < len(self.buffers):
             return f"global memory at {address:#x}, where no buffer is"
         buffer = self.buffers[number]
+        if not buffer.typed:
+            return f"{buffer.name} at byte {offset}"
         element, rest = divmod(offset, buffer.element)
         return f"{buffer.name}[{element}]" + (f" and {rest} bytes" if rest else "")
 
@@ -109,7 +114,8 @@ class Fault:
         number += address & ((1 << BUFFER_SHIFT) - 1) >= 1 << (BUFFER_SHIFT - 1)
         if not 0 <= number < len(self.buffers):
             return ""
-        return f"; {self.buffers[number].name} has {self.buffers[number].elements} elements"
+        buffer = self.buffers[number]
+        return f"; {buffer.name} has {buffer.elements} {'elements' if buffer.typed else 'bytes'}"
 
     @property
     def bytes(self) -> str:
@@ -234,6 +240,8 @@ def uninitialized(fault: Fault) -> str:
 
 def misaligned(fault: Fault) -> str:
     stride = fault.record.detail
+    if stride == OF_SIZE:
+        return f"{fault.act} {fault.bytes} from {fault.where} on: the size of a bulk copy is a multiple of 16 bytes"
     if stride:
         return (
             f"{fault.act} a tile at {fault.where} whose rows are {stride} bytes apart, which is not a"
@@ -279,7 +287,7 @@ def slot_in_use(fault: Fault) -> str:
 def in_flight(fault: Fault) -> str:
     line = fault.record.other_line
     if fault.sources.mix(line) not in (COPY, PRODUCT):
-        return f"{fault.act} {fault.where}, where a cp.async is still under way"
+        return f"{fault.act} {fault.where}, where an asynchronous copy is still under way"
     message = f"{fault.act} {fault.where}, where {operation(fault, line)} may still be under way"
     if fault.short:
         return message
@@ -340,7 +348,9 @@ def barrier_misuse(fault: Fault) -> str:
         f"uses {what}, which is not initialised",
         f"uses {what}, which has to be at a multiple of 8 bytes in the block's own shared memory",
         f"{what} is given a count of {value}; it can be 1 to {most}",
-        f"initialises {what}, which is in use: threads have arrived, or bytes are expected",
+        f"initialises {what}, which is in use: threads have arrived, or bytes are expected"
+        if value
+        else f"initialises {what}, which is one already: mbarrier.inval first",
         f"arrives at {what} more often than the {value} times that a phase takes",
         f"{what} is told of {value} bytes: more than the {most} that it can count",
         f"{fault.act} {fault.bytes} of {fault.where}, where an mbarrier is: mbarrier.inval first",

@@ -167,7 +167,7 @@ class Invocation:
         content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
         self.variable_places[variable.name] = len(self._kept)
         self._kept.append(content)
-        self.names.append(NamedBuffer(source_name(variable.name), 1, variable.size))
+        self.names.append(NamedBuffer(source_name(variable.name), 1, variable.size, typed=False))
         constant, cells, element = variable.space == "const", 0, 0
         if not constant:
             element = 0 if variable.size <= SMALL else min(variable.align, 4).bit_length() - 1

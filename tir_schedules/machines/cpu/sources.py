@@ -16,11 +16,13 @@ from tir_schedules.model.kernel import Binary
 
 @dataclass(frozen=True)
 class NamedBuffer:
-    """A buffer as messages name it. element: bytes of one element; elements: how many it has."""
+    """A buffer as messages name it. element: bytes of one element; elements: how many it has. typed: whether
+    the size of an element is known; PTX declares arrays of variables as bytes."""
 
     name: str
     element: int
     elements: int
+    typed: bool = True
 
 
 class Sources:

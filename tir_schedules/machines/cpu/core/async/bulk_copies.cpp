@@ -14,10 +14,14 @@ const u32 ALIGNMENT = 16;
 static bool check_row(Machine& M, const MicroOp& op, int lane, u32 shared, Act act, u64 other, Space space,
                       u32 bytes) {
   auto fault = [&](Act what, Space where, u64 address) {
-    report_access(M, MISALIGNED, op.line, lane, what, where, address, bytes % ALIGNMENT ? bytes : ALIGNMENT);
+    report_access(M, MISALIGNED, op.line, lane, what, where, address, ALIGNMENT);
     return false;
   };
-  if (shared % ALIGNMENT || bytes % ALIGNMENT) return fault(act, SHARED, shared);
+  if (bytes % ALIGNMENT) {
+    if (Finding* f = report_access(M, MISALIGNED, op.line, lane, act, SHARED, shared, bytes)) f->detail = OF_SIZE;
+    return false;
+  }
+  if (shared % ALIGNMENT) return fault(act, SHARED, shared);
   return !(other % ALIGNMENT) || fault(act == READ ? WRITE : READ, space, other);
 }
 static u8* memory_at(const Machine& M, u64 address, u32 bytes) {  // as it was checked; it may have been freed

@@ -102,7 +102,7 @@ static void execute(Machine& M, Warp& W, const ops::Initialise& op) {
       continue;
     }
     Mbarrier& b = M.cta->mbarriers[place.address];
-    if (b.valid && (b.pending != b.expected || b.bytes)) report_misuse(M, IN_USE, op.line(), l, place.address);
+    if (b.valid) report_misuse(M, IN_USE, op.line(), l, place.address, b.pending != b.expected || b.bytes);
     mark(M, place.address, l, op.line(), true);
     const u64 changes = b.changes + 1;
     b = Mbarrier();

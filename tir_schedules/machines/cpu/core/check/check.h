@@ -15,6 +15,8 @@ Finding* report_access(Machine&, Kind, s32 line, int lane, Act, Space, u64 addre
 // followed.
 void report_unwritten(Machine&, s32 line, int lane, Act, Space, u64 address, u32 bytes, u64 at, s32 other = 0,
                       int other_thread = -1);
+// `detail` of a MISALIGNED of which not the address is at fault, but the number of bytes.
+const u32 OF_SIZE = NONE;
 // Which way an mbarrier or a cluster's barrier is misused: `detail` of a BARRIER_MISUSE.
 enum Misuse : u32 {
   NOT_INITIALISED, MISPLACED, BAD_COUNT, IN_USE, TOO_MANY_ARRIVALS, BYTES_OUT_OF_RANGE, OVERWRITTEN,
