@@ -358,3 +358,13 @@ def test_a_reader_that_stops_early_sees_no_error():
     command = f"{sys.executable} -m tir_schedules emit sgemm/naive --ptx | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert done.stdout and done.stderr == ""
+
+
+@pytest.mark.parametrize("given", [["--mnk", "-1,5,5"], ["--mnk=-1,5,5"]])
+def test_a_negative_number_is_a_value(given, tool):
+    """Not an option, as argparse takes it."""
+    assert tool("run", "sgemm/naive", *given) == (
+        2,
+        "",
+        "tir-schedules: M is -1; M, N and K must each be at least 1\n",
+    )

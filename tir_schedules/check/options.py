@@ -26,16 +26,20 @@ if TYPE_CHECKING:
 Options = argparse.Namespace
 
 
+LONG, NEGATIVE = re.compile(r"--[a-z][\w-]*"), re.compile(r"-\.?\d")
+
+
 class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line. `--nvcc` takes the word behind it, also where that is an option.
-    Words that are not options are errors of the verb that they follow."""
+    """argparse with errors of one line. `--nvcc` takes the word behind it, also where that is an option, and
+    all options take a negative number. Words that are not options are errors of the verb that they follow."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = [*(sys.argv[1:] if args is None else args)]
         joined = []
         while given:
             word = given.pop(0)
-            joined.append(f"{word}={given.pop(0)}" if word == "--nvcc" and given else word)
+            takes = word == "--nvcc" or LONG.fullmatch(word) and NEGATIVE.match(given[0] if given else "")
+            joined.append(f"{word}={given.pop(0)}" if takes and given else word)
         found, others = super().parse_known_args(joined, namespace)
         if others:
             hint = nearest(others[0].partition("=")[0], self._option_string_actions)

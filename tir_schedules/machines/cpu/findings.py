@@ -241,7 +241,8 @@ def uninitialized(fault: Fault) -> str:
 def misaligned(fault: Fault) -> str:
     stride = fault.record.detail
     if stride == OF_SIZE:
-        return f"{fault.act} {fault.bytes} from {fault.where} on: the size of a bulk copy is a multiple of 16 bytes"
+        size = f"{fault.act} {fault.bytes} from {fault.where} on"
+        return f"{size}: the size of a bulk copy is a multiple of 16 bytes"
     if stride:
         return (
             f"{fault.act} a tile at {fault.where} whose rows are {stride} bytes apart, which is not a"
