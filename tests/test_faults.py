@@ -2,6 +2,7 @@
 are not wrong values."""
 
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -178,3 +179,19 @@ def test_a_wrong_twin_is_no_fault_of_the_schedule():
         and not judged.disagreement
         and judged.word == "fail"
     )
+
+
+@pytest.mark.parametrize("kind", ["race", "order_dependent"])
+@pytest.mark.parametrize("line", [0, 7])
+def test_a_place_in_ptx_alone_ends_in_one_mark(kind, line):
+    """A line is left out where it is not known."""
+    one = replace(finding(kind, other=0), location=Location(line, "", 0, ""), brief="y[32] differs")
+    known = ", PTX line 7" if line else ""
+    mark = ":" if kind == "order_dependent" else "," if line else ""
+    assert told(Outcome("k", findings=(one,)))[0].startswith(f"{kind}: broken.cu{known}{mark} y[32] differs")
+
+
+def test_the_place_of_an_assertion_is_told_once():
+    one = replace(finding("assertion", 31, 0), brief="broken.cu:31: void k(): Assertion `x` failed.")
+    text = told(Outcome("k", findings=(one,)))[0]
+    assert text.startswith("assertion: broken.cu:31: void k(): Assertion") and text.count("broken.cu:31") == 1

@@ -98,7 +98,7 @@ def notes(by_kernel: dict[str, list[tuple[str, Outcome]]], width: int) -> Iterat
             (note.kind, line_of(note.location)): note for _, outcome in outcomes for note in outcome.notes
         }
         for note in list(first.values())[:SHOWN]:
-            place = with_call(note.location.place or ptx_place(note), note.location.call)
+            place = with_call(note.location.place or f"{ptx_place(note)},", note.location.call)
             yield fit_two_lines([f"note: {place} {note.brief or note.message}"], note.location.text, width)
 
 
@@ -175,6 +175,7 @@ def finding_text(finding: Finding, group: Group, width: int) -> str:
     base = (
         f"{PurePath(finding.location.file).name}:{finding.location.line}" if finding.location.place else place
     )
+    brief = brief.removeprefix(f"{base}: ")  # of an assertion, which CUDA begins with its place
     whole = both = one = brief
     if finding.other and other:
         near = f"line {finding.other.line}" if finding.other.file == finding.location.file else other
@@ -182,7 +183,8 @@ def finding_text(finding: Finding, group: Group, width: int) -> str:
         names = (other, f"{PurePath(finding.other.file).name}:{finding.other.line}", near)
         whole, both, one = (brief.replace(other, with_call(name, call)) for name in names)
     forms = [(place, whole, full), (base, both, full), (base, one, full), (base, one, short)]
-    stop, call = ":" if finding.kind in NO_ACCESS else "", finding.location.call
+    of_ptx = not finding.location.place and finding.location.ptx_line
+    stop, call = ":" if finding.kind in NO_ACCESS else "," if of_ptx else "", finding.location.call
     return fit_two_lines(
         [f"{finding.title}: {with_call(at, call, stop)} {what} {tail}".rstrip() for at, what, tail in forms],
         finding.location.text,
@@ -196,7 +198,8 @@ def with_call(place: str, call: str, stop: str = "") -> str:
 
 
 def ptx_place(finding: Finding) -> str:
-    return f"{finding.kernel}, PTX line {finding.location.ptx_line},"
+    line = finding.location.ptx_line
+    return f"{finding.kernel}, PTX line {line}" if line else finding.kernel
 
 
 def value_text(wrong: WrongValue, group: Group, width: int) -> str:

@@ -43,11 +43,11 @@ even, cp.async copies two floats of B at a time.
 
 A lane has four neighbours of a row of C. From registers a store of a warp touches eight rows, and of odd
 rows it takes only 4 floats of each. So odd rows go through shared memory, if the tile is not too large.
-From there a warp writes 32 neighbours of a row. In tiles of 96 columns or more rows are rotated, so that
-these are one line of memory, see the pass `rotate_rows`. Tiles of 128x128 and 64x256 write any C in this
-way: an SM has only eight warps then, and nothing hides stores to eight rows. On an H200 2171x1896x464 took
-88 us by 128x128, and takes 80. If C is lower than the tile, nvcc would spill registers: 113x2048x8192 took
-120 us.
+From there a warp writes 32 neighbours of a row. In tiles of 96 columns or more, and of more than 40 rows,
+rows are rotated, so that these are one line of memory, see the pass `rotate_rows`. Tiles of 128x128 and
+64x256 write any C in this way: an SM has only eight warps then, and nothing hides stores to eight rows. On
+an H200 2171x1896x464 took 88 us by 128x128, and takes 80. If C is lower than the tile, nvcc would spill
+registers: 113x2048x8192 took 120 us.
 
 On an H200 C through shared memory is worth 1 % at 4093, 4 % at 2047 and 14 % at 1023, whose K is short. The
 remaining loss is 8 % at 4093 compared with `serpentine` at 4096.
