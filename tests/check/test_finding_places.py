@@ -181,3 +181,16 @@ def test_variables_of_a_file_are_counted_in_bytes(tool, tmp_path):
     code, out, _ = tool("check", str(path), "--grid", "1", "--block", "16", "--arg", "y=f32[16]:out",
                         "--arg", "first=4")  # fmt: skip
     assert code == 1 and "reads 4 bytes of table at byte 64, out of bounds; table has 64 bytes" in out
+
+
+def test_a_cache_that_learns_of_no_atomics_names_their_line(tool, tmp_path):
+    path = tmp_path / "sums.cu"
+    path.write_text(
+        "__global__ void k(float *y) {\n"
+        "  if (threadIdx.x < 32) atomicAdd(y + threadIdx.x, 1.0f);\n"
+        "  __syncthreads();\n"
+        "  if (threadIdx.x == 63) y[63] = __ldg(y + 5);\n"
+        "}\n"
+    )
+    code, out, _ = tool("check", str(path), "--grid", "1", "--block", "64", "--arg", "y=f32[64]:inout")
+    assert code == 1 and "sums.cu:4 reads y[5] by ld.global.nc, which" in out and "sums.cu:2 has stored" in out

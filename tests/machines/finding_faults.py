@@ -116,6 +116,13 @@ FAULTS = [
         "__threadfence_block(); flag = 1;",
     ),
     (
+        "stale_read",
+        "another cache than that of stores",
+        "Y[t] = X[t];\n__syncthreads();\nfloat v = __ldg(Y + 63 - t);\n__syncthreads();\nY[t] = v;",
+        "__ldg(Y + 63 - t)",
+        "Y[63 - t]",
+    ),
+    (
         "overlapping_writes",
         "two threads, one element",
         "Y[t] = 0;\n__syncthreads();\nY[t / 2] = X[t];",

@@ -79,8 +79,9 @@ KINDS = {
         " with fences orders them"
     ),
     "stale_read": (
-        "a relaxed or volatile load of what another thread has stored before it set a flag, with no fences on"
-        " both sides of the flag: it may get an older value"
+        "a relaxed or volatile load of what another thread has stored before it set a flag, with no fences"
+        " on both sides of the flag, or a load by ld.global.nc of what the kernel has stored: it may get an"
+        " older value"
     ),
     "in_flight": "data of an asynchronous copy touched before the wait that covers it",
     "lockstep": "lanes of one warp exchange data through memory with no __syncwarp between",

@@ -76,11 +76,14 @@ Trait = IntFlag("Trait", "CLOCKS POLLS NAMED UNITS OBSERVES")
 for memory in a loop; have barriers of some of its threads; have asynchronous units, mbarriers or
 clusters; read by strong loads what strong accesses have stored."""
 
-How = IntFlag("How", "STORES STRONG UPDATES OF_BLOCK VOLATILE ACQUIRES RELEASES POLLED GUESSED TOGETHER")
+How = IntFlag(
+    "How", "STORES STRONG UPDATES OF_BLOCK VOLATILE ACQUIRES RELEASES POLLED GUESSED TOGETHER NON_COHERENT"
+)
 """How memory is accessed, and orders other accesses. STRONG: volatile, relaxed or by a synchronising
 instruction; of two such accesses neither is a race. OF_BLOCK: strong for threads of the same block alone.
 POLLED: a loop looks again, or the value is a hint. GUESSED: a compare-and-swap decides whether the value
-was right. TOGETHER: no lane goes on before all have read."""
+was right. TOGETHER: no lane goes on before all have read. NON_COHERENT: by a cache that does not learn of
+stores."""
 
 Scope = IntEnum("Scope", "THREADS_OF_BLOCK DEVICE", start=0)
 """For whom a fence orders accesses."""

@@ -29,6 +29,9 @@ ACTS = ("reads", "writes", "updates")
 OF_SIZE = 2**32 - 1
 """`detail` of a misaligned access of which the number of bytes is at fault, as `OF_SIZE` of check.h."""
 
+OF_CACHE = 2
+"""`detail` of a stale read, as `OF_CACHE` of check.h."""
+
 SPACE_NAMES = ("shared memory", "global memory", "local memory", "memory")
 
 
@@ -172,6 +175,10 @@ def missing(fault: Fault) -> str:
 
 
 def stale_read(fault: Fault) -> str:
+    if fault.record.detail == OF_CACHE:
+        message = f"{fault.act} {fault.where} by ld.global.nc, which {fault.other} has stored"
+        why = "that cache learns of no store: load without __ldg, or without const __restrict__"
+        return message if fault.short else f"{message}: {why}"
     fence = "__threadfence()" if fault.record.other_block else "__threadfence_block()"
     message = f"{fault.act} {fault.where}, which {fault.other} has stored: this may get an older value"
     if fault.record.detail:

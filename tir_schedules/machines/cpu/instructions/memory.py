@@ -20,6 +20,7 @@ HOW = {
     "release": How.STRONG | How.RELEASES,
     "acq_rel": How.STRONG | How.ACQUIRES | How.RELEASES,
     "cta": How.OF_BLOCK,
+    "nc": How.NON_COHERENT,
 }
 """By what the opcode says of order and scope."""
 

@@ -57,7 +57,7 @@ u8* at_global(Machine& M, u64 address, u32 bytes, const MicroOp& op, int lane, A
       continue;
     }
     if (!M.alone) {
-      if (!claim(M, cell)) M.interacts = true;
+      if (!claim(M, cell) || how & NON_COHERENT) M.interacts = true;
       cell.line = cell.plain_line = op.line;
       continue;
     }

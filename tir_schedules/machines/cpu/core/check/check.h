@@ -17,6 +17,8 @@ void report_unwritten(Machine&, s32 line, int lane, Act, Space, u64 address, u32
                       int other_thread = -1);
 // `detail` of a MISALIGNED of which not the address is at fault, but the number of bytes.
 const u32 OF_SIZE = NONE;
+// `detail` of a STALE_READ: whether the store was released; or that the load has a cache of its own.
+const u32 OF_CACHE = 2;
 // Which way an mbarrier or a cluster's barrier is misused: `detail` of a BARRIER_MISUSE.
 enum Misuse : u32 {
   NOT_INITIALISED, MISPLACED, BAD_COUNT, IN_USE, TOO_MANY_ARRIVALS, BYTES_OUT_OF_RANGE, OVERWRITTEN,

@@ -142,8 +142,22 @@ static void check_stale(Machine& M, Cell& c, const LaneAccess& t) {
   }
   if (!seen && c.block && c.how & STRONG) is_stale(c.how, c.block, c.thread, c.epoch, c.plain_line);
 }
+// ld.global.nc is for data that no thread of the kernel writes (PTX ISA 9.0, ld.global.nc).
+static void check_coherence(Machine& M, const Cell& c, const LaneAccess& t) {
+  auto report_stored = [&](u32 block, u32 thread, s32 line) {
+    Finding* f = report_access(M, STALE_READ, t.line, t.lane, READ, t.space, address_in_space(t), t.bytes, line, thread,
+                               block == M.block_number() ? 0 : block);
+    if (f) f->detail = OF_CACHE;
+  };
+  if (c.block) return report_stored(c.block, c.thread, c.plain_line);
+  for (u32 k = c.how & UPDATED ? c.prior : 0; k; k = M.prior[k].next) {
+    const PriorAccess& o = M.prior[k];
+    if (o.how & UPDATES) return report_stored(o.block, o.warp * 32 + __builtin_ctz(o.lanes), o.line);
+  }
+}
 void check_cell(Machine& M, Cell& c, const LaneAccess& t) {
   if (M.traced) return;
+  if (t.how & NON_COHERENT) check_coherence(M, c, t);
   const u32 block = M.block_number(), self = M.thread_of(t.lane);
   auto clashes = [&](u32 how, u32 other_block, u32 other_warp) {
     const bool near = other_block == block;
