@@ -92,7 +92,7 @@ def share_copy(
     """
     sch.compute_at(copy, at)
     row, column = sch.get_loops(copy)[-2:]
-    extents, elements = [extent for _, extent in threads], int(sch.get(column).extent)
+    extents, elements = [extent for _, extent in threads], int(getattr(sch.get(column), "extent"))
     if width == 1 or elements & (elements - 1) == 0:
         *loops, vector = sch.split(sch.fuse(row, column), [None, *extents, width])
     else:  # TVM vectorizes no access whose row is divided out of the loop over the width: (4 i + v) // 96
