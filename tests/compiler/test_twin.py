@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from layers import layers
 
 from tir_schedules.compiler.toolchain import find_toolchain
-from tir_schedules.compiler.twin import inline_headers, lines_of, load_twin
+from tir_schedules.compiler.twin import inline_headers, lines_of, load_twin, macros_of, twin_file
 from tir_schedules.ladders.problems import RUN_SHAPES, Problem, workloads_of
 from tir_schedules.ladders.registry import FAMILIES, ladder
 
@@ -47,11 +46,11 @@ DEFAULT = re.compile(r"^#define (\w+) (-?\d+)\b", re.M)
 
 
 def test_defaults_of_twins_are_those_of_schedules():
-    """What a file defines where nobody defines it stands for the configuration without a name."""
+    """A twin is compiled with the defaults of its file if its configuration has no name. So these must be the
+    fields of that configuration."""
     compared = 0
     for rung in ALL:
-        text = written(lines_of(FILES / rung.family / f"{rung.name}.cu"))
-        fields = {name.upper(): value for name, value in asdict(rung.config).items()} if rung.config else {}
+        fields, text = macros_of(rung), written(lines_of(twin_file(rung)))
         found = {name: int(value) for name, value in DEFAULT.findall(text) if name in fields}
         assert found == {name: fields[name] for name in found}, rung.id
         compared += len(found)

@@ -159,9 +159,8 @@ FAULTS = [
     (
         "barrier_misuse",
         "initialised again",
-        LOADING
-        + "bar.sync 0;\n@first mbarrier.inval.shared.b64 [bar];\n@first mbarrier.init.shared.b64 [bar], 1;\n",
-        "@first mbarrier.inval.shared.b64 [bar];\n",
+        LOADING + "bar.sync 0;\n" + INVALIDATE + "@first mbarrier.init.shared.b64 [bar], 1;\n",
+        INVALIDATE,
         "",
         "mbarrier.init",
         "initialises the mbarrier bars in shared memory at byte 0, which is one already",

@@ -266,7 +266,7 @@ def runtime_calls_in(code: Code) -> Iterator[Call]:
     """`cudaLaunchKernel((void *)kernel, grid, block, arguments, bytes, stream)` and its like."""
     for match in RUNTIME.finditer(code.text):
         parts = list(split_commas(code.text[match.end() : code.pairs.get(match.end() - 1, len(code.text))]))
-        extended = match[1].startswith("LaunchKernelEx")
+        extended, cooperative = match[1].startswith("LaunchKernelEx"), match[1] != "LaunchKernel"
         if len(parts) < (2 if extended else 4):
             continue
         function = CAST.sub("", parts[1 if extended else 0]).strip("() &")
@@ -276,10 +276,9 @@ def runtime_calls_in(code: Code) -> Iterator[Call]:
         if extended:
             config = parts[0].lstrip("& ")
             extents = (f"{config}.gridDim", f"{config}.blockDim", f"{config}.dynamicSmemBytes")
-            yield Call(match.start(), named[0], named[1], extents, tuple(parts[2:]), cooperative=True)
+            yield Call(match.start(), named[0], named[1], extents, tuple(parts[2:]), False, cooperative)
         else:
             extents = (parts[1], parts[2], parts[4] if len(parts) > 4 else "0")
-            cooperative = match[1] == "LaunchCooperativeKernel"
             yield Call(match.start(), named[0], named[1], extents, (parts[3],), True, cooperative)
 
 

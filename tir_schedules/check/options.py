@@ -38,8 +38,8 @@ class Parser(argparse.ArgumentParser):
         joined = []
         while given:
             word = given.pop(0)
-            takes = word == "--nvcc" or LONG.fullmatch(word) and NEGATIVE.match(given[0] if given else "")
-            joined.append(f"{word}={given.pop(0)}" if takes and given else word)
+            takes = given and (word == "--nvcc" or LONG.fullmatch(word) and NEGATIVE.match(given[0]))
+            joined.append(f"{word}={given.pop(0)}" if takes else word)
         found, others = super().parse_known_args(joined, namespace)
         if others:
             hint = nearest(others[0].partition("=")[0], self._option_string_actions)

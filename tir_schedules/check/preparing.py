@@ -35,6 +35,7 @@ from tir_schedules.check.usual import Usual, set_tolerance, usual_trials
 from tir_schedules.check.words import name_parameters
 from tir_schedules.compiler.signature import MAP
 from tir_schedules.errors import BadInput, CheckFailed, nearest, shown
+from tir_schedules.machines.cpu.context import WORKSPACE_WORDS
 from tir_schedules.model.attributes import check_block
 from tir_schedules.model.kernel import Binary
 from tir_schedules.model.launch import Struct, TensorMap, check_grid
@@ -45,7 +46,7 @@ from tir_schedules.verdicts import Outcome
 MOST_THREADS = 1 << 28
 """Most threads of a launch: some minutes of the CPU machine."""
 
-COOPERATIVE = re.compile(r"%envreg[12]\b")
+COOPERATIVE = re.compile(rf"%({'|'.join(WORKSPACE_WORDS)})\b")
 """Where `grid.sync()` finds the workspace that a cooperative launch lends. Other launches lend none, and it
 traps (CUDA's `cooperative_groups.h`)."""
 

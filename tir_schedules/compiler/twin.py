@@ -132,9 +132,13 @@ def lines_of(path: Path) -> list[TwinLine]:
     return [TwinLine(line, name, number) for number, line in enumerate(re.findall(r".*\n|.+$", text), 1)]
 
 
+def macros_of(rung: Rung) -> dict[str, Any]:
+    """The fields of a rung's configuration as the macros of its twin."""
+    return {name.upper(): value for name, value in asdict(rung.config).items()} if rung.config else {}
+
+
 def define_macros(lines: list[TwinLine], rung: Rung, others: Mapping[str, str | int]) -> list[TwinLine]:
-    macros = {name.upper(): value for name, value in asdict(rung.config).items()} if rung.variant else {}
-    macros |= others
+    macros = {**(macros_of(rung) if rung.variant else {}), **others}
     if not macros:
         return lines
     end = max((at for at, line in enumerate(lines, 1) if line.text.startswith("#include")), default=0)

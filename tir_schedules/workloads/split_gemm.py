@@ -189,12 +189,12 @@ class SplitGemm(Gemm):
         return form.dropped + cuts * CUT + promotions * UNIT
 
 
-AS_ACCURATE, LEAST_TERMS = (Gemm.products, "bf16x6"), 32
+AS_ACCURATE = {Gemm.products: 1, "bf16x6": 32}
 """Products whose errors are no larger than those of FMA in order, beside |A| |B|: neither the largest nor the
-root mean square. bf16x6 is that from so many terms on, because FMA round once for each term, and tensor cores
-cut sums off whatever the number of terms. Not fp16x3: its error is small beside the largest elements of a row
-and column, so small elements may lose all their bits. Where terms cancel, it is larger than that of FMA,
-because two parts have 23 bits of 24."""
+root mean square. And the least K for which that holds. FMA round once for each term, and tensor cores cut
+sums off whatever the number of terms. So bf16x6 needs some. Not fp16x3: its error is small beside the largest
+elements of a row and column, so small elements may lose all their bits. Where terms cancel, it is larger than
+that of FMA, because two parts have 23 bits of 24."""
 
 
 @dataclass(frozen=True)
@@ -210,9 +210,10 @@ class EmulatedGemm(Gemm):
     def meant(self) -> tuple[Gemm, ...]:
         """What it may become, without products whose parts would be too large, or that are less accurate."""
         found: list[Gemm] = []
-        for products in AS_ACCURATE if self.k >= LEAST_TERMS else AS_ACCURATE[:1]:
-            with suppress(BadInput):
-                found.append(float_gemm(*self.shape, products, self.layout))
+        for products, least in AS_ACCURATE.items():
+            if self.k >= least:
+                with suppress(BadInput):
+                    found.append(float_gemm(*self.shape, products, self.layout))
         return tuple(found)
 
 

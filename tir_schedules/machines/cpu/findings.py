@@ -26,11 +26,9 @@ Record = SimpleNamespace
 ACTS = ("reads", "writes", "updates")
 """In the order of Act."""
 
-OF_SIZE = 2**32 - 1
-"""`detail` of a misaligned access of which the number of bytes is at fault, as `OF_SIZE` of check.h."""
-
-OF_CACHE = 2
-"""`detail` of a stale read, as `OF_CACHE` of check.h."""
+OF_SIZE, OF_CACHE = NONE, 2
+"""Values of `detail`, as check.h has them. OF_SIZE: of a misaligned access whose size is at fault, not its
+address. OF_CACHE: of a stale read by a cache that learns of no store."""
 
 SPACE_NAMES = ("shared memory", "global memory", "local memory", "memory")
 

@@ -15,9 +15,9 @@ Finding* report_access(Machine&, Kind, s32 line, int lane, Act, Space, u64 addre
 // followed.
 void report_unwritten(Machine&, s32 line, int lane, Act, Space, u64 address, u32 bytes, u64 at, s32 other = 0,
                       int other_thread = -1);
-// `detail` of a MISALIGNED of which not the address is at fault, but the number of bytes.
+// `detail` of a MISALIGNED whose size is at fault, not its address.
 const u32 OF_SIZE = NONE;
-// `detail` of a STALE_READ: whether the store was released; or that the load has a cache of its own.
+// `detail` of a STALE_READ by a cache that learns of no store. Of others it says whether the store was released.
 const u32 OF_CACHE = 2;
 // Which way an mbarrier or a cluster's barrier is misused: `detail` of a BARRIER_MISUSE.
 enum Misuse : u32 {

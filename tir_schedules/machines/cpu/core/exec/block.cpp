@@ -56,7 +56,7 @@ static bool only_leaves(const Program& program, u32 at) {
 // members that have not exited.
 static u32 converged(const Machine& M, Warp& W, u8* R, const BasicBlock& block, u32 lanes) {
   const u32* members = (const u32*)(R + block.members);
-  u32 ready = lanes & W.released;
+  u32 ready = lanes & W.released, absent = 0;
   ACTIVE(lanes & ~ready, {
     u32 there = lanes;
     if (block.gathers) {
@@ -68,8 +68,9 @@ static u32 converged(const Machine& M, Warp& W, u8* R, const BasicBlock& block, 
     }
     const u32 missing = members[l] & W.live & ~there;
     if (!missing || !(members[l] >> l & 1)) ready |= 1u << l;
-    else ACTIVE(missing, W.missed |= (u32)!only_leaves(M.program, W.pc[l]) << l)
+    else absent |= missing;
   })
+  ACTIVE(absent & ~W.missed, if (!only_leaves(M.program, W.pc[l])) W.missed |= 1u << l)
   return ready;
 }
 // Lets every lane that is held go on, those that their members await at another instruction with them.
